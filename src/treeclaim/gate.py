@@ -68,8 +68,8 @@ class Gate:
             if self._inside < self.most and not self._queue:
                 self._inside += 1
                 return True
-            taken = self._inside + len(self._queue)
-            if seconds <= 0 or (self.places is not None and taken >= self.places):
+            used_places = self._inside + len(self._queue)
+            if seconds <= 0 or (self.places is not None and used_places >= self.places):
                 return False
             turn = threading.Lock()
             turn.acquire()
@@ -85,8 +85,8 @@ class Gate:
     def _awaited(
         self, turn: threading.Lock, end: float, gives_up: Callable[[], bool] | None
     ) -> bool:
-        while (left := end - time.monotonic()) > 0:
-            if turn.acquire(timeout=min(left, _LOOK_SECONDS)):
+        while (remaining_seconds := end - time.monotonic()) > 0:
+            if turn.acquire(timeout=min(remaining_seconds, _LOOK_SECONDS)):
                 return True
             if gives_up is not None and gives_up():
                 break

@@ -100,9 +100,9 @@ class OneLine(logging.Formatter):
         second = int(record.created)
         if second != self._second or len(self._formatted) >= _MAX_FORMATTED_CALLERS:
             self._second, self._formatted = second, {}
-        known = self._formatted.get(id(record.caller))
+        cached_format = self._formatted.get(id(record.caller))
         request_id, global_request_id = record.request_ids
-        if known is None or not request_id:
+        if cached_format is None or not request_id:
             first = _clean(record.whole())
             text = self._format_clean(first)
             format_string = str(inner.conf.logging_context_format_string)
@@ -111,7 +111,7 @@ class OneLine(logging.Formatter):
                 members = {**first.__dict__, "caller": record.caller}
                 self._formatted[id(record.caller)] = (format_string, members)
             return text
-        format_string, members = known
+        format_string, members = cached_format
         differing = {
             "message": one_line(record.getMessage()),
             "request_id": one_line(request_id),

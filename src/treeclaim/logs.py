@@ -117,8 +117,8 @@ def _handlers_above(logger: logging.Logger) -> list[logging.Handler]:
 
 def _all_loggers() -> list[logging.Logger]:
     root = logging.getLogger()
-    known = list(root.manager.loggerDict.values())
-    return [root, *(logger for logger in known if isinstance(logger, logging.Logger))]
+    loggers = list(root.manager.loggerDict.values())
+    return [root, *(logger for logger in loggers if isinstance(logger, logging.Logger))]
 
 
 def log_options(options: cfg.ConfigOpts) -> None:

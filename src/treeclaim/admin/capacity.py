@@ -187,10 +187,10 @@ class Meter:
 
     def _fits(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
         """Count one flavor; None if the time was too short for it."""
-        asked = Asked.now(max(seconds, 0.0), most_bytes=self._most_bytes)
-        fitting = CapacityLimits(None, 0, asked.begin + _SHARE_OF_TIME * seconds)
+        arrival = Asked.now(max(seconds, 0.0), most_bytes=self._most_bytes)
+        fitting = CapacityLimits(None, 0, arrival.begin + _SHARE_OF_TIME * seconds)
         question = capacity_question({name: request}, fitting)
-        child = Child(question, self._follower.forest, asked)
+        child = Child(question, self._follower.forest, arrival)
         try:
             answer = child.first()
         finally:

@@ -58,8 +58,8 @@ class Expiry:
         date = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         if now >= self.at:
             return f"{_WORDS[self.use]} expired on {date}"
-        left = self.at - now
-        days, hours = int(left // _DAY), int(left // 3600)
+        remaining_seconds = self.at - now
+        days, hours = int(remaining_seconds // _DAY), int(remaining_seconds // 3600)
         return f"{_WORDS[self.use]} expires on {date}, in {f'{days} days' if days > 1 else f'{hours} hours'}"
 
 
@@ -76,8 +76,8 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
         # The code that needs the file reports what is wrong with it.
         return None
     periods = [
-        (one.not_valid_before_utc.timestamp(), one.not_valid_after_utc.timestamp())
-        for one in certificates
+        (certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp())
+        for certificate in certificates
     ]
     choose = max if use in _AUTHORITIES else min
     begin, end = choose(periods, key=lambda period: period[1])

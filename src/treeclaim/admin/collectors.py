@@ -105,19 +105,19 @@ class ResourceCollector(Collector):
             return
         of_cloud = _Families("treeclaim_resource", [])
         of_aggregates = _Families("treeclaim_aggregate_resource", ["aggregate"])
-        left = of_cloud.add([], measured.cloud, _MOST_PAIRS)
-        shown = _MOST_PAIRS - len(measured.cloud) + left
+        hidden_count = of_cloud.add([], measured.cloud, _MOST_PAIRS)
+        shown = _MOST_PAIRS - len(measured.cloud) + hidden_count
         for uuid, totals in measured.aggregates.items():
             left_here = of_aggregates.add([uuid], totals, shown)
             shown -= len(totals) - left_here
-            left += left_here
+            hidden_count += left_here
         yield from of_cloud.families
         if measured.aggregates:
             yield from of_aggregates.families
         yield GaugeMetricFamily(
             "treeclaim_resource_metrics_left_out",
             f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
-            value=left,
+            value=hidden_count,
         )
         yield from _of_flavors(measured.fits)
 
@@ -238,9 +238,9 @@ def _counting() -> set[str]:
     return set() if metrics.slots is None else metrics.slots.find_living()
 
 
-def _processes(others: Sequence[str]) -> Iterator[_Process]:
+def _processes(further_pids: Sequence[str]) -> Iterator[_Process]:
     """Yield the running processes that have metrics in the common folder, and others."""
-    for pid in sorted(_counting().union(others)):
+    for pid in sorted(_counting().union(further_pids)):
         try:
             yield _read(pid)
         except OSError:

@@ -47,8 +47,8 @@ def check_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
 
 
 def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
-    for group, known in list_auth_token_opts():  # type: ignore[no-untyped-call]
-        options.register_opts(known, group=group)
+    for group, group_options in list_auth_token_opts():  # type: ignore[no-untyped-call]
+        options.register_opts(group_options, group=group)
     loading.register_auth_conf_options(options, _GROUP)
     section = options[_GROUP]
     auth: Any = loading.load_auth_from_conf_options(options, _GROUP)

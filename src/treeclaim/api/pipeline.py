@@ -209,11 +209,11 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, f"Only {' and '.join(offers)} is provided")
     if operation.body is None or not operation.reads_body(version):
         return
-    given = request.env.get("CONTENT_TYPE") or None
-    if given is None or given.split(";")[0].strip() != JSON:
+    media_type = request.env.get("CONTENT_TYPE") or None
+    if media_type is None or media_type.split(";")[0].strip() != JSON:
         raise ApiError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"The media type {quoted(given)} is not supported, use application/json",
+            f"The media type {quoted(media_type)} is not supported, use application/json",
         )
 
 

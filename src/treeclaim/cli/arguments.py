@@ -171,6 +171,6 @@ def report_failures(
         if failure_status == 1:
             raise
         failure = CommandError(f"unexpected {type(error).__name__}: {error}")
-    first, *others = failure.lines
-    warn(f"{program}: {first}", *others)
+    first, *further_lines = failure.lines
+    warn(f"{program}: {first}", *further_lines)
     return failure_status if failure.exit_code == 1 else failure.exit_code

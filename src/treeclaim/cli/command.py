@@ -191,9 +191,9 @@ class CloudShow(_ResultCommand, ShowOne):
 
 
 def _require_columns(chosen: Sequence[str], columns: Sequence[str]) -> None:
-    known = {column.lower().replace(" ", "_") for column in columns}
+    column_names = {column.lower().replace(" ", "_") for column in columns}
     for name in chosen:
-        if name.lower().strip().replace(" ", "_") not in known:
+        if name.lower().strip().replace(" ", "_") not in column_names:
             raise CommandError(f"there is no column {name!r}; there are {', '.join(columns)}")
 
 

@@ -80,15 +80,15 @@ def listed(
     Raises:
         CommandError: if there is no such list.
     """
-    asked = {**query, "limit": str(PAGE)}
+    parameters = {**query, "limit": str(PAGE)}
     while True:
-        body = document(compute, f"{path}?{query_string(asked)}", member, **how)
+        body = document(compute, f"{path}?{query_string(parameters)}", member, **how)
         yield from body[member]
         links = body.get(f"{member}_links", ())
         following = [link["href"] for link in links if link["rel"] == "next"]
         if not following:
             return
-        asked["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]
+        parameters["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]
 
 
 def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str, list[str]]:

@@ -106,7 +106,7 @@ def _providers_in(request: Mapping[str, Any]) -> set[str]:
     allocations = request["allocations"]
     if isinstance(allocations, list):
         return {allocation["resource_provider"]["uuid"] for allocation in allocations}
-    mapped = (uuid for some in request.get("mappings", {}).values() for uuid in some)
+    mapped = (uuid for providers in request.get("mappings", {}).values() for uuid in providers)
     return {*allocations, *mapped}
 
 

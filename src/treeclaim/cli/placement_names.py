@@ -23,9 +23,9 @@ def status(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(program: str, category: str, arguments: Sequence[str] | None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    argument_list = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(program, category)
-    options = parser.parse_args(given)
+    options = parser.parse_args(argument_list)
     if options.category is None:
         parser.print_help()
         return 0

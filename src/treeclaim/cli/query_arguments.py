@@ -171,8 +171,8 @@ def _parameter(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    return unknown_word(name, known, resembling=re.split("[0-9_:]", name)[0])
+def _unknown(name: str, known_names: Iterable[str]) -> str:
+    return unknown_word(name, known_names, resembling=re.split("[0-9_:]", name)[0])
 
 
 def _amount(name: str, value: str) -> int:

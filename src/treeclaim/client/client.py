@@ -296,9 +296,12 @@ class Client:
             return []
         return [
             near
-            for names, known in ((classes, {row["name"] for row in rows}), (traits, known_traits))
-            for name in sorted(names - known)
-            for near in get_close_matches(name, known, 1)
+            for names, known_names in (
+                (classes, {row["name"] for row in rows}),
+                (traits, known_traits),
+            )
+            for name in sorted(names - known_names)
+            for near in get_close_matches(name, known_names, 1)
         ]
 
     def claim(

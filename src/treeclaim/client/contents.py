@@ -117,15 +117,15 @@ def read_contents(
     contents.traits = frozenset(client.get("/traits")["traits"])
     rows = client.get("/resource_classes")["resource_classes"]
     contents.classes = frozenset(row["name"] for row in rows)
-    wanted = None if only is None else set(only)
+    chosen_uuids = None if only is None else set(only)
 
     def report(kind: str, done: int, total: int) -> None:
         progress(f"{title}: {kind}", done, total)
 
     if contents.is_extended:
-        _read_in_bulk(client, contents, report, wanted)
+        _read_in_bulk(client, contents, report, chosen_uuids)
     else:
-        _read_singly(client, contents, report, threads, wanted)
+        _read_singly(client, contents, report, threads, chosen_uuids)
     return contents
 
 

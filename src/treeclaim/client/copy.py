@@ -64,23 +64,23 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
         ClientError: if an endpoint fails, or the target cannot hold what the source has.
     """
     target.require_extension("the target of a copy")
-    wanted = read_contents(source, progress, title="source", threads=threads)
+    source_contents = read_contents(source, progress, title="source", threads=threads)
     present = read_contents(
-        target, progress, title="target", threads=threads, only=wanted.providers
+        target, progress, title="target", threads=threads, only=source_contents.providers
     )
     outcome = CopyOutcome()
-    _copy_names(target, wanted, present)
-    _copy_providers(target, wanted, present, outcome, progress)
-    if names := names_to_copy(wanted, present):
+    _copy_names(target, source_contents, present)
+    _copy_providers(target, source_contents, present, outcome, progress)
+    if names := names_to_copy(source_contents, present):
         name_aggregates(target, names)
-    for name, mix in mixes_to_copy(wanted, present).items():
+    for name, mix in mixes_to_copy(source_contents, present).items():
         with _noting_refusals(outcome, f"mix {name}"):
             target.call("PUT", f"/treeclaim/mixes/{escaped(name)}", {"requests": mix["requests"]})
-    _copy_consumers(target, wanted, present, outcome, progress)
-    if wanted.is_extended:
-        _copy_requests(target, wanted, present, outcome)
+    _copy_consumers(target, source_contents, present, outcome, progress)
+    if source_contents.is_extended:
+        _copy_requests(target, source_contents, present, outcome)
     # Conditions come last: they would stop the claims.
-    for uuid, key, members in conditions_to_copy(wanted, present):
+    for uuid, key, members in conditions_to_copy(source_contents, present):
         with _noting_refusals(outcome, f"condition {key} of provider {uuid}"):
             path = f"/treeclaim/providers/{uuid}/conditions/{escaped(key)}"
             target.call("PUT", path, members)
@@ -94,19 +94,22 @@ def compare(source: Client, target: Client, progress: Progress, *, threads: int 
     Raises:
         ClientError: if an endpoint fails.
     """
-    wanted = read_contents(source, progress, title="checking source", threads=threads)
+    source_contents = read_contents(source, progress, title="checking source", threads=threads)
     copied = read_contents(
-        target, progress, title="checking target", threads=threads, only=wanted.providers
+        target, progress, title="checking target", threads=threads, only=source_contents.providers
     )
-    return find_differences(wanted, copied)
+    return find_differences(source_contents, copied)
 
 
-def _copy_names(target: Client, wanted: Contents, present: Contents) -> None:
+def _copy_names(target: Client, source_contents: Contents, present: Contents) -> None:
     """Create custom names; require that the target has the standard names in use."""
-    traits, classes = wanted.traits - present.traits, wanted.classes - present.classes
+    traits, classes = (
+        source_contents.traits - present.traits,
+        source_contents.classes - present.classes,
+    )
     used = {
         name
-        for provider in wanted.providers.values()
+        for provider in source_contents.providers.values()
         for part in (TRAITS, INVENTORIES)
         for name in part.or_empty(provider.values)
     }
@@ -122,11 +125,15 @@ def _copy_names(target: Client, wanted: Contents, present: Contents) -> None:
 
 
 def _copy_providers(
-    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
+    target: Client,
+    source_contents: Contents,
+    present: Contents,
+    outcome: CopyOutcome,
+    progress: Progress,
 ) -> None:
     changes = [
         PlannedChange.to(present.providers.get(uuid), provider)
-        for uuid, provider in wanted.providers.items()
+        for uuid, provider in source_contents.providers.items()
     ]
     kept = sum(change.action is Action.KEEP for change in changes)
     outcome.unchanged += kept
@@ -135,10 +142,10 @@ def _copy_providers(
         outcome.providers += len(written)
         progress("writing providers", outcome.providers, len(changes) - kept)
 
-    parents = {uuid: provider.parent for uuid, provider in wanted.providers.items()}
+    parents = {uuid: provider.parent for uuid, provider in source_contents.providers.items()}
     refusals = write_trees(target, in_trees(changes, parents), note=note)
     outcome.refused += [
-        f"provider {uuid} ({wanted.providers[uuid].name}): {reason}"
+        f"provider {uuid} ({source_contents.providers[uuid].name}): {reason}"
         for uuid, reason in refusals.items()
     ]
 
@@ -159,13 +166,13 @@ def _noting_refusals(outcome: CopyOutcome, title: str) -> Iterator[None]:
 
 
 def _copy_requests(
-    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome
+    target: Client, source_contents: Contents, present: Contents, outcome: CopyOutcome
 ) -> None:
-    known = {uuid: consumer.request for uuid, consumer in present.consumers.items()}
+    request_by_uuid = {uuid: consumer.request for uuid, consumer in present.consumers.items()}
     requests = [
         (uuid, consumer.request)
-        for uuid, consumer in wanted.consumers.items()
-        if consumer.request != known.get(uuid)
+        for uuid, consumer in source_contents.consumers.items()
+        if consumer.request != request_by_uuid.get(uuid)
     ]
     for batch in in_batches(requests):
         with _noting_refusals(outcome, f"requests of {len(batch)} consumers"):
@@ -173,27 +180,33 @@ def _copy_requests(
 
 
 def _copy_consumers(
-    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
+    target: Client,
+    source_contents: Contents,
+    present: Contents,
+    outcome: CopyOutcome,
+    progress: Progress,
 ) -> None:
     """Write the allocations; retry those that found no room after the others have moved."""
     changed = [
         consumer
-        for uuid, consumer in wanted.consumers.items()
+        for uuid, consumer in source_contents.consumers.items()
         if consumer_differences(
-            consumer, present.consumers.get(uuid), is_extended=wanted.is_extended
+            consumer, present.consumers.get(uuid), is_extended=source_contents.is_extended
         )
         - {REQUEST}
     ]
-    outcome.unchanged += len(wanted.consumers) - len(changed)
+    outcome.unchanged += len(source_contents.consumers) - len(changed)
     drawing = [consumer for consumer in changed if consumer.drawn_from]
     drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})
     # A hold from which others draw gets its own amounts after them.
-    holds = [wanted.consumers[uuid] for uuid in drawn if uuid in wanted.consumers]
+    holds = [
+        source_contents.consumers[uuid] for uuid in drawn if uuid in source_contents.consumers
+    ]
     apart = {consumer.uuid for consumer in drawing} | set(drawn)
     waiting = [consumer for consumer in changed if consumer.uuid not in apart]
 
     def draw(consumer: Consumer) -> None:
-        _draw(target, consumer, wanted)
+        _draw(target, consumer, source_contents)
 
     def claim(consumer: Consumer) -> None:
         _claim(target, consumer, consumer.held)
@@ -229,7 +242,7 @@ def _write_in_turns(
         waiting = refused
 
 
-def _draw(target: Client, consumer: Consumer, wanted: Contents) -> None:
+def _draw(target: Client, consumer: Consumer, source_contents: Contents) -> None:
     """Write a consumer that draws from holds, so that each amount is drawn from its own hold.
 
     The consumer gets first the amounts that it did not draw. Then each hold gets for a moment exactly the
@@ -241,8 +254,8 @@ def _draw(target: Client, consumer: Consumer, wanted: Contents) -> None:
             amounts[uuid].subtract(resources)
     _claim(target, consumer, _positive(amounts))
     for hold, drawn in consumer.drawn_from.items():
-        if hold in wanted.consumers:
-            _claim(target, wanted.consumers[hold], drawn)
+        if hold in source_contents.consumers:
+            _claim(target, source_contents.consumers[hold], drawn)
         for uuid, resources in drawn.items():
             amounts[uuid].update(resources)
         _claim(target, consumer, _positive(amounts), from_holds=[hold])

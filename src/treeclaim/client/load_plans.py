@@ -86,8 +86,8 @@ def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyErro
         return error
     try:
         make_plan(client, error.readable)
-    except TopologyError as more:
-        return TopologyError(error.readable.source, [*error.problems, *more.problems])
+    except TopologyError as endpoint_error:
+        return TopologyError(error.readable.source, [*error.problems, *endpoint_error.problems])
     return error
 
 
@@ -132,14 +132,14 @@ class _Planner:
     def _missing(self, kind: str, lines: Mapping[str, int], path: str) -> list[str]:
         if not lines:
             return []
-        known = {
+        existing_names = {
             entry if isinstance(entry, str) else entry["name"]
             for entry in self._client.get(f"/{path}")[path]
         }
-        missing = sorted(lines.keys() - known)
+        missing = sorted(lines.keys() - existing_names)
         for name in missing:
             if not is_custom_name(name):
-                near = difflib.get_close_matches(name, [*known, f"CUSTOM_{name}"], 1)
+                near = difflib.get_close_matches(name, [*existing_names, f"CUSTOM_{name}"], 1)
                 advice = f"; did you mean {near[0]}?" if near else ""
                 text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
                 self._report(lines[name], text)
@@ -168,10 +168,10 @@ class _Planner:
         by_name = self._by_name.get(planned.name)
         if not planned.has_own_uuid:
             if by_name is None and planned.uuid in self._by_uuid:
-                other = self._by_uuid[planned.uuid]["name"]
+                current_name = self._by_uuid[planned.uuid]["name"]
                 self._report(
                     planned.line,
-                    f"{planned.name!r} was renamed to {other!r} since it was loaded; give its "
+                    f"{planned.name!r} was renamed to {current_name!r} since it was loaded; give its "
                     f"uuid to name it back, or {planned.name!r} another uuid",
                 )
             return by_name or planned.uuid
@@ -204,8 +204,8 @@ class _Planner:
         planned = self._with_consumed_uuids(planned)
         uuid = self._uuids[planned.name]
         before = state_of(rows[uuid], planned.parts) if uuid in rows else None
-        wanted = State(uuid, planned.name, self.parents[uuid], values=planned.values)
-        change = PlannedChange.to(before, wanted, prune=self._prune, line=planned.line)
+        new_state = State(uuid, planned.name, self.parents[uuid], values=planned.values)
+        change = PlannedChange.to(before, new_state, prune=self._prune, line=planned.line)
         inventories = INVENTORIES.or_empty(change.state.values)
         for name in INVENTORIES.or_empty(planned.values):
             fields = inventories.get(name, {})
@@ -262,8 +262,8 @@ class _Planner:
 
     def names(self) -> dict[str, str]:
         """Return names by uuid, as they will be."""
-        known = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
-        return known | {uuid: name for name, uuid in self._uuids.items()}
+        name_by_uuid = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
+        return name_by_uuid | {uuid: name for name, uuid in self._uuids.items()}
 
     def _report(self, line: int, text: str) -> None:
         self.problems.append(Problem(line, text))

@@ -97,8 +97,8 @@ class PlannedChange:
         parts = [part for part in PARTS if part.name in self.values]
         rows = client.provider_states([part.name for part in parts], uuid=self.state.uuid)
         before = next((state_of(row, parts) for row in rows), None)
-        wanted = replace(self.state, values=self.values)
-        return PlannedChange.to(before, wanted, prune=self.prune, line=self.line)
+        new_state = replace(self.state, values=self.values)
+        return PlannedChange.to(before, new_state, prune=self.prune, line=self.line)
 
     @property
     def state(self) -> State:

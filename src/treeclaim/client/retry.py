@@ -80,13 +80,17 @@ class Patience:
                 if is_conflict(error) and conflicts < _MOST_CONFLICTS:
                     conflicts += 1
                     continue
-                left = deadline - time.monotonic()
-                if not (self._has_answered and is_outcome_unknown(error) and left > 0):
+                remaining_seconds = deadline - time.monotonic()
+                if not (
+                    self._has_answered and is_outcome_unknown(error) and remaining_seconds > 0
+                ):
                     raise
                 if not was_told:
                     self._tell(f"{error}; trying again for {self._seconds:.0f} s")
                     was_told = True
-                self._sleep(min(max(error.retry_after or 0, pause), max(left, _LEAST)))
+                self._sleep(
+                    min(max(error.retry_after or 0, pause), max(remaining_seconds, _LEAST))
+                )
                 pause = min(2 * pause, _LONGEST)
             else:
                 self._has_answered = True

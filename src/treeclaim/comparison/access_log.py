@@ -52,21 +52,21 @@ class LoggedRequests:
 
 def read_requests(lines: Iterable[str]) -> LoggedRequests:
     """Find the reads in the lines of a log."""
-    found = LoggedRequests()
+    logged_requests = LoggedRequests()
     for line in lines:
         match = next((match for form in _LINES if (match := form.search(line))), None)
         if match is None:
-            found.left_out["not a request"] += 1
+            logged_requests.left_out["not a request"] += 1
             continue
         target = _TARGET.fullmatch(match["target"])
         if match["method"] != "GET":
-            found.left_out[f"{match['method']} is no read"] += 1
+            logged_requests.left_out[f"{match['method']} is no read"] += 1
         elif target is None:
-            found.left_out["not of the Placement API"] += 1
-        elif len(found.reads) >= MOST_REQUESTS:
-            found.left_out[f"more than {MOST_REQUESTS:,} different requests"] += 1
+            logged_requests.left_out["not of the Placement API"] += 1
+        elif len(logged_requests.reads) >= MOST_REQUESTS:
+            logged_requests.left_out[f"more than {MOST_REQUESTS:,} different requests"] += 1
         else:
             version = match.groupdict().get("version") or ""
             read = Request("GET", target["path"])
-            found.reads[read, version if _VERSION.fullmatch(version) else None] += 1
-    return found
+            logged_requests.reads[read, version if _VERSION.fullmatch(version) else None] += 1
+    return logged_requests

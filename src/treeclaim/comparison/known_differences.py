@@ -41,7 +41,9 @@ class KnownDifference:
 def recognised(exchange: Exchange) -> KnownDifference | None:
     """Return the known difference that explains how the answers differ; None when nothing does."""
     differing = differences(exchange)
-    return next((known for known in KNOWN if known.applies(exchange, differing)), None)
+    return next(
+        (difference for difference in KNOWN if difference.applies(exchange, differing)), None
+    )
 
 
 def _values(exchange: Exchange, name: str) -> list[str]:
@@ -114,9 +116,11 @@ def resourceless_group(exchange: Exchange, _: list[Difference]) -> bool:
 
 def sharing_child(exchange: Exchange, _: list[Difference]) -> bool:
     """Theirs fail with 500 on resources without suffix; ours answer."""
-    asked = exchange.request.route == CANDIDATES and "resources" in _groups(exchange).get("", {})
+    has_unsuffixed_group = exchange.request.route == CANDIDATES and "resources" in _groups(
+        exchange
+    ).get("", {})
     return (
-        asked
+        has_unsuffixed_group
         and exchange.ours.status == OK
         and exchange.theirs.status == SERVER_ERROR
         and bool(exchange.ours.document["allocation_requests"])
@@ -157,7 +161,7 @@ def unknown_name_unnoticed(exchange: Exchange, _: list[Difference]) -> bool:
 
 def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
     """Tell whether each side names another one of several unknown names of a request."""
-    asked = exchange.request.path
+    path = exchange.request.path
     named = [
         match
         for answer in (exchange.ours, exchange.theirs)
@@ -167,7 +171,7 @@ def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
         exchange.request.route == CANDIDATES
         and exchange.ours.status == exchange.theirs.status == BAD_REQUEST
         and len(named) == 2  # noqa: PLR2004 - one of each side
-        and all(name in asked for match in named for name in match[1].split(", "))
+        and all(name in path for match in named for name in match[1].split(", "))
     )
 
 

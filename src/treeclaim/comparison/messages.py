@@ -108,15 +108,17 @@ def _candidate(entry: dict[str, Any]) -> dict[str, Any]:
 
 def headers(answer: Response) -> dict[str, str | None]:
     """Return the headers that clients depend on; of times only whether they are present."""
-    given = answer.headers
+    answer_headers = answer.headers
     chosen = {
-        name: given.get(name)
+        name: answer_headers.get(name)
         for name in ("content-type", "openstack-api-version", "cache-control", "www-authenticate")
     }
-    chosen["last-modified"] = PRESENT if "last-modified" in given else None
-    chosen["location"] = urlsplit(given["location"]).path if "location" in given else None
-    chosen["request id"] = PRESENT if "x-openstack-request-id" in given else None
-    allowed = given.get("allow")
+    chosen["last-modified"] = PRESENT if "last-modified" in answer_headers else None
+    chosen["location"] = (
+        urlsplit(answer_headers["location"]).path if "location" in answer_headers else None
+    )
+    chosen["request id"] = PRESENT if "x-openstack-request-id" in answer_headers else None
+    allowed = answer_headers.get("allow")
     chosen["allow"] = None if allowed is None else ", ".join(sorted(allowed.split(", ")))
     return chosen
 

@@ -55,7 +55,7 @@ class Outcome:
         return {
             "equal": self.equal,
             "unsettled": self.unsettled,
-            "known": {str(known.number): count for known, count in self.known.items()},
+            "known": {str(difference.number): count for difference, count in self.known.items()},
             "different": [
                 {"kind": list(kind), "count": count, "example": self.examples.get(kind)}
                 for kind, count in self.different.most_common()
@@ -64,18 +64,18 @@ class Outcome:
 
     def add(self, exchange: Exchange, *, is_settled: bool) -> None:
         """Count the answers to a read."""
-        found = differences(exchange)
-        if not found:
+        difference_list = differences(exchange)
+        if not difference_list:
             self.equal += is_settled
             self.unsettled += not is_settled
-        elif (known := recognised(exchange)) is not None:
-            self.known[known] += 1
+        elif (known_difference := recognised(exchange)) is not None:
+            self.known[known_difference] += 1
         else:
             kind = exchange.signature
             if kind not in self.examples and len(self.examples) >= _MOST_KINDS:
                 kind = ("other kinds",)
             self.different[kind] += 1
-            words = f"{exchange.request.path}: {'; '.join(map(_in_words, found))}"
+            words = f"{exchange.request.path}: {'; '.join(map(_in_words, difference_list))}"
             self.examples.setdefault(kind, words[:_LONGEST_EXAMPLE])
 
 

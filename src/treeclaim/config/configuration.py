@@ -217,16 +217,16 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
 
 
 def _metrics(options: cfg.ConfigOpts) -> ResourceMetrics | None:
-    given = options.treeclaim
-    named = given.metrics_of_aggregates
+    section = options.treeclaim
+    named = section.metrics_of_aggregates
     if len(named) > _MOST_AGGREGATES:
         raise ValueError(
             f"[treeclaim]/metrics_of_aggregates: {len(named)} are more than {_MOST_AGGREGATES}"
         )
     aggregates = tuple(_uuid(name) for name in named)
-    if given.metrics_of_resources == "none":
+    if section.metrics_of_resources == "none":
         return None
-    return ResourceMetrics(aggregates, given.metrics_of_flavors or None)
+    return ResourceMetrics(aggregates, section.metrics_of_flavors or None)
 
 
 def _uuid(name: str) -> str:
@@ -248,8 +248,8 @@ def _address(name: str, text: str) -> Address | None:
 def _check_all(options: cfg.ConfigOpts) -> None:
     """Read every option once, so that all wrong values are found at start and named."""
     wrong = []
-    for group, some in GROUPS.items():
-        for option in some:
+    for group, group_options in GROUPS.items():
+        for option in group_options:
             where = options if group is None else options[group]
             try:
                 where[option.dest]
@@ -301,5 +301,5 @@ def _url(connection: str, parameters: str) -> str:
         raise ConfigurationError(
             f"[placement_database]/connection has more than one @ before its host; {_QUOTING}"
         )
-    more = dict(parse_qsl(parameters))
-    return url.update_query_dict(more).render_as_string(hide_password=False)
+    url_parameters = dict(parse_qsl(parameters))
+    return url.update_query_dict(url_parameters).render_as_string(hide_password=False)

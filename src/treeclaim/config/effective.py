@@ -77,13 +77,13 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
         options: The options of the service.
         more: Options by group of libraries that read their own when they are first used.
     """
-    for group, some in more:
-        options.register_opts(some, group=group)
+    for group, group_options in more:
+        options.register_opts(group_options, group=group)
     effective = []
-    for group, some in all_options(more):
+    for group, group_options in all_options(more):
         where = options if group is None else options[group]
         # A library lists some options that it registers only where it needs them.
-        registered = [option for option in some if option.dest in where]
+        registered = [option for option in group_options if option.dest in where]
         effective += [
             _effective(options, group, option, where[option.dest]) for option in registered
         ]

@@ -304,8 +304,8 @@ def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
 
 def register(options: cfg.ConfigOpts) -> None:
     """Register all options with a configuration."""
-    for group, some in GROUPS.items():
-        options.register_opts(some, group=group)
+    for group, group_options in GROUPS.items():
+        options.register_opts(group_options, group=group)
     log.register_options(options)
     policy_opts._register(options)  # noqa: SLF001
     cors.set_defaults(

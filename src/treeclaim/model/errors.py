@@ -72,8 +72,10 @@ class DuplicateProviderError(TreeclaimError):
     def __str__(self) -> str:
         """Name the values that are taken."""
         values = {"uuid": self.uuid, "name": self.name}
-        taken = [f"{field}: {value}" for field, value in values.items() if value is not None]
-        return f"Conflicting resource provider {', '.join(taken)} already exists."
+        conflicting_values = [
+            f"{field}: {value}" for field, value in values.items() if value is not None
+        ]
+        return f"Conflicting resource provider {', '.join(conflicting_values)} already exists."
 
 
 class InvalidParentError(TreeclaimError):

@@ -87,12 +87,12 @@ def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
     """
     sizes = (flavor.vcpus, flavor.ram, flavor.all_disk)
     groups = {"": _Group(dict(zip(_OWN, sizes, strict=True)))}
-    others: list[tuple[str, str]] = []
+    further_parameters: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)
         name = named(key)
         if name in _WHOLE or _GROUPED.fullmatch(name):
-            others.append((name, text))
+            further_parameters.append((name, text))
         elif _LOOKS_LIKE_KEY.match(key):
             _read(groups, key, text)
         elif _LOOKS_GROUPED.fullmatch(key):
@@ -104,7 +104,7 @@ def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
             parameters.append((f"resources{suffix}", amounts))
         if group.traits:
             parameters.append((f"required{suffix}", ",".join(group.traits)))
-    return (*parameters, *others)
+    return (*parameters, *further_parameters)
 
 
 def named(key: str) -> str:

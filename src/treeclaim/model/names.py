@@ -41,12 +41,12 @@ def normalised_uuid(text: str) -> str | None:
     if _NORMALISED_UUID.fullmatch(text):
         return text
     try:
-        found = uuid.UUID(text)
+        parsed_uuid = uuid.UUID(text)
     except ValueError:
         return None
     # It reads the digits as `int` does, which lets blanks, newlines and underscores through.
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
-    return str(found) if _DIGITS.fullmatch(digits) else None
+    return str(parsed_uuid) if _DIGITS.fullmatch(digits) else None
 
 
 def aggregate_uuid(name: str) -> str:

@@ -231,8 +231,8 @@ class NamedValues(ListedPart[Attributes]):
 
     def read(self, document: Any) -> Attributes:
         """Return the document itself."""
-        found: Attributes = document
-        return found
+        attributes: Attributes = document
+        return attributes
 
     def written(self, value: Attributes) -> Attributes:
         """Return the attributes in order of their names."""
@@ -249,8 +249,8 @@ class NamedValues(ListedPart[Attributes]):
     def differences(self, before: Attributes, after: Attributes) -> Iterator[FieldChange]:
         """Yield each attribute that comes, goes or has another value."""
         old, new = (
-            {name: attribute_in_words(value) for name, value in some.items()}
-            for some in (before, after)
+            {name: attribute_in_words(value) for name, value in values.items()}
+            for values in (before, after)
         )
         for name in sorted(old.keys() | new.keys()):
             was, now = old.get(name), new.get(name)
@@ -282,13 +282,13 @@ class Conditions(ListedPart[tuple[Condition, ...]]):
         return tuple(
             Condition(
                 key,
-                EFFECTS[given["effect"]],
-                None if given.get("until") is None else utc_of(given["until"]),
-                given.get("on_use", False),
-                given.get("began", True) or not given.get("on_use", False),
-                given.get("reason", ""),
+                EFFECTS[members["effect"]],
+                None if members.get("until") is None else utc_of(members["until"]),
+                members.get("on_use", False),
+                members.get("began", True) or not members.get("on_use", False),
+                members.get("reason", ""),
             )
-            for key, given in sorted(document.items())
+            for key, members in sorted(document.items())
         )
 
     def written(self, value: tuple[Condition, ...]) -> dict[str, Any]:
@@ -306,8 +306,8 @@ class Conditions(ListedPart[tuple[Condition, ...]]):
         self, before: tuple[Condition, ...], after: tuple[Condition, ...]
     ) -> Iterator[FieldChange]:
         """Yield those that come, then those that go."""
-        for sign, some in (("+", set(after) - set(before)), ("-", set(before) - set(after))):
-            for condition in sorted(some):
+        for sign, conditions in (("+", set(after) - set(before)), ("-", set(before) - set(after))):
+            for condition in sorted(conditions):
                 yield FieldChange(sign, f"{self.single} {condition.key}")
 
     def texts(self, value: tuple[Condition, ...]) -> list[str]:

@@ -234,8 +234,8 @@ class CandidateRequest(ByValue):
     def classes(self) -> frozenset[str]:
         """Return the names of the classes on which it depends how much is free of them."""
         mixes = () if self.order is None else self.order.mixes
-        asked = (name for group in self.groups for name in group.resources)
-        return frozenset(asked).union(*(mix.classes for mix in mixes))
+        class_names = (name for group in self.groups for name in group.resources)
+        return frozenset(class_names).union(*(mix.classes for mix in mixes))
 
 
 @dataclass(frozen=True, slots=True)

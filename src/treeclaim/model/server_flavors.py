@@ -173,7 +173,7 @@ def _range(text: str, vcpus: int) -> range:
     return range(int(match[1]), last + 1)
 
 
-def _nearest(word: str, known: Iterable[str]) -> str | None:
+def _nearest(word: str, known_words: Iterable[str]) -> str | None:
     """Return the known word that a word misspells; None without one."""
-    near = get_close_matches(word.lower()[:_LONGEST], tuple(known), 1, _LIKENESS)
+    near = get_close_matches(word.lower()[:_LONGEST], tuple(known_words), 1, _LIKENESS)
     return near[0] if near else None

@@ -103,14 +103,14 @@ class Batches:
             StoreUnavailableError: if the database does not answer; the outcome may be unknown.
             OverloadedError: if the Forest was not free in time.
         """
-        wanted = _Wanted(request)
-        if are_hard(request.alternatives) or self._slow.has(wanted.key):
+        waiting_call = _Wanted(request)
+        if are_hard(request.alternatives) or self._slow.has(waiting_call.key):
             return None
         try:
-            self._groups.submit(wanted, float("inf"))
+            self._groups.submit(waiting_call, float("inf"))
         finally:
-            metrics.tell_stages(metrics.CLAIM_SECONDS, wanted.stages)
-        return wanted.placement
+            metrics.tell_stages(metrics.CLAIM_SECONDS, waiting_call.stages)
+        return waiting_call.placement
 
     def _run_alone(self, member: Member[_Wanted]) -> None:
         (refusal,) = self._placed([member.request])
@@ -124,15 +124,15 @@ class Batches:
         except TreeclaimError as error:
             # The database, or the Forest, cannot serve any of them.
             refusals = [error] * len(group)
-        leader, *others = group
+        leader, *followers = group
         leader.state, leader.refusal = MemberState.DONE, refusals[0]
-        for member, refusal in zip(others, refusals[1:], strict=True):
+        for member, refusal in zip(followers, refusals[1:], strict=True):
             member.decide(MemberState.DONE, refusal)
 
-    def _placed(self, wanted: Sequence[_Wanted]) -> list[TreeclaimError | None]:
+    def _placed(self, calls: Sequence[_Wanted]) -> list[TreeclaimError | None]:
         """Place some consumers; return what to raise for each."""
         failures: dict[_Wanted, TreeclaimError] = {}
-        waiting = deque(self._new_ones(wanted))
+        waiting = deque(self._new_ones(calls))
         while waiting:
             asking = [call.stages for call in waiting]
             _enter(asking, SEARCH)
@@ -148,15 +148,15 @@ class Batches:
                     call.placement = None
                     if not isinstance(refusal, _TRY_ALONE):
                         failures[call] = refusal
-        return [failures.get(call) for call in wanted]
+        return [failures.get(call) for call in calls]
 
-    def _new_ones(self, wanted: Sequence[_Wanted]) -> Sequence[_Wanted]:
+    def _new_ones(self, calls: Sequence[_Wanted]) -> Sequence[_Wanted]:
         """Return those who hold nothing, as they would take room in the picture of the others."""
-        if len(wanted) == 1:
-            return wanted
-        uuids = sorted(uuid for call in wanted for uuid in call.consumer_uuids)
+        if len(calls) == 1:
+            return calls
+        uuids = sorted(uuid for call in calls for uuid in call.consumer_uuids)
         holders = self._store.read(holders_among, uuids)
-        return [call for call in wanted if holders.keys().isdisjoint(call.consumer_uuids)]
+        return [call for call in calls if holders.keys().isdisjoint(call.consumer_uuids)]
 
     def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
         """Take calls from a queue while there is time; return the claims of those that found a place."""

@@ -123,7 +123,7 @@ class _Ends(NamedTuple):
     parts: int
 
 
-def _live(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> NoReturn:
+def _live(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> NoReturn:
     """Run the child."""
     code = 1
     try:
@@ -133,7 +133,7 @@ def _live(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> NoRe
         _mind_no_signals()
         _close_all_but(set(ends) - {_NONE})
         _stand_back(for_good=not question.is_plan)
-        _answer_within_memory(question, forest, asked, ends)
+        _answer_within_memory(question, forest, arrival, ends)
         code = 0
     finally:
         # Whatever is on the stack, nothing of the parent's may run here.
@@ -176,14 +176,14 @@ def _stand_back(*, for_good: bool) -> None:
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
-def _answer_within_memory(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> None:
+def _answer_within_memory(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = _data_bytes() + asked.memory + BESIDES
-    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    needed_bytes = _data_bytes() + arrival.memory + BESIDES
+    limit = needed_bytes if most == resource.RLIM_INFINITY else min(needed_bytes, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        _answer(question, forest, asked, ends)
+        _answer(question, forest, arrival, ends)
     except MemoryError:
         # What was on the stack is free by now; a little more is needed to say so.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
@@ -198,9 +198,9 @@ def _data_bytes() -> int:
     return 0
 
 
-def _answer(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> None:
-    clock, out = _Clock(asked), ends.out
-    budget = Budget(None, asked.memory, interrupted=clock.check)
+def _answer(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> None:
+    clock, out = _Clock(arrival), ends.out
+    budget = Budget(None, arrival.memory, interrupted=clock.check)
     try:
         parts = parts_from(ends.parts) if question.reads else iter(())
         drawn = question.work(forest, parts, budget)

@@ -61,11 +61,13 @@ class Child:
         ready.register(self._inlet, select.POLLOUT)
         try:
             for part in parts:
-                rest = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
-                while rest:
+                remaining_bytes = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
+                while remaining_bytes:
                     self._asked.check()
                     if ready.poll(1000 * _LOOK_SECONDS):
-                        rest = rest[os.write(self._inlet, rest[:_LARGEST_READ]) :]
+                        remaining_bytes = remaining_bytes[
+                            os.write(self._inlet, remaining_bytes[:_LARGEST_READ]) :
+                        ]
         except BrokenPipeError:
             # It has given up, and says why.
             pass
@@ -84,8 +86,8 @@ class Child:
             ClientGoneError: if the client has hung up meanwhile.
         """
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self._poll.poll(1000 * min(left, _LOOK_SECONDS)):
+        while (remaining_seconds := end - time.monotonic()) > 0:
+            if self._poll.poll(1000 * min(remaining_seconds, _LOOK_SECONDS)):
                 return True
             if self._asked.is_gone():
                 raise ClientGoneError

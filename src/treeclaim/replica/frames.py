@@ -40,9 +40,9 @@ class MessageKind(IntEnum):
 def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> None:
     """Write a frame; waits while the pipe is full."""
     for part in (HEADER.pack(kind, len(content)), content):
-        rest = memoryview(part).cast("B")
-        while len(rest):
-            rest = rest[os.write(pipe, rest) :]
+        remaining_bytes = memoryview(part).cast("B")
+        while len(remaining_bytes):
+            remaining_bytes = remaining_bytes[os.write(pipe, remaining_bytes) :]
 
 
 def packed(content: object) -> bytes:

@@ -199,34 +199,34 @@ class Replica:
         return list(outcome.pieces)
 
     @contextmanager
-    def _turn_of(self, asked: Asked, holds: HoldsQuery) -> Iterator[tuple[Forest, Asked]]:
+    def _turn_of(self, arrival: Asked, holds: HoldsQuery) -> Iterator[tuple[Forest, Asked]]:
         """Give the Forest, and the question with the time for catching up added to its own."""
         began = monotonic()
-        if not self.turn.acquire(asked.wait, asked.is_gone):
-            raise asked.refused(_INVENTORY)
+        if not self.turn.acquire(arrival.wait, arrival.is_gone):
+            raise arrival.refused(_INVENTORY)
         try:
             entered = monotonic()
             with metrics.phase("feed"):
                 self._follower.catch_up(began)
                 forest = self._follower.with_holds(holds)
-            yield forest, asked.later(monotonic() - entered)
+            yield forest, arrival.later(monotonic() - entered)
         finally:
             self.turn.release()
 
-    def _try_within_turn(self, question: Question, asked: Asked) -> KeptAnswer | None:
+    def _try_within_turn(self, question: Question, arrival: Asked) -> KeptAnswer | None:
         """Return the answer if it is known or soon found, else None."""
         if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
                 _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
             )
             return None
-        with self._turn_of(asked, question.holds) as (forest, later):
+        with self._turn_of(arrival, question.holds) as (forest, later):
             version = self._follower.version
-            known = self._answers.find(version, question.key)
-            if known is not None:
-                return known
+            kept_answer = self._answers.find(version, question.key)
+            if kept_answer is not None:
+                return kept_answer
             clock = AttemptClock(self.turn, later)
-            budget = Budget(None, asked.memory, interrupted=clock.check)
+            budget = Budget(None, arrival.memory, interrupted=clock.check)
             try:
                 answer = _attempt(question, forest, budget)
             except (OutOfPatienceError, AnswerTooLongError) as error:
@@ -242,7 +242,7 @@ class Replica:
                 allocator.give_back()
             return answer
 
-    def _answer_in_child(self, question: Question, asked: Asked) -> KeptAnswer | AnswerStream:
+    def _answer_in_child(self, question: Question, arrival: Asked) -> KeptAnswer | AnswerStream:
         if question.holds.everywhere:
             # With very many holds the database takes a second to add up their amounts. No other thread needs to wait
             # for the Forest meanwhile.
@@ -251,21 +251,21 @@ class Replica:
 
         def start() -> Child | KeptAnswer:
             nonlocal version
-            with self._turn_of(asked, question.holds) as (forest, later):
+            with self._turn_of(arrival, question.holds) as (forest, later):
                 version = self._follower.version
-                known = self._answers.find(version, question.key)
-                return _fork(question, forest, later) if known is None else known
+                kept_answer = self._answers.find(version, question.key)
+                return _fork(question, forest, later) if kept_answer is None else kept_answer
 
         if question.is_plan:
-            return self._children.answer_plan(lambda: self._start_reading(question, asked))
+            return self._children.answer_plan(lambda: self._start_reading(question, arrival))
         if question.reads is not None:
-            return self._children.answer(asked, lambda: self._start_reading(question, asked))
-        outcome = self._children.answer(asked, start)
+            return self._children.answer(arrival, lambda: self._start_reading(question, arrival))
+        outcome = self._children.answer(arrival, start)
         if isinstance(outcome, KeptAnswer) and question.is_repeatable and version is not None:
             self._answers.keep(version, question.key, outcome)
         return outcome
 
-    def _start_reading(self, question: Question, asked: Asked) -> Child:
+    def _start_reading(self, question: Question, arrival: Asked) -> Child:
         """Start a child at a moment of the Forest, and send it what is read of that moment.
 
         Raises:
@@ -278,7 +278,7 @@ class Replica:
             if child is not None:
                 # A connection was lost.
                 child.end()
-            child = _fork(question, forest, asked)
+            child = _fork(question, forest, arrival)
             return child, cursor
 
         def of_store(
@@ -288,11 +288,11 @@ class Replica:
             parts: list[bytes] = []
             size = 0
             for part in question.reads(transaction, cursor) if question.reads else ():
-                asked.check()
+                arrival.check()
                 parts.append(packed(part))
                 size += len(parts[-1])
-                if size > asked.memory:
-                    raise SearchTooLargeError(asked.memory // 1_000_000)
+                if size > arrival.memory:
+                    raise SearchTooLargeError(arrival.memory // 1_000_000)
             return started, parts
 
         try:
@@ -323,13 +323,13 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
         metrics.tell_stages(metrics.SEARCH_SECONDS, stages)
 
 
-def _fork(question: Question, forest: Forest, asked: Asked) -> Child:
+def _fork(question: Question, forest: Forest, arrival: Asked) -> Child:
     """Start a child.
 
     Raises:
         OverloadedError: if the system has no room for a child.
     """
     try:
-        return Child(question, forest, asked)
+        return Child(question, forest, arrival)
     except OSError as error:
         raise OverloadedError("processes") from error

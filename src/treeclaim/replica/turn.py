@@ -86,14 +86,14 @@ class Turn(Gate):
 
     def release(self) -> None:
         """Leave, and let the next thread in."""
-        taken = time.thread_time() - self._begin
-        self.longest = max(self.longest, taken)
-        is_record = taken > self._reported
+        held_seconds = time.thread_time() - self._begin
+        self.longest = max(self.longest, held_seconds)
+        is_record = held_seconds > self._reported
         if is_record:
-            self._reported = taken
+            self._reported = held_seconds
         super().release()
         # The others need not wait for this.
-        if taken > LONGEST_HOLD:
+        if held_seconds > LONGEST_HOLD:
             metrics.FOREST_LONG_HOLDS.inc()
         if is_record:
-            metrics.FOREST_LONGEST_HOLD.labels(str(os.getpid())).set(taken)
+            metrics.FOREST_LONGEST_HOLD.labels(str(os.getpid())).set(held_seconds)

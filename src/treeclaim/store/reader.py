@@ -129,10 +129,10 @@ class Reader:
         """
         if cursor is None:
             return self.read(changes_since, None)
-        found = self._poller.since(cursor)
-        if isinstance(found, LoadRequired):
-            return self.read(changes_since, cursor, found)
-        return found
+        poll_result = self._poller.since(cursor)
+        if isinstance(poll_result, LoadRequired):
+            return self.read(changes_since, cursor, poll_result)
+        return poll_result
 
     def positions(self) -> Positions:
         """Return the position of each stream of the change feed.

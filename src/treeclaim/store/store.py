@@ -227,9 +227,9 @@ class Store(Reader):
         closing = self._closing
 
         def run() -> None:
-            left: float | None = pause
-            while left is not None and not closing.wait(left):
-                left = step()
+            seconds_to_wait: float | None = pause
+            while seconds_to_wait is not None and not closing.wait(seconds_to_wait):
+                seconds_to_wait = step()
 
         self._threads.append(start_helper_thread(name, run))
 
@@ -314,9 +314,9 @@ class Store(Reader):
 
         The write that triggered it is committed already; its client is not told of failures here.
         """
-        taken = self._committer.streams_taken + self._group_committer.streams_taken
-        if taken != self._streams_taken:
-            self._streams_taken = taken
+        streams_taken = self._committer.streams_taken + self._group_committer.streams_taken
+        if streams_taken != self._streams_taken:
+            self._streams_taken = streams_taken
             self._prune_at = min(self._prune_at, monotonic() + _PRUNE_AFTER_TAKING)
         if monotonic() < self._prune_at:
             return

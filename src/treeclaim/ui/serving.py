@@ -115,8 +115,8 @@ def _file(content: bytes, media_type: str) -> _File:
 def _send(
     environment: "WSGIEnvironment", start_response: "StartResponse", file: _File
 ) -> Iterable[bytes]:
-    known = environment.get("HTTP_IF_NONE_MATCH", "")
-    if file.tag in known or known.strip() == "*":
+    client_tags = environment.get("HTTP_IF_NONE_MATCH", "")
+    if file.tag in client_tags or client_tags.strip() == "*":
         start_response("304 Not Modified", list(file.headers))
         return []
     start_response("200 OK", [*file.headers, ("Content-Length", str(len(file.content)))])

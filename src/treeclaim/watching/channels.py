@@ -130,9 +130,9 @@ class Index:
             OverloadedError: if too many providers would be named.
         """
         key = hashlib.sha256("\n".join(sorted(roots)).encode()).digest()
-        known = self._channels.get(key)
-        if known is not None:
-            return known, 0
+        cached_channel = self._channels.get(key)
+        if cached_channel is not None:
+            return cached_channel, 0
         new = len(roots.keys() - self._named.keys())
         if len(self._named) + new > MOST_NAMED:
             raise OverloadedError("place for trees to watch")
@@ -198,12 +198,16 @@ class Index:
         for uuid, change in news.changes.items():
             for channel in self.concerned(uuid, change):
                 by_channel.setdefault(channel, {})[uuid] = change
-        told = news.beside(members).changes if moves else {}
+        change_by_uuid = news.beside(members).changes if moves else {}
         by_tree: dict[str | None, list[str]] = {}
         for uuid, member in members.items():
             by_tree.setdefault(member.root, []).append(uuid)
         for uuid, trees in moves.items():
-            those = {member: told[member] for tree in trees for member in by_tree.get(tree, ())}
+            those = {
+                member: change_by_uuid[member]
+                for tree in trees
+                for member in by_tree.get(tree, ())
+            }
             for channel in self._named[uuid].channels:
                 by_channel.setdefault(channel, {}).update(those)
         if news.catalogue:
@@ -229,6 +233,8 @@ class Index:
 
     def _take_from_below(self, named: Named) -> None:
         if named.root is not None and named.root != named.uuid:
-            left = [other for other in self._below.pop(named.root) if other is not named]
-            if left:
-                self._below[named.root] = left
+            remaining_entries = [
+                other for other in self._below.pop(named.root) if other is not named
+            ]
+            if remaining_entries:
+                self._below[named.root] = remaining_entries

@@ -125,12 +125,12 @@ class Hub:
                 ):
                     return None
                 missed = news.within(roots)
-            channel, taken = self._index.channel(roots)
+            channel, added_bytes = self._index.channel(roots)
             everything.listeners.pop(listener, None)
             self._seat(listener, channel)
         if missed is None or missed.is_empty:
-            return channel, None, taken
-        return channel, Message(missed), taken
+            return channel, None, added_bytes
+        return channel, Message(missed), added_bytes
 
     def _seat(self, listener: Listener, channel: Channel) -> None:
         listener.next, listener.reached = channel.log.end, self.reached
@@ -190,12 +190,12 @@ class Hub:
             self._cursor = self._store.read(present_cursor)
             for channel in self._index.channels:
                 channel.log = channel.log.broken()
-            told = self._index.channels
+            channels = self._index.channels
         else:
-            told = self._tell(*news)
+            channels = self._tell(*news)
             self._cursor = news[0].cursor
         self.reached = written(self._cursor)
-        for channel in told:
+        for channel in channels:
             channel.wake()
 
     def _news(
@@ -212,16 +212,16 @@ class Hub:
     def _tell(self, news: News, moves: Moves, members: dict[str, ProviderChange]) -> list[Channel]:
         """Add news to the logs that they belong to; return whose."""
         text = written(news.cursor)
-        told = self._index.divided(news, moves, members)
+        news_by_channel = self._index.divided(news, moves, members)
         if not news.is_empty:
-            told[self._index.everything] = news
-        for channel, part in told.items():
+            news_by_channel[self._index.everything] = news
+        for channel, part in news_by_channel.items():
             message = Message(part, text)
             message.write()
             channel.tell(message)
         self._index.follow(news, moves)
         self._drop_too_much()
-        return list(told)
+        return list(news_by_channel)
 
     def _drop_too_much(self) -> None:
         """Drop what was not taken in time if all logs together hold too much."""

@@ -133,8 +133,8 @@ class Log:
 
     def without_oldest(self) -> "Log":
         """Return this log without its first entry; listeners that have not been told it have to begin again."""
-        oldest, *rest = self.entries
-        return Log(self.first + 1, tuple(rest), self.changes - len(oldest.news.changes))
+        oldest, *later_entries = self.entries
+        return Log(self.first + 1, tuple(later_entries), self.changes - len(oldest.news.changes))
 
     def shortened(self) -> "Log":
         """Return this log with only its last entry, or empty if it has only one.
@@ -153,11 +153,11 @@ class Log:
         missed = self.entries[number - self.first :]
         if len(missed) == 1:
             return missed[0]
-        known = self.folded.get(number)
-        if known is None:
+        folded_message = self.folded.get(number)
+        if folded_message is None:
             news = News.as_one([entry.news for entry in missed])
-            known = Message(news, missed[-1].cursor)
+            folded_message = Message(news, missed[-1].cursor)
             kept = sum(len(message.news.changes) for message in self.folded.values())
-            if kept + len(known.news.changes) <= _MOST_FOLDED:
-                self.folded[number] = known
-        return known
+            if kept + len(folded_message.news.changes) <= _MOST_FOLDED:
+                self.folded[number] = folded_message
+        return folded_message

@@ -70,8 +70,8 @@ class Watch:
         if narrowed is None:
             self._has_to_begin_again = True
         else:
-            self._channel, self._missed, taken = narrowed
-            self.nbytes += taken
+            self._channel, self._missed, added_bytes = narrowed
+            self.nbytes += added_bytes
 
     def take(self) -> bytes | None:
         """Return the data to send now, once; None if there is none."""

@@ -119,16 +119,18 @@ def _version(operation: Operation) -> Schema:
 
     The service requires it of no request but those to the extension, which are not found without.
     """
-    asked = [_newest(operation).header]
+    header_values = [_newest(operation).header]
     if not operation.needs_opt_in:
-        asked += [MAXIMUM.header] * operation.has_extension_parameters + ["placement latest"]
+        header_values += [MAXIMUM.header] * operation.has_extension_parameters + [
+            "placement latest"
+        ]
     return {
         "name": "OpenStack-API-Version",
         "in": "header",
         "required": operation.needs_opt_in,
         "description": _OF_VERSIONS,
         "schema": {"type": "string"},
-        "examples": {value.replace(" ", "-"): {"value": value} for value in asked},
+        "examples": {value.replace(" ", "-"): {"value": value} for value in header_values},
     }
 
 

@@ -140,12 +140,12 @@ class BasicAuthentication:
         if entry is None:
             return None
         key = (entry, sha256(password).digest())
-        known = self._right.find(key) or self._wrong.find(key)
-        if known is None:
+        verification = self._right.find(key) or self._wrong.find(key)
+        if verification is None:
             with self._admission.admitted(Kind.LOOKUP):
-                known = _Verification(is_right=_is_right(entry, password))
-            (self._right if known.is_right else self._wrong).keep(key, known)
-        return user if cast("_Verification", known).is_right else None
+                verification = _Verification(is_right=_is_right(entry, password))
+            (self._right if verification.is_right else self._wrong).keep(key, verification)
+        return user if cast("_Verification", verification).is_right else None
 
     def _current_entries(self) -> Mapping[str, str]:
         """Return the lines of the file by user; the last good ones while the file is broken."""

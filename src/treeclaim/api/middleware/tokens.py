@@ -98,8 +98,12 @@ class TokenGuard(auth_token.AuthProtocol):
         return data
 
     def _find(self, key: bytes) -> Any:
-        known = cast("_KnownToken | None", self._known.find(key))
-        return json.loads(known.data) if known and monotonic() < known.end else None
+        cached_token = cast("_KnownToken | None", self._known.find(key))
+        return (
+            json.loads(cached_token.data)
+            if cached_token and monotonic() < cached_token.end
+            else None
+        )
 
     def _look_up(self, key: bytes, token: str, options: dict[str, Any]) -> Any:
         begin = perf_counter()

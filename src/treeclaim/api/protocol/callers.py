@@ -82,9 +82,9 @@ def assign_request_id(environment: dict[str, Any]) -> str:
     """Give a request an id of its own; keep the client's as the global one, for logs only."""
     request_id = _new_id()
     environment[REQUEST_ID] = request_id
-    given = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
-    if _GLOBAL.fullmatch(given):
-        environment[GLOBAL_REQUEST_ID] = given
+    client_request_id = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+    if _GLOBAL.fullmatch(client_request_id):
+        environment[GLOBAL_REQUEST_ID] = client_request_id
     return request_id
 
 

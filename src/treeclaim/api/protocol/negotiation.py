@@ -90,27 +90,27 @@ def header_of(version: Version) -> str:
     return version.header
 
 
-def _placement_version(asked: str | None) -> Version:
-    if asked is None:
+def _placement_version(version_text: str | None) -> Version:
+    if version_text is None:
         return MINIMUM
-    if asked == "latest":
+    if version_text == "latest":
         return MAXIMUM
-    parts = asked.split(".")
+    parts = version_text.split(".")
     try:
         major, minor = (int(part) for part in parts)
     except ValueError:
-        raise InvalidVersionError(asked) from None
+        raise InvalidVersionError(version_text) from None
     version = Version(major, minor)
     if not MINIMUM <= version <= MAXIMUM:
-        raise UnacceptableVersionError(asked)
+        raise UnacceptableVersionError(version_text)
     return version
 
 
 def _asked(header: str, service_type: str) -> str | None:
     """Return the text behind the last mention of a service, None if it is not mentioned."""
-    asked = None
+    version_text = None
     for element in header.split(","):
         service, _, version = element.strip().partition(" ")
         if service.lower() == service_type and version.strip():
-            asked = version.strip()
-    return asked
+            version_text = version.strip()
+    return version_text

@@ -169,10 +169,10 @@ def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], 
     states = []
     for path in files_of(configuration):
         try:
-            known = path.stat()
+            status = path.stat()
         except OSError:
             continue
-        states.append((str(path), known.st_mtime_ns, known.st_size, known.st_ino))
+        states.append((str(path), status.st_mtime_ns, status.st_size, status.st_ino))
     return tuple(states)
 
 

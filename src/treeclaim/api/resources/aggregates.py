@@ -95,10 +95,10 @@ def replace_aggregates(call: Call) -> Reply:
     body = json_for_provider(call)
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
-    given = int(body["resource_provider_generation"]) if has_generation else None
+    expected_generation = int(body["resource_provider_generation"]) if has_generation else None
     with replacing_a_part():
         generation = call.services.store.write(
-            links.replace_aggregates, call.arguments["uuid"], aggregates, given
+            links.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
         )
     return _shown(call, aggregates, generation)
 
@@ -125,14 +125,14 @@ def list_aggregate_names(call: Call) -> Reply:
     if after and normalised_uuid(after) != after:
         raise lists.unreadable(query["marker"])
     if "uuid" in query:
-        wanted = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
-        known = call.services.store.read(
-            aggregate_names.named, [uuid for uuid in wanted if uuid > after]
+        named_uuids = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
+        name_by_uuid = call.services.store.read(
+            aggregate_names.named, [uuid for uuid in named_uuids if uuid > after]
         )
     else:
-        known = call.services.store.read(aggregate_names.page, after, limit + 1)
-    names = dict(list(known.items())[:limit])
-    next_after = list(names)[-1] if len(known) > limit else None
+        name_by_uuid = call.services.store.read(aggregate_names.page, after, limit + 1)
+    names = dict(list(name_by_uuid.items())[:limit])
+    next_after = list(names)[-1] if len(name_by_uuid) > limit else None
     links = lists.links(call.link(_NAMES_PATH), pairs, _KIND, next_after)
     return Reply(body={"names": names, "links": links}, modified_at=now())
 

@@ -56,13 +56,13 @@ def reshape(call: Call) -> Reply:
     reshaped = [
         ReshapedInventory(
             provider_uuid=uuid,
-            generation=int(given["resource_provider_generation"]),
+            generation=int(document["resource_provider_generation"]),
             inventories={
                 name: inventory_of(inventory)
-                for name, inventory in call.deadline.watched(given["inventories"].items())
+                for name, inventory in call.deadline.watched(document["inventories"].items())
             },
         )
-        for uuid, given in body["inventories"].items()
+        for uuid, document in body["inventories"].items()
     ]
     claims = claims_of(call, body["allocations"])
     require_sound(call, claims)

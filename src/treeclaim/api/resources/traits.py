@@ -80,8 +80,8 @@ def list_traits(call: Call) -> Reply:
             used = forest.associated_traits()
             names = [name for name in names if (name in used) is associated]
     if operator == "in":
-        wanted = set(value.split(","))
-        names = [name for name in names if name in wanted]
+        named_traits = set(value.split(","))
+        names = [name for name in names if name in named_traits]
     elif operator == "startswith":
         names = [name for name in names if name.startswith(value)]
     return Reply(body={"traits": names}, modified_at=_newest(catalogue, names))
@@ -178,8 +178,8 @@ def list_provider_traits(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         names = forest.traits(row)
-        known = [name for name in names if name in forest.catalogue.traits]
-        modified_at = _newest(forest.catalogue, known)
+        existing_names = [name for name in names if name in forest.catalogue.traits]
+        modified_at = _newest(forest.catalogue, existing_names)
         return _shown(names, forest.provider(row).generation, modified_at)
 
 

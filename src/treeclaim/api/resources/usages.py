@@ -81,16 +81,16 @@ def list_usages(call: Call) -> Reply:
     return Reply(body={"usages": _by_type(groups, query.get("consumer_type"))}, modified_at=now())
 
 
-def _by_type(groups: list[UsageGroup], wanted: str | None) -> dict[str, dict[str, Any]]:
+def _by_type(groups: list[UsageGroup], type_filter: str | None) -> dict[str, dict[str, Any]]:
     """Return the groups that section 2.2 asks for."""
-    if wanted == _ALL_TYPES:
+    if type_filter == _ALL_TYPES:
         count = sum(group.consumer_count for group in groups)
         return {_ALL_TYPES: {"consumer_count": count} | _sum(groups)} if groups else {}
     named = {group.consumer_type or UNKNOWN_TYPE: group for group in groups}
     return {
         name: {"consumer_count": group.consumer_count, **group.resources}
         for name, group in named.items()
-        if wanted in {None, name}
+        if type_filter in {None, name}
     }
 
 

@@ -126,8 +126,8 @@ def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for kind, findings in findings_by_kind.items():
         missing = findings["count"] - len(findings["items"])
         if findings["count"]:
-            more = f", {missing} more than shown (--limit)" if missing else ""
-            yield f"{kind}: {findings['count']}{more}"
+            remark = f", {missing} more than shown (--limit)" if missing else ""
+            yield f"{kind}: {findings['count']}{remark}"
 
 
 def _audit(

@@ -130,9 +130,9 @@ def _logged(options: argparse.Namespace) -> Iterator[Read]:
 
 
 def _lines(outcome: Outcome) -> Iterator[str]:
-    known, different = outcome.known.total(), outcome.different.total()
-    total = outcome.equal + outcome.unsettled + known + different
-    yield f"{total} reads compared: {outcome.equal} equal, {known} known differences, {different} others"
+    known_total, different = outcome.known.total(), outcome.different.total()
+    total = outcome.equal + outcome.unsettled + known_total + different
+    yield f"{total} reads compared: {outcome.equal} equal, {known_total} known differences, {different} others"
     if outcome.unsettled:
         yield f"{outcome.unsettled} differed only at first, as clients wrote meanwhile"
     for difference, count in sorted(outcome.known.items(), key=lambda pair: pair[0].number):

@@ -132,11 +132,11 @@ def load_of(fields: Mapping[str, Any]) -> float:
 
 def children_of(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
     """Return providers by the uuid of their parent; those whose parent is missing are on top."""
-    known = {row["uuid"] for row in rows}
+    row_uuids = {row["uuid"] for row in rows}
     children: dict[str | None, list[Row]] = {}
     for row in sorted(rows, key=lambda row: str(row["name"])):
         parent = row.get("parent_provider_uuid")
-        children.setdefault(parent if parent in known else None, []).append(row)
+        children.setdefault(parent if parent in row_uuids else None, []).append(row)
     return children
 
 

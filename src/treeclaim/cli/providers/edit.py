@@ -166,8 +166,8 @@ def _text_of(state: State) -> str:
 
 def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
     """Return the text to edit, below comments, which no name or foreign text can end."""
-    told = "".join(f"# ! {one_line(note)}\n" for note in notes)
-    return _HEAD.format(name=one_line(name)) + told + text
+    comments = "".join(f"# ! {one_line(note)}\n" for note in notes)
+    return _HEAD.format(name=one_line(name)) + comments + text
 
 
 def _edited(file: Path, text: str) -> str:

@@ -228,9 +228,9 @@ def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
 def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
     if not traits:
         return list(rows)
-    known = client.providers(required=",".join(traits))
-    wanted = {row["uuid"] for row in known}
-    return [row for row in rows if row["uuid"] in wanted]
+    matching_rows = client.providers(required=",".join(traits))
+    matching_uuids = {row["uuid"] for row in matching_rows}
+    return [row for row in rows if row["uuid"] in matching_uuids]
 
 
 def _is_filtered(options: argparse.Namespace) -> bool:

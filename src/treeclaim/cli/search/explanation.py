@@ -161,10 +161,10 @@ def _provider(
     yield f"{provider['name']}: {free} {name} free, {requested} requested"
     if "attributes" in provider:
         yield f"  {attributes or 'has none of these attributes'}"
-    known = limits.get(provider["uuid"])
-    if known is None:
+    provider_limits = limits.get(provider["uuid"])
+    if provider_limits is None:
         return
-    inventory = known.inventories.get(name)
+    inventory = provider_limits.inventories.get(name)
     if inventory is None:
         yield f"  has no inventory of {name}"
     elif blocked["reason"] in ("capacity", "amount_unit", "combined_capacity"):
@@ -175,15 +175,15 @@ def _provider(
         elif nearest != requested:
             yield f"  nearest amount that would fit: {nearest}"
     if blocked["reason"].startswith(("trait", "root_trait")):
-        yield f"  its traits: {_some(known.traits)}"
+        yield f"  its traits: {_some(provider_limits.traits)}"
     if "member_of" in blocked["reason"]:
-        yield f"  its aggregates: {_some(map(names.shown, known.aggregates))}"
+        yield f"  its aggregates: {_some(map(names.shown, provider_limits.aggregates))}"
 
 
 def _some(names: Iterable[str]) -> str:
     ordered = sorted(names)
-    more = f" and {len(ordered) - _MOST_TRAITS} more" if len(ordered) > _MOST_TRAITS else ""
-    return (", ".join(ordered[:_MOST_TRAITS]) + more) or "none"
+    remark = f" and {len(ordered) - _MOST_TRAITS} more" if len(ordered) > _MOST_TRAITS else ""
+    return (", ".join(ordered[:_MOST_TRAITS]) + remark) or "none"
 
 
 def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, Limits]:

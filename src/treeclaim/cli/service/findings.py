@@ -124,8 +124,8 @@ def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Findi
                 yield Finding(False, place, f"{option.dest} has no effect: {why}")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
+def _near(name: str, existing_names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(existing_names), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -200,9 +200,9 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
 
 def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Find out whether the metrics of flavors can be had."""
-    given = configuration.options.treeclaim
+    options = configuration.options.treeclaim
     for name in ("metrics_of_aggregates", "metrics_of_flavors"):
-        if configuration.metrics is None and getattr(given, name):
+        if configuration.metrics is None and getattr(options, name):
             place = places.place("treeclaim", name) or f"[treeclaim]/{name}"
             yield Finding(False, place, f"{name}: has no effect while metrics_of_resources = none")
     if configuration.metrics is not None and configuration.metrics.flavors is not None:

@@ -307,8 +307,8 @@ def _problem(fault: Mapping[str, Any], entry: Members) -> Problem:
         words = str(fault["ctx"]["error"])
     elif fault["type"] == "extra_forbidden":
         models: Mapping[int, type[BaseModel]] = {1: _Members, 3: _Inventory}
-        known = models.get(len(path), _Consumed).model_fields
-        words = unknown_word(str(path.pop()), tuple(known))
+        member_fields = models.get(len(path), _Consumed).model_fields
+        words = unknown_word(str(path.pop()), tuple(member_fields))
     elif fault["type"] in ("list_type", "dict_type") and fault["input"] is None:
         empty = "[]" if fault["type"] == "list_type" else "{}"
         words += f"; write {empty} to remove them all"

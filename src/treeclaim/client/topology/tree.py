@@ -22,16 +22,16 @@ def find_cycles(parents: Mapping[str, str | None]) -> set[str]:
 
 def count_ancestors(parents: Mapping[str, str | None]) -> dict[str, int]:
     """Return the number of ancestors of each provider; 0 in or below a cycle."""
-    known: dict[str, int | None] = {}
+    depth_by_name: dict[str, int | None] = {}
     for path, last in _paths(parents):
         if last in path:
-            known.update(dict.fromkeys(path, None))
+            depth_by_name.update(dict.fromkeys(path, None))
             continue
-        above = -1 if last is None else known[last]
+        above = -1 if last is None else depth_by_name[last]
         for name in reversed(path):
             above = None if above is None else above + 1
-            known[name] = above
-    return {name: depth or 0 for name, depth in known.items()}
+            depth_by_name[name] = above
+    return {name: depth or 0 for name, depth in depth_by_name.items()}
 
 
 def find_roots(parents: Mapping[str, str | None]) -> dict[str, str]:
@@ -61,12 +61,12 @@ def _paths(parents: Mapping[str, str | None]) -> Iterator[tuple[list[str], str |
     Yields:
         A path, and the provider above its end: one of an earlier path, one of this path (a cycle), or None.
     """
-    seen: set[str] = set()
+    visited: set[str] = set()
     for start in parents:
         path: list[str] = []
         name: str | None = start
-        while name is not None and name not in seen:
-            seen.add(name)
+        while name is not None and name not in visited:
+            visited.add(name)
             path.append(name)
             name = parents.get(name)
         if path:

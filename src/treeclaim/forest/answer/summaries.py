@@ -68,15 +68,15 @@ class Summaries:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
         trees = np.flatnonzero(self._tree_used)
         for start in range(0, len(trees), thresholds.TREES_IN_A_PIECE):
-            some = trees[start : start + thresholds.TREES_IN_A_PIECE]
+            batch = trees[start : start + thresholds.TREES_IN_A_PIECE]
             self._problem.budget.check()
             if start:
                 yield b","
             if self._form.nested:
                 check = self._problem.budget.check
-                yield b",".join(self._forest.summaries.texts(some, self._order, check))
+                yield b",".join(self._forest.summaries.texts(batch, self._order, check))
             else:
-                yield self._older(some)
+                yield self._older(batch)
 
     def _older(self, trees: Trees) -> bytes:
         """Write the summaries of some trees, given their numbers, in an older form."""

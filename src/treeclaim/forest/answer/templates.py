@@ -64,8 +64,8 @@ def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
         provider = f"*{first:035}"
         serving.setdefault(slot.suffix, {})[provider] = None
         for name, amount in slot.resources.items():
-            given = amounts.setdefault(provider, {})
-            given[name] = given.get(name, 0) + amount
+            units_by_class = amounts.setdefault(provider, {})
+            units_by_class[name] = units_by_class.get(name, 0) + amount
     candidate: dict[str, Any] = {"allocations": _allocations(amounts, form)}
     if form.mappings:
         candidate["mappings"] = {suffix: list(providers) for suffix, providers in serving.items()}
@@ -80,10 +80,12 @@ def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
 def _allocations(amounts: dict[str, dict[str, int]], form: BodyForm) -> Any:
     if form.list_allocations:
         return [
-            {"resource_provider": {"uuid": provider}, "resources": given}
-            for provider, given in amounts.items()
+            {"resource_provider": {"uuid": provider}, "resources": units_by_class}
+            for provider, units_by_class in amounts.items()
         ]
-    return {provider: {"resources": given} for provider, given in amounts.items()}
+    return {
+        provider: {"resources": units_by_class} for provider, units_by_class in amounts.items()
+    }
 
 
 def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:

@@ -61,11 +61,11 @@ def _measure_of(kind: type) -> Callable[[Any], int]:
 
 def _sizes_of(parts: Iterable[object]) -> int:
     # Python has one empty tuple, one False and so on: what is empty takes nothing.
-    some = list(filter(None, parts))
-    if set(map(type, some)) == {str}:
+    nonempty_parts = list(filter(None, parts))
+    if set(map(type, nonempty_parts)) == {str}:
         # A question may name thousands of providers and aggregates.
-        return sum(map(sys.getsizeof, some))
-    return sum(map(size_of, some))
+        return sum(map(sys.getsizeof, nonempty_parts))
+    return sum(map(size_of, nonempty_parts))
 
 
 def _let_write(value: object, *, may_write: bool) -> None:
@@ -160,9 +160,9 @@ class ByteCache:
         with self._lock:
             if self._forgotten:
                 self._drop_forgotten()
-            known = self._values.get(key)
-            if known is not None:
-                if known[2] == self._times_cleared and not replaces:
+            entry = self._values.get(key)
+            if entry is not None:
+                if entry[2] == self._times_cleared and not replaces:
                     return
                 self._drop(key)
             self._values[key] = value, nbytes, self._times_cleared, key
@@ -176,13 +176,13 @@ class ByteCache:
         The caller alone has it now, and may write into its arrays.
         """
         with self._lock:
-            known = self._values.get(key)
-            if known is None or known[2] != self._times_cleared:
+            entry = self._values.get(key)
+            if entry is None or entry[2] != self._times_cleared:
                 return None
             self._drop(key)
         if self._makes_read_only:
-            _let_write(known[0], may_write=True)
-        return known[0]
+            _let_write(entry[0], may_write=True)
+        return entry[0]
 
     def _drop_forgotten(self) -> None:
         """Drop some values that were forgotten; they are the first, as nobody has used them since."""
@@ -196,9 +196,9 @@ class ByteCache:
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""
-        known = self.find(key)
-        if known is not None:
-            return cast("_Value", known)
+        cached_value = self.find(key)
+        if cached_value is not None:
+            return cast("_Value", cached_value)
         value = make()
         self.keep(key, value)
         return value

@@ -104,18 +104,22 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
     every = np.arange(len(columns))
     if any(mark.columns.written is None for mark in marks):
         return _worked_out(forest, columns, every)
-    known = forest.cache.find(key)
-    trees = written_since(forest.order, known.marks) if isinstance(known, _Most) else None
-    if trees is None or not isinstance(known, _Most):
+    cached_entry = forest.cache.find(key)
+    trees = (
+        written_since(forest.order, cached_entry.marks)
+        if isinstance(cached_entry, _Most)
+        else None
+    )
+    if trees is None or not isinstance(cached_entry, _Most):
         units = _worked_out(forest, columns, every)
     elif not len(trees):
-        return known.units
+        return cached_entry.units
     else:
         rows = forest.order.roots[trees]
         first, end = search_ascending(columns.row.values, [rows, forest.end.values[rows]])
-        some = Window(first, end - first).pairs()[1]
-        units = known.units.copy()
-        units[some] = _worked_out(forest, columns, some)
+        indices = Window(first, end - first).pairs()[1]
+        units = cached_entry.units.copy()
+        units[indices] = _worked_out(forest, columns, indices)
     forest.cache.take(key)
     forest.cache.keep(key, _Most(units, marks))
     return units
@@ -123,8 +127,8 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
 
 def _worked_out(forest: Forest, columns: ClassInventories, indices: Integers) -> Integers:
     units = np.full(len(indices), np.iinfo(np.int64).max)
-    for some, _, use, _, free in _each_use(forest, columns, indices):
-        units[some] = np.minimum(units[some], free // use.amount)
+    for consuming_indices, _, use, _, free in _each_use(forest, columns, indices):
+        units[consuming_indices] = np.minimum(units[consuming_indices], free // use.amount)
     return units
 
 
@@ -140,9 +144,15 @@ def _each_use(
     for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
         rows = columns.row.values[indices[which]]
         for number, use in enumerate(uses):
-            taken = rows + use.offset
+            consumed_rows = rows + use.offset
             free = forest.classes[use.class_id].free.values
-            yield which, number, use, taken, free[_indices_by_row(forest, use.class_id)[taken]]
+            yield (
+                which,
+                number,
+                use,
+                consumed_rows,
+                free[_indices_by_row(forest, use.class_id)[consumed_rows]],
+            )
 
 
 def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
@@ -233,8 +243,8 @@ def _uses_of_class(
     each = list(_each_use(forest, columns, indices))
     shape = len(numbers), 1 + max((place for _, place, _, _, _ in each), default=-1)
     uses = Uses(np.full(shape, NO_CODE), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    for which, place, use, taken, free in each:
-        uses.codes[which, place] = use.class_id * count + taken
+    for which, place, use, consumed_rows, free in each:
+        uses.codes[which, place] = use.class_id * count + consumed_rows
         uses.amounts[which, place] = amount * use.amount
         uses.free[which, place] = free
     yield uses

@@ -129,11 +129,17 @@ class _Judged:
         elif isinstance(node, Negated):
             holds = ~self.holds(node.part)
         else:
-            known = self._of(node.name)
+            attribute_values = self._of(node.name)
             holds = (
-                known.kinds != ABSENT if isinstance(node, Exists) else self._compared(node, known)
+                attribute_values.kinds != ABSENT
+                if isinstance(node, Exists)
+                else self._compared(node, attribute_values)
             )
-            holds = holds if known.rows is None else self._spread(known.rows[holds])
+            holds = (
+                holds
+                if attribute_values.rows is None
+                else self._spread(attribute_values.rows[holds])
+            )
         return holds
 
     def _of(self, name: str) -> _Known:
@@ -161,9 +167,9 @@ class _Judged:
     def _last(self) -> int:
         return int(self._rows.max(initial=-1))
 
-    def _compared(self, term: Compared, known: _Known) -> Mask:
+    def _compared(self, term: Compared, attribute_values: _Known) -> Mask:
         compare = _COMPARISONS[term.operator]
-        kinds, values = known.kinds, known.values
+        kinds, values = attribute_values.kinds, attribute_values.values
         holds = np.zeros(len(kinds), dtype=np.bool_)
         for value in term.values:
             if isinstance(value, str):

@@ -269,9 +269,9 @@ def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
     columns = forest.class_inventories(name)
     _, indices = columns.indices_of(rows)
     consume = np.zeros(len(rows), dtype=np.bool_)
-    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
+    for uses, is_user in forest.holdings.patterns.among(columns.pattern.values[indices]):
         for use in uses:
-            consume[some] |= barred[rows[some] + use.offset]
+            consume[is_user] |= barred[rows[is_user] + use.offset]
     return consume
 
 
@@ -328,6 +328,6 @@ def holding(forest: Forest, classes: Collection[str]) -> Rows:
     """Return the rows that have inventories of all of some classes, ascending; all if none."""
     if not classes:
         return forest.living_rows
-    first, *others = classes
+    first, *further_classes = classes
     columns = forest.class_inventories(first)
-    return having(forest, others, columns.row.values[columns.living()])
+    return having(forest, further_classes, columns.row.values[columns.living()])

@@ -98,11 +98,11 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs
     """Replace the pairs of one tree; its rows may be dead by a later splice."""
     tree, behind = splice.tree, splice.tree + splice.trees_before
     first, end = int(pairs.starts[tree]), int(pairs.starts[behind])
-    more = len(local) - (end - first)
+    added_pairs = len(local) - (end - first)
     starts = pairs.starts
-    if more or splice.trees_now != splice.trees_before:
+    if added_pairs or splice.trees_now != splice.trees_before:
         here = np.full(splice.trees_now, first)
-        starts = np.concatenate([starts[:tree], here, starts[behind:] + more])
+        starts = np.concatenate([starts[:tree], here, starts[behind:] + added_pairs])
     indices = {
         name: _indices(forest, name, indices, (first, end), local)
         for name, indices in pairs.indices.items()

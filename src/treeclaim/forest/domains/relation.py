@@ -168,8 +168,8 @@ def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs, *, may_consume: 
     fits: Mask | None = None
     for name, indices in pairs.indices.items():
         leniency = group.leniency.get(name, STRICT)
-        more = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
-        fits = more if fits is None else fits & more
+        has_amount = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
+        fits = has_amount if fits is None else fits & has_amount
     if may_consume:
         fits = _with_room_for_consumed(forest, group, pairs, fits)
     return Relation(pairs, None if fits is None or fits.all() else fits)
@@ -184,8 +184,8 @@ def _with_room_for_consumed(
         for name in pairs.indices
         if not _overlooks_consumed(group.leniency.get(name, STRICT))
     }
-    more = consumed.with_room(forest, pairs, strict) if strict else None
-    return fits if more is None else more if fits is None else fits & more
+    has_room = consumed.with_room(forest, pairs, strict) if strict else None
+    return fits if has_room is None else has_room if fits is None else fits & has_room
 
 
 def _overlooks_consumed(leniency: Leniency) -> bool:
@@ -222,12 +222,12 @@ def _cached_pairs(
         )
 
     key = (kind, make, classes, conditions)
-    known = forest.pairs.find(key)
-    if isinstance(known, Pairs) and known.moment == forest.moment:
-        return known
+    cached_pairs = forest.pairs.find(key)
+    if isinstance(cached_pairs, Pairs) and cached_pairs.moment == forest.moment:
+        return cached_pairs
     # They are written in place: should that fail half-way, they must not be found.
-    taken = forest.pairs.take(key)
-    pairs = followed(forest, taken, serving) if isinstance(taken, Pairs) else None
+    earlier_pairs = forest.pairs.take(key)
+    pairs = followed(forest, earlier_pairs, serving) if isinstance(earlier_pairs, Pairs) else None
     if pairs is None:
         pairs = made()
     forest.pairs.keep(key, pairs)

@@ -102,11 +102,13 @@ def constraints_of(
 def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
     for name, amount in group.resources.items():
         detail = {"resource_class": name, "requested": writable(amount)}
-        asked = f"resources{group.suffix}={name}:{amount}"
-        yield Constraint(Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, asked)
-        text = f"the limits of min_unit, max_unit and step_size for {asked}"
+        parameter = f"resources{group.suffix}={name}:{amount}"
+        yield Constraint(
+            Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, parameter
+        )
+        text = f"the limits of min_unit, max_unit and step_size for {parameter}"
         units = Constraint(Reason.AMOUNT_UNIT, group.suffix, name, detail, text)
-        text = f"the limit of free capacity for {asked}"
+        text = f"the limit of free capacity for {parameter}"
         capacity = Constraint(Reason.CAPACITY, group.suffix, name, detail, text)
         # Units say nothing of an amount that is not divided yet.
         is_split = name in can_split and group.suffix == NO_GROUP
@@ -228,17 +230,17 @@ def reduced(
     parts: defaultdict[tuple[str, str | None], list[Any]] = defaultdict(list)
     for constraint in kept:
         parts[constraint.part or constraint.reason, constraint.group].append(constraint.value)
-    left = [
+    reduced_groups = [
         _reduced_group(group, parts, consuming, request.can_split)
         for group in request.groups
         if groups is None or group.suffix in groups
     ]
-    suffixes = {group.suffix for group in left}
+    suffixes = {group.suffix for group in reduced_groups}
     lists = parts.get((Reason.SAME_SUBTREE, None), [])
     values = [parts.get((reason, None), []) for reason in (Reason.MATCH, Reason.DISTINCT)]
     return replace(
         request,
-        groups=tuple(left),
+        groups=tuple(reduced_groups),
         root=replace(_reduced_conditions(parts, None), tolerates=request.root.tolerates),
         same_subtree=tuple(
             listed for listed in lists if set(listed.inside) | set(listed.outside) <= suffixes
@@ -246,8 +248,8 @@ def reduced(
         isolated=request.isolated & suffixes if (Reason.ISOLATE, None) in parts else frozenset(),
         values=tuple(
             compared
-            for some in values
-            for compared in some
+            for comparisons in values
+            for compared in comparisons
             if suffixes.issuperset(compared.suffixes)
         ),
         can_split=request.can_split.intersection(parts.get((Reason.CAPACITY, NO_GROUP), [])),
@@ -313,7 +315,7 @@ def essence_of(request: CandidateRequest) -> Hashable:
     everybody = {group.suffix for group in request.groups if group.suffix != NO_GROUP}
     if request.isolated != everybody:
         named |= request.isolated
-    asked = [
+    group_keys = [
         (
             group.suffix if group.suffix in named or group.suffix == NO_GROUP else "_",
             tuple(group.resources.items()),
@@ -324,7 +326,7 @@ def essence_of(request: CandidateRequest) -> Hashable:
     ]
     lists = (*request.same_subtree, *request.values)
     is_bound = request.sums_groups or request.isolated or lists
-    counts = Counter(asked) if is_bound else dict.fromkeys(asked, 1)
+    counts = Counter(group_keys) if is_bound else dict.fromkeys(group_keys, 1)
     return (
         frozenset(counts.items()),
         request.root,

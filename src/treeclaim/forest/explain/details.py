@@ -64,10 +64,10 @@ def _detail_of_consumption(
         nearest = _least_missing(forest, rows, constraint.value, group.resources)
     detail = {"resource_class": constraint.value}
     if nearest is not None:
-        _, class_id, wanted, free_there = nearest
+        _, class_id, requested_units, free_there = nearest
         detail |= {
             "consumed_class": forest.catalogue.class_by_id[class_id].name,
-            "requested": writable(wanted),
+            "requested": writable(requested_units),
             "free": writable(max(free_there, 0)),
         }
     return Reason.CONSUMED, detail
@@ -103,18 +103,22 @@ def _least_missing(
         consumed = forest.classes[use.class_id]
         free = consumed.free.values[search_ascending(consumed.row.values, users + use.offset)]
         # Amounts may be beyond 64 bits.
-        wanted = np.zeros(len(users), dtype=np.object_)
+        requested_units = np.zeros(len(users), dtype=np.object_)
         for name, amount in amounts.items():
             if forest.catalogue.resource_classes[name].id == use.class_id and not use.offset:
-                wanted += amount
-            for other, some in _uses_at(forest, users, name):
-                if other[:2] == use[:2]:
-                    wanted[search_ascending(users, some)] += other.amount * amount
-        missing = wanted - free
+                requested_units += amount
+            for consuming_use, use_rows in _uses_at(forest, users, name):
+                if consuming_use[:2] == use[:2]:
+                    requested_units[search_ascending(users, use_rows)] += (
+                        consuming_use.amount * amount
+                    )
+        missing = requested_units - free
         short = np.flatnonzero(missing > 0)
         if len(short):
             at = short[np.argmin(missing[short])]
-            shortages.append((int(missing[at]), use.class_id, int(wanted[at]), int(free[at])))
+            shortages.append(
+                (int(missing[at]), use.class_id, int(requested_units[at]), int(free[at]))
+            )
     return min(shortages, default=None)
 
 
@@ -122,9 +126,9 @@ def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]
     """Yield what a class consumes at some rows, and which of them, ascending."""
     columns = forest.class_inventories(name)
     _, indices = columns.indices_of(rows)
-    for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
+    for uses, is_user in forest.holdings.patterns.among(columns.pattern.values[indices]):
         for use in uses:
-            yield use, columns.row.values[indices[some]]
+            yield use, columns.row.values[indices[is_user]]
 
 
 def _details_of_conditions(
@@ -150,11 +154,11 @@ def _barring(
     """Yield keys and reasons of the conditions of providers with some classes, and of those above them."""
     forest = trees.forest
     tolerated = constraint.value
-    seen: set[int] = set()
+    visited_rows: set[int] = set()
     for row in _rows(trees, classes, tree).tolist():
         at = row
-        while at != NO_ROW and at not in seen:
-            seen.add(at)
+        while at != NO_ROW and at not in visited_rows:
+            visited_rows.add(at)
             for condition in forest.conditions(at):
                 if tolerated is not None and condition.counts(tolerated):
                     yield condition.key, condition.reason

@@ -79,12 +79,12 @@ def explain_request(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    others = forest.held.everywhere
-    if others is not None:
-        others = others.less(list(forest.held.of_holds(forest, request.from_holds)))
-        others = held_with_consumed(forest, others)
+    unnamed_held = forest.held.everywhere
+    if unnamed_held is not None:
+        unnamed_held = unnamed_held.less(list(forest.held.of_holds(forest, request.from_holds)))
+        unnamed_held = held_with_consumed(forest, unnamed_held)
     forest, request = freed(forest, request, budget)
-    asked = constraints_of(
+    constraints = constraints_of(
         request,
         {g.suffix for g in request.groups if forest.barring(g.conditions.tolerates)},
         consuming_classes(forest, request),
@@ -92,28 +92,28 @@ def explain_request(
     trees = MatchingTrees(
         forest,
         request,
-        [*asked, *(beyond.rules if beyond else ())],
+        [*constraints, *(beyond.rules if beyond else ())],
         budget,
         beyond.judge if beyond else None,
     )
-    empty = MatchingTrees(forest.emptied(), request, asked, budget)
+    empty = MatchingTrees(forest.emptied(), request, constraints, budget)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
-    has_room = feasible or bool(trees.matching(asked).any())
+    has_room = feasible or bool(trees.matching(constraints).any())
     return {
         "feasible": feasible,
         "fits_when_empty": has_room or empty.is_any_matching(),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
-        "nearest": [_blocked(trees, tree, others) for tree in _focused(trees, focus)],
-        "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, others)],
+        "nearest": [_blocked(trees, tree, unnamed_held) for tree in _focused(trees, focus)],
+        "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, unnamed_held)],
     }
 
 
-def _advice_on_holds(trees: MatchingTrees, others: HeldColumns | None) -> Iterator[str]:
+def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldColumns | None) -> Iterator[str]:
     """Yield a sentence if trees would match without what the holds have that are not named."""
-    if others:
-        count = int(trees.within(without(trees.forest, others)).sum())
+    if unnamed_held:
+        count = int(trees.within(without(trees.forest, unnamed_held)).sum())
         if count:
             yield f"Without what is held {_trees(count)} would match."
 
@@ -125,29 +125,33 @@ def _trees(count: int) -> str:
 def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
     """Yield the steps in which constraints, one after the other, rule trees out."""
     kept: list[Constraint] = []
-    known: list[str] = []
+    group_suffixes: list[str] = []
     before = trees.matching([], [])
     for constraint in trees.constraints:
         kept.append(constraint)
-        if constraint.group is not None and constraint.group not in known:
-            known.append(constraint.group)
+        if constraint.group is not None and constraint.group not in group_suffixes:
+            group_suffixes.append(constraint.group)
         is_between = constraint.group is None and constraint.reason not in ROOT_REASONS
-        after = trees.matching(kept, None if is_between else known)
+        after = trees.matching(kept, None if is_between else group_suffixes)
         if after.sum() < before.sum():
-            yield _step(trees, constraint, known, int(before.sum()), int(after.sum()))
+            yield _step(trees, constraint, group_suffixes, int(before.sum()), int(after.sum()))
         before = after
         if not after.any():
             return
 
 
 def _step(
-    trees: MatchingTrees, constraint: Constraint, known: Sequence[str], before: int, after: int
+    trees: MatchingTrees,
+    constraint: Constraint,
+    group_suffixes: Sequence[str],
+    before: int,
+    after: int,
 ) -> dict[str, Any]:
     group = constraint.group
-    is_shared = not after and group is not None and len(known) > 1
+    is_shared = not after and group is not None and len(group_suffixes) > 1
     if is_shared and trees.matching(trees.of_group(str(group)), [str(group)]).any():
         group, reason = None, Reason.NO_COMMON_TREE
-        detail: Mapping[str, Any] = {"groups": list(known)}
+        detail: Mapping[str, Any] = {"groups": list(group_suffixes)}
     else:
         reason, detail = details_of(trees, constraint, None)[0]
     return {
@@ -170,7 +174,7 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(order.tree[row])]
 
 
-def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dict[str, Any]:
+def _blocked(trees: MatchingTrees, tree: int, unnamed_held: HeldColumns | None) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
     provider = trees.forest.provider(int(order.roots[tree]))
@@ -182,7 +186,7 @@ def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dic
                 "group": constraint.group,
                 "reason": reason.value,
                 "detail": dict(detail),
-                "providers": list(_providers(trees, tree, constraint, others)),
+                "providers": list(_providers(trees, tree, constraint, unnamed_held)),
             }
             for constraint in blocking
             for reason, detail in details_of(trees, constraint, tree)
@@ -214,13 +218,13 @@ def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
 
 
 def _still_blocking(
-    trees: MatchingTrees, tree: int, left: Sequence[Constraint]
+    trees: MatchingTrees, tree: int, constraints: Sequence[Constraint]
 ) -> Iterator[Constraint]:
     """Yield those of some constraints that a tree does not meet beside the ones before them.
 
     Each is met by itself: together with those before, no choice of providers does.
     """
-    kept = list(left)
+    kept = list(constraints)
     met = 0
     while not trees.matches(tree, kept):
         # The first that cannot be met beside those before: they are in the order of the search, in
@@ -279,39 +283,39 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 
 
 def _providers(
-    trees: MatchingTrees, tree: int, constraint: Constraint, others: HeldColumns | None
+    trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: HeldColumns | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the providers of a tree that have what a constraint, or its groups, ask for."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
-    wanted = _wanted(trees.request, constraint)
+    amount_by_class = _wanted(trees.request, constraint)
     first = int(order.roots[tree])
     shown = 0
     for row in range(first, int(order.end[first])):
         for class_id, index in forest.inventory_indices(row):
             resource_class = forest.catalogue.class_by_id[class_id].name
-            if resource_class not in wanted:
+            if resource_class not in amount_by_class:
                 continue
             columns, provider = forest.classes[class_id], forest.provider(row)
             free = columns.inventory(index).whole_capacity - int(columns.used.values[index])
-            told = {
+            document = {
                 "uuid": provider.uuid,
                 "name": provider.name,
                 "resource_class": resource_class,
-                "requested": writable(wanted[resource_class]),
+                "requested": writable(amount_by_class[resource_class]),
                 "free": writable(max(free, 0)),
             }
-            if others is not None and lacks_room:
-                told["held"] = writable(others.at(int(forest.id.values[row]), class_id))
-            yield told | _attributes(forest, row, constraint)
+            if unnamed_held is not None and lacks_room:
+                document["held"] = writable(unnamed_held.at(int(forest.id.values[row]), class_id))
+            yield document | _attributes(forest, row, constraint)
             shown += 1
             if shown == _MOST_PROVIDERS:
                 return
-        if constraint.attributes and not wanted:
+        if constraint.attributes and not amount_by_class:
             # A provider that gives nothing, such as the root, is shown only with its attributes.
             provider = forest.provider(row)
-            told = {"uuid": provider.uuid, "name": provider.name}
-            yield told | _attributes(forest, row, constraint)
+            document = {"uuid": provider.uuid, "name": provider.name}
+            yield document | _attributes(forest, row, constraint)
             shown += 1
             if constraint.reason == Reason.ROOT_WHERE or shown == _MOST_PROVIDERS:
                 return
@@ -321,8 +325,12 @@ def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, A
     """Return what a row has of the attributes that a constraint is about, where it is about any."""
     if not constraint.attributes:
         return {}
-    known = forest.attributes_of(row)
-    return {"attributes": {name: known[name] for name in constraint.attributes if name in known}}
+    value_by_name = forest.attributes_of(row)
+    return {
+        "attributes": {
+            name: value_by_name[name] for name in constraint.attributes if name in value_by_name
+        }
+    }
 
 
 def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
@@ -332,12 +340,12 @@ def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, i
         return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
     named = constraint.detail.get("groups", [constraint.group])
     suffixes = {str(name).removeprefix("!") for name in named if name is not None}
-    wanted: dict[str, int] = {}
+    amount_by_class: dict[str, int] = {}
     for group in request.groups:
         if group.suffix in suffixes or (constraint.reason == Reason.COMBINED_CAPACITY):
             for name, amount in group.resources.items():
-                wanted[name] = wanted.get(name, 0) + amount
-    return wanted
+                amount_by_class[name] = amount_by_class.get(name, 0) + amount
+    return amount_by_class
 
 
 def _advice(trees: MatchingTrees) -> Iterator[str]:

@@ -75,27 +75,31 @@ class MatchingTrees:
     ) -> Mask:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
         self._budget.check()
-        asked = reduced(self.request, kept, groups, self._consuming)
-        matching: Mask = np.logical_and.reduce([self._found(part) for part in _parts(asked)])
+        reduced_request = reduced(self.request, kept, groups, self._consuming)
+        matching: Mask = np.logical_and.reduce(
+            [self._found(part) for part in _parts(reduced_request)]
+        )
         rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
         if not rules or self._judge is None or not matching.any():
             return matching
-        key = (essence_of(asked), *map(id, rules))
+        key = (essence_of(reduced_request), *map(id, rules))
         if key not in self._known:
-            self._keep(key, asked, self._judge(self.forest, asked, rules, matching))
+            self._keep(
+                key, reduced_request, self._judge(self.forest, reduced_request, rules, matching)
+            )
         return self._known[key]
 
     def is_any_matching(self) -> bool:
         """Tell whether any tree has a candidate: the first ones first, as mostly one of these has."""
         self._budget.check()
-        asked = reduced(self.request, self.constraints, None, self._consuming)
+        reduced_request = reduced(self.request, self.constraints, None, self._consuming)
         count, first, size = len(self.forest.order.roots), 0, thresholds.FIRST_BEST_TREES
         with self._budget.scope():
-            problems = [self._related(part) for part in _parts(asked)]
+            problems = [self._related(part) for part in _parts(reduced_request)]
             while first < count:
-                some = np.zeros(count, dtype=np.bool_)
-                some[first : first + size] = True
-                roots = [set(_matching_roots(problem, some).tolist()) for problem in problems]
+                mask = np.zeros(count, dtype=np.bool_)
+                mask[first : first + size] = True
+                roots = [set(_matching_roots(problem, mask).tolist()) for problem in problems]
                 if set.intersection(*roots):
                     return True
                 first, size = first + size, 4 * size
@@ -103,25 +107,27 @@ class MatchingTrees:
 
     def within(self, forest: Forest) -> Mask:
         """Tell the same of the whole request in another Forest of the same shape."""
-        asked, judge = self.constraints, self._judge
-        return MatchingTrees(forest, self.request, asked, self._budget, judge).matching(asked)
+        constraints, judge = self.constraints, self._judge
+        return MatchingTrees(forest, self.request, constraints, self._budget, judge).matching(
+            constraints
+        )
 
     def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
         """Tell whether one tree has a candidate, by a search in that tree if it is not known."""
         self._budget.check()
-        asked = reduced(self.request, kept, None, self._consuming)
+        reduced_request = reduced(self.request, kept, None, self._consuming)
         if any(constraint.reason == Reason.RULE for constraint in kept):
             return bool(self.matching(kept)[tree])
-        return all(self._matches(tree, part) for part in _parts(asked))
+        return all(self._matches(tree, part) for part in _parts(reduced_request))
 
-    def _matches(self, tree: int, asked: CandidateRequest) -> bool:
-        known = self._known.get(essence_of(asked))
-        if known is not None:
-            return bool(known[tree])
+    def _matches(self, tree: int, part: CandidateRequest) -> bool:
+        matching = self._known.get(essence_of(part))
+        if matching is not None:
+            return bool(matching[tree])
         only = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
         only[tree] = True
         with self._budget.scope():
-            return len(_matching_roots(self._related(asked), only)) > 0
+            return len(_matching_roots(self._related(part), only)) > 0
 
     def _found(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
@@ -133,12 +139,12 @@ class MatchingTrees:
             self._keep(essence, asked, matching)
         return self._known[essence]
 
-    def _related(self, asked: CandidateRequest) -> Problem:
-        return relate(self.forest, asked, SearchOptions(), self._budget)
+    def _related(self, request: CandidateRequest) -> Problem:
+        return relate(self.forest, request, SearchOptions(), self._budget)
 
-    def _keep(self, key: Hashable, asked: CandidateRequest, mask: Mask) -> None:
+    def _keep(self, key: Hashable, request: CandidateRequest, mask: Mask) -> None:
         # In the set of what is known its key, too, grows with the request.
-        self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
+        self._budget.hold(mask.nbytes + _GROUP_BYTES * len(request.groups))
         self._known[key] = read_only(mask)
 
     def could_match(
@@ -166,10 +172,10 @@ class MatchingTrees:
         if not is_of_taking and constraint.group != NO_GROUP:
             return []
         return [
-            other
-            for other in self.of_group(constraint.group)
-            if other.reason == Reason.NO_INVENTORY
-            and (not is_amount or other.value == constraint.value)
+            constraint_of_group
+            for constraint_of_group in self.of_group(constraint.group)
+            if constraint_of_group.reason == Reason.NO_INVENTORY
+            and (not is_amount or constraint_of_group.value == constraint.value)
         ]
 
     def is_judged_alone(self, constraint: Constraint) -> bool:
@@ -182,11 +188,11 @@ class MatchingTrees:
         return [constraint for constraint in self.constraints if constraint.group is None]
 
 
-def _parts(asked: CandidateRequest) -> list[CandidateRequest]:
+def _parts(request: CandidateRequest) -> list[CandidateRequest]:
     """Take a request apart: where nothing binds groups together, a tree has to match each of them."""
-    if _is_bound(asked) or not asked.groups[1:]:
-        return [asked]
-    return [replace(asked, groups=(group,)) for group in asked.groups]
+    if _is_bound(request) or not request.groups[1:]:
+        return [request]
+    return [replace(request, groups=(group,)) for group in request.groups]
 
 
 def _is_bound(request: CandidateRequest) -> bool:

@@ -63,9 +63,9 @@ def _path_to_room(
             came_from[bin_] = mover
             if len(contents[bin_]) < capacity.get(bin_, 0):
                 return _moves(bin_, item, came_from, moved_from)
-            for other in sorted(contents[bin_]):
-                moved_from[other] = bin_
-                waiting.append(other)
+            for moved_item in sorted(contents[bin_]):
+                moved_from[moved_item] = bin_
+                waiting.append(moved_item)
     return None
 
 

@@ -58,9 +58,9 @@ def narrow_by_values(
 
 def _keys(domain: Domain, values: Integers) -> Integers:
     """Return for each option a number that stands for its anchor and its value."""
-    known, number = np.unique(values, return_inverse=True)
+    distinct_values, number = np.unique(values, return_inverse=True)
     anchors = np.arange(len(domain.starts) - 1).repeat(domain.counts)
-    keys: Integers = anchors * len(known) + number[domain.positions]
+    keys: Integers = anchors * len(distinct_values) + number[domain.positions]
     return keys
 
 
@@ -75,8 +75,8 @@ def _keys_with_room(
     _, first = np.unique(np.concatenate([domain.keys for domain in distinct]), return_index=True)
     keys = np.concatenate([_keys(domain, values) for domain in distinct])[first]
     served = np.concatenate([slots_served(constraint, domain) for domain in distinct])[first]
-    known, number = np.unique(keys, return_inverse=True)
-    return known[np.bincount(number, served, minlength=len(known)) >= len(members)]
+    distinct_keys, number = np.unique(keys, return_inverse=True)
+    return distinct_keys[np.bincount(number, served, minlength=len(distinct_keys)) >= len(members)]
 
 
 def with_enough_values(

@@ -135,17 +135,17 @@ class JointFeasibility:
         sizes, group = np.unique(counts, axis=1, return_inverse=True)
         for number, widths in enumerate(sizes.T.tolist()):
             self._budget.check()
-            some = which[group == number]
-            first = self._joint_domains[0].starts[anchors[some]]
+            group_members = which[group == number]
+            first = self._joint_domains[0].starts[anchors[group_members]]
             base = self._joint_domains[0].positions[first]
             columns = []
             for domain, width in zip(self._joint_domains, widths, strict=True):
-                part = domain.starts[anchors[some]][:, None] + np.arange(width)
+                part = domain.starts[anchors[group_members]][:, None] + np.arange(width)
                 columns.append(domain.positions[part] - base[:, None])
                 columns += [room[part] for room in domain.room.values()]
             rows = np.concatenate(columns, axis=1)
             prefix = number.to_bytes(4, "little")
-            for at, row in zip(some.tolist(), rows, strict=True):
+            for at, row in zip(group_members.tolist(), rows, strict=True):
                 yield at, prefix + row.tobytes()
 
     def may_match(self, anchor: int) -> bool:
@@ -172,12 +172,12 @@ class JointFeasibility:
         constraint: JointConstraint,
         anchor: int,
         chosen: Integers,
-        left: set[int],
+        open_slots: set[int],
     ) -> tuple[list[list[int]], Mapping[int, int]]:
         """Return the options of each open slot, and how many slots each position can serve."""
         room: dict[int, int] = {}
         lists: dict[int, list[int]] = {}
-        wanted = []
+        options_by_slot = []
         for slot in constraint.slots:
             domain = self._domains[slot]
             if id(domain) not in lists:
@@ -189,13 +189,15 @@ class JointFeasibility:
                     else domain.room[constraint.resource_class]
                 )
                 room.update(zip(lists[id(domain)], units[part].tolist(), strict=True))
-            if slot in left:
-                wanted.append(lists[id(domain)])
+            if slot in open_slots:
+                options_by_slot.append(lists[id(domain)])
         for slot in constraint.slots:
-            if slot not in left:
+            if slot not in open_slots:
                 position = int(chosen[slot])
                 room[position] = room.get(position, 0) - self._taken(constraint, slot)
-        return wanted, {position: units // constraint.least for position, units in room.items()}
+        return options_by_slot, {
+            position: units // constraint.least for position, units in room.items()
+        }
 
     def _taken(self, constraint: JointConstraint, slot: int) -> int:
         if constraint.resource_class is None:

@@ -193,12 +193,12 @@ def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
     return number, np.concatenate([np.empty(0, dtype=np.int64), *lists])
 
 
-def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
+def _places(rows: Rows, sought_rows: Rows) -> tuple[Integers, Mask]:
     """Return where wanted rows are among some ascending ones, and which of them exist."""
-    at = search_ascending(rows, wanted)
-    is_there = np.zeros(len(wanted), dtype=np.bool_)
+    at = search_ascending(rows, sought_rows)
+    is_there = np.zeros(len(sought_rows), dtype=np.bool_)
     inside = np.flatnonzero(at < len(rows))
-    is_there[inside] = rows[at[inside]] == wanted[inside]
+    is_there[inside] = rows[at[inside]] == sought_rows[inside]
     return at, is_there
 
 
@@ -241,7 +241,7 @@ def _classes(
     forest: Forest, rows: Rows, classes: Iterable[str] | None
 ) -> list[tuple[str, int, ClassInventories]]:
     """Return the names, ids and columns of those classes that rows may have, in order of the ids."""
-    known = forest.catalogue.class_by_id
+    entry_by_id = forest.catalogue.class_by_id
     if classes is not None:
         entries = [forest.catalogue.resource_classes[name] for name in classes]
         class_ids = {entry.id for entry in entries} & forest.classes.keys()
@@ -251,8 +251,8 @@ def _classes(
         class_ids = set(forest.classes)
     # A deleted class still has columns, without living rows.
     return [
-        (known[number].name, number, forest.classes[number])
-        for number in sorted(class_ids & known.keys())
+        (entry_by_id[number].name, number, forest.classes[number])
+        for number in sorted(class_ids & entry_by_id.keys())
     ]
 
 

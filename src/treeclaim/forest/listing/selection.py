@@ -135,15 +135,15 @@ class ProviderList:
 
     def part(self, first: int, end: int) -> "ProviderList":
         """Return some of them."""
-        some = slice(first, end)
+        window = slice(first, end)
         return ProviderList(
-            name=self.name[some],
-            uuid=self.uuid[some],
-            parent=self.parent[some],
-            root=self.root[some],
-            is_root=self.is_root[some],
-            generation=self.generation[some],
-            modified_at=self.modified_at[some],
+            name=self.name[window],
+            uuid=self.uuid[window],
+            parent=self.parent[window],
+            root=self.root[window],
+            is_root=self.is_root[window],
+            generation=self.generation[window],
+            modified_at=self.modified_at[window],
         )
 
 
@@ -197,12 +197,12 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
 
 def _named(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:
     """Return the rows that have a name and one of some uuids, ascending; None for any."""
-    wanted: list[set[int | None]] = []
+    candidate_rows: list[set[int | None]] = []
     if name is not None:
-        wanted.append({forest.row_of_name(name)})
+        candidate_rows.append({forest.row_of_name(name)})
     if uuids is not None:
-        wanted.append({forest.row_of(uuid) for uuid in uuids})
-    if not wanted:
+        candidate_rows.append({forest.row_of(uuid) for uuid in uuids})
+    if not candidate_rows:
         return None
-    rows = [row for row in set.intersection(*wanted) if row is not None]
+    rows = [row for row in set.intersection(*candidate_rows) if row is not None]
     return np.array(sorted(rows), dtype=np.int64)

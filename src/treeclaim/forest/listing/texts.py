@@ -183,11 +183,11 @@ class ListingTexts:
         texts = []
         for text in plain:
             key = CONSUMPTION, text
-            told = self._shared.get(key)
-            if told is None:
+            json_text = self._shared.get(key)
+            if json_text is None:
                 # Within, a brace is nowhere but at the end of an inventory.
-                told = self._shared[key] = text[:-1].replace(b"}", b',"consumes":[]}') + b"}"
-            texts.append(told)
+                json_text = self._shared[key] = text[:-1].replace(b"}", b',"consumes":[]}') + b"}"
+            texts.append(json_text)
         for of_class in held if forest.holdings.patterns.are_any else ():
             columns, name = of_class.columns, of_class.name
             consuming = columns.pattern.values[of_class.indices] != 0
@@ -197,9 +197,11 @@ class ListingTexts:
                 consumes = forest.consumes(int(rows[at]), of_class.class_id, index)
                 (stock,) = self._stocks(columns, np.array([index]))
                 begin = name + b":" + stock[:-1]
-                told = b',"consumes":%b' % orjson.dumps([entry.document for entry in consumes])
-                texts[at] = texts[at].replace(begin + b',"consumes":[]', begin + told)
-                self._bytes += len(told)
+                json_text = b',"consumes":%b' % orjson.dumps(
+                    [entry.document for entry in consumes]
+                )
+                texts[at] = texts[at].replace(begin + b',"consumes":[]', begin + json_text)
+                self._bytes += len(json_text)
         return texts
 
     def _linked(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
@@ -272,8 +274,8 @@ def _heads(forest: Forest, rows: Rows) -> list[bytes]:
 
 def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
     """Return what takes the parts that are asked for."""
-    wanted = set(include)
-    parts = [at for at, name in enumerate(_INCLUDABLE, 1) if name in wanted]
+    included_names = set(include)
+    parts = [at for at, name in enumerate(_INCLUDABLE, 1) if name in included_names]
     if not parts:
         return itemgetter(slice(1))
     return itemgetter(0, *parts)

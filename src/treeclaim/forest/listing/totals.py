@@ -183,8 +183,10 @@ def totals_of_aggregates(
         aggregates: Uuids; those without a provider are left out.
         held: What holds have.
     """
-    wanted = frozenset(aggregates)
-    copied = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
+    aggregate_uuids = frozenset(aggregates)
+    copied = copied_parts(
+        forest, rows, By.AGGREGATE, after="", limit=len(aggregate_uuids), among=aggregate_uuids
+    )
     of_all = Summable(stocks_of(forest, rows, None), copied, forest.id.values[rows])
     parts = of_all.with_held(held).parts()
     return {str(part.uuid): part.totals for part in parts.parts} if parts else {}
@@ -224,13 +226,13 @@ def _sums(
     stocks: Stocks, keys: Integers, which: Integers | slice, look: Callable[[], None] = _go_on
 ) -> Iterator[tuple[int, ClassTotals]]:
     """Yield keys, ascending, with the sums of those of some inventories that have each."""
-    known, key, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    distinct_keys, key, counts = np.unique(keys, return_inverse=True, return_counts=True)
 
     def summed(units: Units) -> list[int]:
-        sums: list[int] = sums_by(key, units[which], len(known)).tolist()
+        sums: list[int] = sums_by(key, units[which], len(distinct_keys)).tolist()
         return sums
 
-    largest = np.zeros(len(known), dtype=np.int64)
+    largest = np.zeros(len(distinct_keys), dtype=np.int64)
     np.maximum.at(largest, key, stocks.free[which])
     totals = zip(
         summed(stocks.total),
@@ -243,7 +245,7 @@ def _sums(
         strict=True,
     )
     held = None if stocks.held is None else summed(stocks.held)
-    for at, (number, row) in enumerate(zip(known.tolist(), totals, strict=True)):
+    for at, (number, row) in enumerate(zip(distinct_keys.tolist(), totals, strict=True)):
         if not at % _PARTS_BETWEEN_LOOKS:
             look()
         yield number, ClassTotals(*row) if held is None else HeldTotals(*(*row, held[at]))

@@ -143,7 +143,10 @@ class CandidateTables:
             ]
             most = max(map(len, parts), default=0)
             padded = np.array(
-                [[*some, *[(some[0][0], 0)] * (most - len(some))] for some in parts],
+                [
+                    [*division, *[(division[0][0], 0)] * (most - len(division))]
+                    for division in parts
+                ],
                 dtype=np.int64,
             ).reshape(len(candidates), most, 2)
             for number in range(most):

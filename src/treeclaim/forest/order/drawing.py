@@ -139,12 +139,12 @@ class ReadyTrees:
         """
         if self._drawing.splitter is not None:
             return self._best_divisions(at, drawn, wanted)
-        found = self._beam(int(self._live[at]))
+        best_rows = self._beam(int(self._live[at]))
         first = self._drawing.first
         if first is None:
-            return found
-        trees = np.full(len(found), self.trees[at])
-        return found[first.are_first(Found(trees, found))]
+            return best_rows
+        trees = np.full(len(best_rows), self.trees[at])
+        return best_rows[first.are_first(Found(trees, best_rows))]
 
     def _beam(self, anchor: int) -> Choices:
         """Fill slot after slot, and keep the partial candidates that are worth most so far."""
@@ -165,7 +165,7 @@ class ReadyTrees:
                 return block.chosen
         return np.empty((0, len(problem.relations)), dtype=np.int64)
 
-    def _best_divisions(self, at: int, drawn: CandidateRows, wanted: int) -> CandidateRows:
+    def _best_divisions(self, at: int, drawn: CandidateRows, count: int) -> CandidateRows:
         """Divide amounts over the providers that are worth most by themselves."""
         splitter, scoring = self._drawing.splitter, self._drawing.scoring
         if splitter is None:
@@ -173,7 +173,7 @@ class ReadyTrees:
         combinations = self._beam(int(self._live[at]))
         filled = set(range(len(self._drawing.problem.relations)))
         order = np.argsort(-scoring.of_partial(combinations, filled), kind="stable")
-        found: list[SplitCandidate] = []
+        divisions: list[SplitCandidate] = []
         for positions in combinations[order[:_COMBINATIONS_DIVIDED]].tolist():
             chosen = tuple(positions)
 
@@ -182,8 +182,8 @@ class ReadyTrees:
                 return int(scoring.units(_objects([alone]))[0])
 
             candidates = splitter.of_combination(int(self.trees[at]), chosen, worth)
-            found += islice(candidates, wanted)
-        return _objects(found)
+            divisions += islice(candidates, count)
+        return _objects(divisions)
 
 
 def _divided(splitter: Splitter, block: Found) -> Iterator[tuple[Trees, CandidateRows]]:
@@ -193,9 +193,9 @@ def _divided(splitter: Splitter, block: Found) -> Iterator[tuple[Trees, Candidat
         for tree, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True)
         for candidate in splitter.of_combination(tree, tuple(chosen))
     )
-    while some := list(islice(candidates, _DIVISIONS)):
-        trees = np.array([tree for tree, _ in some], dtype=np.int64)
-        yield trees, _objects([candidate for _, candidate in some])
+    while batch := list(islice(candidates, _DIVISIONS)):
+        trees = np.array([tree for tree, _ in batch], dtype=np.int64)
+        yield trees, _objects([candidate for _, candidate in batch])
 
 
 def _objects(candidates: Sequence[SplitCandidate]) -> CandidateRows:

@@ -70,9 +70,9 @@ class Ranked(NamedTuple):
 def most_wanted(problem: Problem) -> int:
     """Return how many candidates an ordered search returns at most."""
     limit = problem.plan.request.limit
-    wanted = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
+    count = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
     maximum = problem.options.maximum
-    return wanted if maximum is None else min(wanted, maximum)
+    return count if maximum is None else min(count, maximum)
 
 
 def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
@@ -83,9 +83,9 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
         order: The order of its candidates.
         ranking: Receives the scores of the candidates yielded.
     """
-    wanted = most_wanted(problem)
-    if wanted:
-        for ranked in OrderedSearch(problem, scoring_of(problem, order), wanted):
+    count = most_wanted(problem)
+    if count:
+        for ranked in OrderedSearch(problem, scoring_of(problem, order), count):
             ranking.scores += ranked.score.tolist()
             ranking.is_approximate |= ranked.is_approximate
             yield ranked.rows
@@ -189,12 +189,12 @@ class _Pool:
             self._sort()
         return self._last
 
-    def _hold(self, parts: list[_Scored], more: int | None = None) -> None:
-        """Replace the parts, and count the memory that they take; `more` than before, if it is known."""
-        if more is None:
-            more = sum(part.nbytes for part in parts) - self._held
-        self._parts, self._held = parts, self._held + more
-        self._budget.hold(more)
+    def _hold(self, parts: list[_Scored], added_bytes: int | None = None) -> None:
+        """Replace the parts, and count the memory that they take; `added_bytes` is the growth, if it is known."""
+        if added_bytes is None:
+            added_bytes = sum(part.nbytes for part in parts) - self._held
+        self._parts, self._held = parts, self._held + added_bytes
+        self._budget.hold(added_bytes)
 
     def _sort(self) -> _Scored | None:
         if not self._parts:
@@ -214,9 +214,9 @@ class _Pool:
         if whole is None:
             return None
         count = int(np.count_nonzero(_are_before(whole.score, whole.tree, key)))
-        rest = whole.take(slice(count, None))
-        self._hold([rest])
-        self._count = len(rest.tree)
+        remainder = whole.take(slice(count, None))
+        self._hold([remainder])
+        self._count = len(remainder.tree)
         if self.left is not None:
             self.left -= count
         return whole.take(slice(count)) if count else None
@@ -284,8 +284,10 @@ class OrderedSearch:
         sizes = self._drawing.estimate(batch.tree[order])
         while len(order):
             count = max(int(search_ascending(sizes.cumsum(), KINDS_FROM, side="right")), 1)
-            some, sizes, order = order[:count], sizes[count:], order[count:]
-            trees = _Unseen(batch.ceiling[some], batch.tree[some]).before(self._pool.last)
+            batch_order, sizes, order = order[:count], sizes[count:], order[count:]
+            trees = _Unseen(batch.ceiling[batch_order], batch.tree[batch_order]).before(
+                self._pool.last
+            )
             if len(trees.tree):
                 self._visit_some(trees)
 
@@ -302,12 +304,12 @@ class OrderedSearch:
         with self._problem.budget.held(ready.nbytes):
             is_small = ready.most() <= TOGETHER
             if is_small.any():
-                some, rows = ready.all_of(np.flatnonzero(is_small))
-                self._add(some, rows)
+                small_trees, rows = ready.all_of(np.flatnonzero(is_small))
+                self._add(small_trees, rows)
             for at in np.flatnonzero(~is_small).tolist():
                 self._visit_large(ready, at, ceiling[int(ready.trees[at])])
-        for tree, other in copies.items():
-            self._copy(tree, other, ceiling[tree])
+        for tree, first_tree in copies.items():
+            self._copy(tree, first_tree, ceiling[tree])
 
     def _add(self, trees: Trees, rows: CandidateRows) -> None:
         """Score candidates, those of each tree in canonical order, and add them to the pool."""
@@ -331,32 +333,32 @@ class OrderedSearch:
         self._problem.budget.hold(bytes_of(rows) + units.nbytes)
         self._of_tree[tree] = rows, units
 
-    def _copy(self, tree: int, other: int, ceiling: float) -> None:
+    def _copy(self, tree: int, first_tree: int, ceiling: float) -> None:
         """Add the candidates of a tree that cannot be told apart from another one."""
-        if other not in self._of_tree:
+        if first_tree not in self._of_tree:
             return
         self._problem.budget.check()
-        rows, units = self._of_tree[other]
-        by_tree = self._scoring.by_tree(np.array([other, tree]))
+        rows, units = self._of_tree[first_tree]
+        by_tree = self._scoring.by_tree(np.array([first_tree, tree]))
         score = rounded(units + (by_tree[1] - by_tree[0]))
         last = self._pool.last
         trees = np.full(len(score), tree)
-        if other in self._approximate:
+        if first_tree in self._approximate:
             self._approximate[tree] = ceiling
         which = slice(None) if last is None else _are_before(score, trees, last)
         rows = rows[which]
         if len(rows):
             roots = self._problem.order.roots
-            rows = moved(rows, int(roots[tree] - roots[other]))
+            rows = moved(rows, int(roots[tree] - roots[first_tree]))
             self._pool.add(_Scored(trees[which], rows, score[which]))
 
     def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
         """Score the candidates of one tree until as many as are wanted reach its ceiling."""
-        tree, wanted = int(ready.trees[at]), self._wanted
+        tree, needed_count = int(ready.trees[at]), self._wanted
         most = MOST_EXACT
-        if wanted is not None:
+        if needed_count is not None:
             most = TOGETHER if ready.least(at, MOST_EXACT) > MOST_EXACT else most
-            most = max(most, wanted - 1)
+            most = max(most, needed_count - 1)
         parts: list[CandidateRows] = []
         count = best = 0
         budget = self._problem.budget
@@ -365,14 +367,14 @@ class OrderedSearch:
                 budget.hold(bytes_of(rows))
                 parts.append(rows)
                 count += len(rows)
-                if wanted is not None:
+                if needed_count is not None:
                     best += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
-                    if best >= wanted:
+                    if best >= needed_count:
                         break
                 if count > most:
                     drawn = np.concatenate(parts)
-                    found = ready.best(at, drawn, wanted or TOGETHER)
-                    parts = [_distinct(np.concatenate([drawn, found]))]
+                    best_rows = ready.best(at, drawn, needed_count or TOGETHER)
+                    parts = [_distinct(np.concatenate([drawn, best_rows]))]
                     self._approximate[tree] = ceiling
                     break
         if parts:

@@ -63,9 +63,9 @@ class SlotOptions:
         for slot, (name, units) in enumerate(plan.split.items(), len(plan.slots)):
             self.amounts.setdefault(name, []).append(Amount(slot, units, is_divided=True))
         self._apart = {
-            frozenset((step.slot, other))
+            frozenset((step.slot, differing_slot))
             for step in problem.rules.steps
-            for other in step.differs
+            for differing_slot in step.differs
             if step.slot is not None
         }
         self.are_own = all(
@@ -81,8 +81,8 @@ class SlotOptions:
 
     def of_groups(self, suffixes: Iterable[str]) -> list[int]:
         """Return the slots of some groups."""
-        wanted = set(suffixes)
-        return [slot for slot, suffix in enumerate(self.suffixes) if suffix in wanted]
+        suffix_set = set(suffixes)
+        return [slot for slot, suffix in enumerate(self.suffixes) if suffix in suffix_set]
 
     def greatest(self, slot: int, values: Floats) -> Floats:
         """Return the greatest value of the options of a slot under each root; 0 where there is none.

@@ -95,9 +95,11 @@ class PackTerm(Term):
         totals, amounts = self._totals[name], self.options.amounts[name]
         units = self._amount(name)
         is_known = len(amounts) == 1 and not amounts[0].is_divided
-        more = units if is_known or is_greatest else 0
-        own = _share(totals.tree_used + more, totals.tree_capacity)
-        bounds = [] if is_known else [np.where(totals.tree_capacity > 0, own, 1 - is_greatest)]
+        added_units = units if is_known or is_greatest else 0
+        tree_share = _share(totals.tree_used + added_units, totals.tree_capacity)
+        bounds = (
+            [] if is_known else [np.where(totals.tree_capacity > 0, tree_share, 1 - is_greatest)]
+        )
         for amount in amounts:
             pairs = self.options.relations[amount.slot].pairs
             tree = np.arange(self._roots).repeat(np.diff(pairs.starts))
@@ -108,7 +110,7 @@ class PackTerm(Term):
                     used + totals.tree_used[tree],
                     capacity + totals.tree_capacity[tree],
                 )
-            values = np.where(is_lent, _share(used + more, capacity), own[tree])
+            values = np.where(is_lent, _share(used + added_units, capacity), tree_share[tree])
             limit = self.options.greatest if is_greatest else self.options.least
             bounds.append(limit(amount.slot, values))
         bound: Floats = (np.maximum if is_greatest else np.minimum).reduce(bounds)
@@ -145,11 +147,11 @@ class PackProvidersTerm(Term):
 
     def _filled(self, name: str, share: Share, of_class: Sequence[Share]) -> Floats:
         totals = self._totals[name]
-        taken = totals.used[share.position] + share.amount
+        used_units = totals.used[share.position] + share.amount
         for other in of_class:
             if other is not share and not self.options.are_apart(share.slot, other.slot):
-                taken += np.where(other.position == share.position, other.amount, 0)
-        return _share(taken, totals.capacity[share.position])
+                used_units += np.where(other.position == share.position, other.amount, 0)
+        return _share(used_units, totals.capacity[share.position])
 
     def ceiling(self) -> Units:
         """Return the greatest value: every slot that may take from a provider does."""
@@ -166,16 +168,16 @@ class PackProvidersTerm(Term):
                 self._totals[name],
                 self.options.relations[amount.slot].pairs.provider,
             )
-            more = 1 if amount.is_divided else amount.units
+            added_units = 1 if amount.is_divided else amount.units
             if is_greatest:
-                more = amount.units + sum(
+                added_units = amount.units + sum(
                     other.units
                     for other in self.options.amounts[name]
                     if other is not amount and not self.options.are_apart(amount.slot, other.slot)
                 )
             limit = self.options.greatest if is_greatest else self.options.least
             values = limit(
-                amount.slot, _share(totals.used[position] + more, totals.capacity[position])
+                amount.slot, _share(totals.used[position] + added_units, totals.capacity[position])
             )
             units += to_units(values, 1 / len(self._amounts))
         return units
@@ -240,8 +242,10 @@ class NearTerm(Term):
         ends = np.minimum(relatives.end[:], len(is_option))
         count = before[ends] - before[:-1]
         values[(count < needed) | (highest >= _ABSENT_DEPTH)] = 0
-        greatest, some = np.zeros(self._roots), np.flatnonzero(values)
-        np.maximum.at(greatest, self.options.forest.order.tree[some], values[some])
+        greatest, positive_rows = np.zeros(self._roots), np.flatnonzero(values)
+        np.maximum.at(
+            greatest, self.options.forest.order.tree[positive_rows], values[positive_rows]
+        )
         return to_units(greatest)
 
     def _highest_below(self, providers: Rows) -> Rows:
@@ -277,11 +281,11 @@ class PreferredTerm(Term):
         worth = np.zeros(table.count)
         for preference, has in self._preferences:
             self.options.problem.budget.check()
-            some = np.zeros(table.count, dtype=np.bool_)
+            is_served = np.zeros(table.count, dtype=np.bool_)
             for suffix, position, is_present in table.served:
                 if suffix == preference.suffix:
-                    some |= has[position] & is_present
-            worth += np.where(some == preference.is_wanted, float(preference.weight), 0.0)
+                    is_served |= has[position] & is_present
+            worth += np.where(is_served == preference.is_wanted, float(preference.weight), 0.0)
         return to_units(worth, 1 / self._weight)
 
     def ceiling(self) -> Units:
@@ -289,9 +293,15 @@ class PreferredTerm(Term):
         worth = np.zeros(self._roots)
         for suffix in {preference.suffix for preference, _ in self._preferences}:
             slots = self.options.of_groups([suffix])
-            mine = [one for one in self._preferences if one[0].suffix == suffix]
+            mine = [
+                preference_entry
+                for preference_entry in self._preferences
+                if preference_entry[0].suffix == suffix
+            ]
             is_single = len(slots) == 1 and slots[0] < len(self.options.problem.relations)
-            for preferences in [mine] if is_single else [[one] for one in mine]:
+            for preferences in (
+                [mine] if is_single else [[preference_entry] for preference_entry in mine]
+            ):
                 is_wanted = preferences[0][0].is_wanted
                 best = [self._best(slot, preferences) for slot in slots]
                 worth += (np.maximum if is_wanted else np.minimum).reduce(best)

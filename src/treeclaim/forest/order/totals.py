@@ -163,10 +163,10 @@ class _Kept:
         if not changed:
             return True
         slots, _, trees = class_rows(forest, name)
-        some = search_ascending(slots, changed)
-        were_exact = self.totals.are_exact(trees[some])
-        self.totals.change(some, trees[some], *_amounts(self.columns, slots[some]))
-        return were_exact and self.totals.are_exact(trees[some])
+        indices = search_ascending(slots, changed)
+        were_exact = self.totals.are_exact(trees[indices])
+        self.totals.change(indices, trees[indices], *_amounts(self.columns, slots[indices]))
+        return were_exact and self.totals.are_exact(trees[indices])
 
 
 def totals_of(forest: Forest, name: str) -> ClassTotals:

@@ -37,8 +37,8 @@ class Candidate:
                 uuids[position] = forest.uuid_of(position)
         allocations: dict[str, dict[str, int]] = {}
         for position, name, amount in self.allocations:
-            given = allocations.setdefault(uuids[position], {})
-            given[name] = given.get(name, 0) + amount
+            units_by_class = allocations.setdefault(uuids[position], {})
+            units_by_class[name] = units_by_class.get(name, 0) + amount
         mappings: dict[str, list[str]] = {}
         for suffix, position in self.served:
             serving = mappings.setdefault(suffix, [])

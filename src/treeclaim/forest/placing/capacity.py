@@ -207,19 +207,23 @@ class _Counter:
         counted = counts_at_once(scratch, self._request, trees, self._budget)
         if counted is None:
             return None
-        counts, rest = counted
-        if not len(rest):
+        counts, remaining_trees = counted
+        if not len(remaining_trees):
             return counts, counts
         bounds = at_most_by_tree(scratch, self._request, self._budget)
-        counts[rest] = 0
+        counts[remaining_trees] = 0
         with self.until_the_end():
             if order is not None:
-                self._place_in_each(scratch, rest, counts)
+                self._place_in_each(scratch, remaining_trees, counts)
             else:
-                for some, times in fill_trees(scratch, self._request, rest, self._budget):
-                    counts[some] = np.minimum(counts[some] + times, GREATEST)
+                for filled_trees, times in fill_trees(
+                    scratch, self._request, remaining_trees, self._budget
+                ):
+                    counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
         at_most_each = counts.copy()
-        at_most_each[rest] = np.maximum(bounds[rest], counts[rest])
+        at_most_each[remaining_trees] = np.maximum(
+            bounds[remaining_trees], counts[remaining_trees]
+        )
         return counts, at_most_each
 
     def _place_in_each(self, scratch: Scratch, trees: Trees, counts: Integers) -> None:
@@ -288,12 +292,14 @@ class _Counter:
         with self.until_the_end():
             counts = self._of_domains(domains)
         # What was counted is reported, although the time for counting is over.
-        some = np.flatnonzero(counts > 0)
-        if len(some) > self._asked.limit:
+        shown_domains = np.flatnonzero(counts > 0)
+        if len(shown_domains) > self._asked.limit:
             # All that are equal to the last one shown are compared by their UUIDs.
-            least = np.partition(counts[some], -self._asked.limit)[-self._asked.limit]
-            some = some[counts[some] >= least]
-        parts = [self._part(names, domain, int(counts[domain])) for domain in some.tolist()]
+            least = np.partition(counts[shown_domains], -self._asked.limit)[-self._asked.limit]
+            shown_domains = shown_domains[counts[shown_domains] >= least]
+        parts = [
+            self._part(names, domain, int(counts[domain])) for domain in shown_domains.tolist()
+        ]
         parts.sort(key=lambda part: (-part["fits"], part["uuid"]))
         return parts[: self._asked.limit]
 

@@ -63,19 +63,26 @@ def explain_with_rules(
     """
 
     def judge(
-        forest: Forest, asked: CandidateRequest, some: Sequence[RuleState], matching: Mask
+        forest: Forest,
+        judged_request: CandidateRequest,
+        rule_states: Sequence[RuleState],
+        matching: Mask,
     ) -> Mask:
         with budget.scope():
-            problem = relate(forest, asked, SearchOptions(), budget)
+            problem = relate(forest, judged_request, SearchOptions(), budget)
             if _stays_with_its_anchor(problem):
-                masks = [rule.mask(eligible) for rule in some]
+                masks = [rule.mask(eligible) for rule in rule_states]
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
             keeping = np.zeros(len(matching), dtype=np.bool_)
-            for anchor, candidate in query_of(Scratch(forest), asked, budget).each_of_anchors():
+            for anchor, candidate in query_of(
+                Scratch(forest), judged_request, budget
+            ).each_of_anchors():
                 budget.check()
                 if not keeping[anchor]:
-                    keeping[anchor] = all(rule.keeps(candidate.trees, eligible) for rule in some)
+                    keeping[anchor] = all(
+                        rule.keeps(candidate.trees, eligible) for rule in rule_states
+                    )
             return keeping
 
     named = [

@@ -46,19 +46,19 @@ def fill_trees(
         budget.check()
         with budget.scope():
             problem = related(scratch.forest, request, budget)
-            found = list(first_of_each(problem, trees))
-        for block in found:
+            blocks = list(first_of_each(problem, trees))
+        for block in blocks:
             yield block.tree, _take(scratch, problem.plan, block)
-        trees = np.sort(np.concatenate([trees[:0], *(block.tree for block in found)]))
+        trees = np.sort(np.concatenate([trees[:0], *(block.tree for block in blocks)]))
 
 
-def _take(scratch: Scratch, plan: Plan, found: Found) -> Integers:
+def _take(scratch: Scratch, plan: Plan, found_candidates: Found) -> Integers:
     """Take each candidate, all of different trees, as often as it fits; return how often."""
     scratch.copy_used(plan.request.classes)
     forest = scratch.forest
-    times = np.full(len(found.tree), GREATEST)
+    times = np.full(len(found_candidates.tree), GREATEST)
     sums: dict[int, tuple[Rows, Integers, Integers]] = {}
-    for class_id, parts in _uses(forest, plan, found.chosen).items():
+    for class_id, parts in _uses(forest, plan, found_candidates.chosen).items():
         candidates, indices = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
         amounts = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
         distinct, first, which = np.unique(indices, return_index=True, return_inverse=True)
@@ -70,12 +70,12 @@ def _take(scratch: Scratch, plan: Plan, found: Found) -> Integers:
     heads = armed_heads(forest)
     beginning = np.zeros(0, dtype=np.int64)
     if heads is not None:
-        used = found.chosen[:, [slot for slot, _ in _supplying(plan)]]
+        used = found_candidates.chosen[:, [slot for slot, _ in _supplying(plan)]]
         beginning = np.flatnonzero((heads[used] != NO_ROW).any(axis=1))
         times[beginning] = 1
     for class_id, (indices, candidates, total) in sums.items():
         scratch.take_of_class(class_id, indices, total * times[candidates])
-    for chosen in found.chosen[beginning].tolist():
+    for chosen in found_candidates.chosen[beginning].tolist():
         scratch.begin_conditions(
             (chosen[slot], name, amount)
             for slot, want in _supplying(plan)
@@ -100,9 +100,9 @@ def _uses(forest: Forest, plan: Plan, chosen: Choices) -> dict[int, list[_Part]]
             _, indices = columns.indices_of(rows)
             uses[forest.catalogue.resource_classes[name].id].append((every, indices, amount))
             patterns = columns.pattern.values[indices]
-            for pattern, some in forest.holdings.patterns.among(patterns):
+            for pattern, is_user in forest.holdings.patterns.among(patterns):
                 for use in pattern:
                     consumed = forest.classes[use.class_id]
-                    _, indices = consumed.indices_of(rows[some] + use.offset)
-                    uses[use.class_id].append((every[some], indices, amount * use.amount))
+                    _, indices = consumed.indices_of(rows[is_user] + use.offset)
+                    uses[use.class_id].append((every[is_user], indices, amount * use.amount))
     return uses

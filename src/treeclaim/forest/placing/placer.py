@@ -89,8 +89,8 @@ class Placer:
         best: Attempt | None = None
         room = Room(self.forest, self.budget)
         most: Rows | None = None
-        left = np.ones(affine[1].count, dtype=np.bool_)
-        for domain in self._domains_to_try(*affine, left):
+        open_domains = np.ones(affine[1].count, dtype=np.bool_)
+        for domain in self._domains_to_try(*affine, open_domains):
             attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
@@ -99,7 +99,7 @@ class Placer:
                 best = attempt
                 most = self._most_in(*affine) if most is None else most
                 # If the call gets no further, it is neither placed nor explained further.
-                left &= most > best.reached
+                open_domains &= most > best.reached
         return self._attempt(None, room) if best is None else best
 
     def _most_in(self, affine: Rule, domains: Domains) -> Rows:
@@ -112,11 +112,11 @@ class Placer:
         places: list[int] = []
         placed = np.zeros(domains.count, dtype=np.int64)
         is_open = np.ones(domains.count, dtype=np.bool_)
-        seen = 0
+        place_count = 0
         for number, request in enumerate(self.placing.requests):
-            names = enumerate(request.consumers, seen)
+            names = enumerate(request.consumers, place_count)
             new = [place for place, name in names if name not in self.holders]
-            seen += len(request.consumers)
+            place_count += len(request.consumers)
             places += new
             fits = np.full(domains.count, len(new))
             if number in affine.requests:
@@ -124,7 +124,7 @@ class Placer:
                 np.minimum(fits, np.add.reduce(bounds), out=fits)
             placed[is_open] += fits[is_open]
             is_open &= fits >= len(new)
-        return np.array([*places, seen], dtype=np.int64)[placed]
+        return np.array([*places, place_count], dtype=np.int64)[placed]
 
     def _at_most(self, query: Query, domains: Domains) -> Integers:
         """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
@@ -134,11 +134,11 @@ class Placer:
 
     # -- one domain after the other --------------------------------------------------------------
 
-    def _domains_to_try(self, affine: Rule, domains: Domains, left: Mask) -> Iterator[int]:
+    def _domains_to_try(self, affine: Rule, domains: Domains, open_domains: Mask) -> Iterator[int]:
         """Yield the domains to try for a rule that wants all in one, of those left then."""
         held = [domains.containing(self._trees_of(holder)) for holder in self._counted(affine)]
         possible = set.intersection(*map(set, held)) if held else None
-        for domain in self._named(affine, domains, left):
+        for domain in self._named(affine, domains, open_domains):
             if possible is None or domain in possible:
                 yield domain
 
@@ -153,30 +153,34 @@ class Placer:
         counted = (*names, *rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
-    def _named(self, affine: Rule, domains: Domains, left: Mask) -> Iterator[int]:
+    def _named(self, affine: Rule, domains: Domains, open_domains: Mask) -> Iterator[int]:
         """Yield domains in the order in which the candidates of the first new consumer name them.
 
         Args:
             affine: The rule.
             domains: Its domains.
-            left: Which domains may still be of interest; the callee changes it.
+            open_domains: Which domains may still be of interest; the callee changes it.
         """
         first = self._first_new(affine)
         if first is None:
             return
         for query in self._at_begin(first):
-            while left.any():
+            while open_domains.any():
                 self.budget.check()
                 with self.budget.scope():
                     candidate = query.first(
-                        domains.with_any(left),
-                        lambda trees: bool(left[list(domains.containing(trees))].any()),
+                        domains.with_any(open_domains),
+                        lambda trees: bool(open_domains[list(domains.containing(trees))].any()),
                     )
                 if candidate is None:
                     break
-                more = [domain for domain in domains.containing(candidate.trees) if left[domain]]
-                left[more] = False
-                yield from domains.in_order(more)
+                visited_domains = [
+                    domain
+                    for domain in domains.containing(candidate.trees)
+                    if open_domains[domain]
+                ]
+                open_domains[visited_domains] = False
+                yield from domains.in_order(visited_domains)
 
     def _first_new(self, rule: Rule) -> int | None:
         """Return the number of the request of the rule's first consumer that holds nothing."""
@@ -266,12 +270,14 @@ class Placer:
         """Return the first candidate of the first alternative that has one, and what it drops."""
         mine = [rule for rule in rules if rule.concerns(number)]
         soft = [state for state in mine if state.rule.soft]
-        wanted = self.placing.requests[number]
+        placing_request = self.placing.requests[number]
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in mine if rule not in dropped]
-            for alternative, request in enumerate(wanted.alternatives):
-                query = room.query(request, wanted.from_holds, is_hold=wanted.hold is not None)
+            for alternative, request in enumerate(placing_request.alternatives):
+                query = room.query(
+                    request, placing_request.from_holds, is_hold=placing_request.hold is not None
+                )
                 candidate = self._first(query, kept, number)
                 if candidate is not None:
                     return alternative, candidate, tuple(rule.number for rule in dropped)
@@ -291,20 +297,20 @@ class Placer:
 
     def _at_begin(self, number: int) -> Iterator[Query]:
         """Yield the queries of a request, one for each alternative."""
-        wanted = self.placing.requests[number]
-        for alternative in wanted.alternatives:
+        placing_request = self.placing.requests[number]
+        for alternative in placing_request.alternatives:
             yield self._begin.query(
-                alternative, wanted.from_holds, is_hold=wanted.hold is not None
+                alternative, placing_request.from_holds, is_hold=placing_request.hold is not None
             )
 
     def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
         """Return for each rule on skew the domains that had a candidate for a request."""
-        known = self._eligible.setdefault(number, {})
+        domains_by_rule = self._eligible.setdefault(number, {})
         for rule in rules:
             self.budget.check()
-            if rule.rule.max_skew is not None and rule.number not in known:
-                known[rule.number] = self._with_candidates(number, rule.domains)
-        return known
+            if rule.rule.max_skew is not None and rule.number not in domains_by_rule:
+                domains_by_rule[rule.number] = self._with_candidates(number, rule.domains)
+        return domains_by_rule
 
     def _with_candidates(self, number: int, domains: Domains) -> Mask:
         has_any = np.zeros(domains.count, dtype=np.bool_)

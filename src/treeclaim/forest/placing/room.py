@@ -140,21 +140,21 @@ class Room:
 
         What a hold had that was drawn counts as used as before, and is not there to be drawn again.
         """
-        some = list(allocations)
-        drawn = self._drawn(some, holds)
+        allocation_list = list(allocations)
+        drawn = self._drawn(allocation_list, holds)
         for mine, view in [
             ((), self._everybody),
             *((key[0], v) for key, v in self._views.items()),
         ]:
-            rest = [
+            undrawn_allocations = [
                 (position, name, amount - sum(n for hold, n in parts if hold not in mine))
-                for (position, name, amount), parts in zip(some, drawn, strict=True)
+                for (position, name, amount), parts in zip(allocation_list, drawn, strict=True)
                 if view.names is None or name in view.names
             ]
-            net = [allocation for allocation in rest if allocation[2]]
+            net = [allocation for allocation in undrawn_allocations if allocation[2]]
             view.taken += net
             view.scratch.take(net)
-            view.scratch.begin_conditions(some)
+            view.scratch.begin_conditions(allocation_list)
 
     def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
         """Draw what some allocations may; return for each which hold gave how much."""
@@ -162,11 +162,11 @@ class Room:
         for position, name, amount in allocations:
             parts: list[tuple[str, int]] = []
             for hold in holds:
-                left = self._left_of(hold)
+                hold_amounts = self._left_of(hold)
                 place = (self.everybody.forest.uuid_of(position), name)
-                part = min(left.get(place, 0), amount - sum(n for _, n in parts))
+                part = min(hold_amounts.get(place, 0), amount - sum(n for _, n in parts))
                 if part:
-                    left[place] -= part
+                    hold_amounts[place] -= part
                     parts.append((hold, part))
             drawn.append(parts)
         return drawn
@@ -184,8 +184,8 @@ class Room:
         if self._held.everywhere is None:
             return self._held
         drawn = {
-            hold: self._drawn_of(hold, left)
-            for hold, left in self._left.items()
+            hold: self._drawn_of(hold, unused_amounts)
+            for hold, unused_amounts in self._left.items()
             if hold not in holds
         }
         forest = self.everybody.forest
@@ -193,10 +193,10 @@ class Room:
         return Held({}, self._held.everywhere.less(gone))
 
     def _drawn_of(
-        self, hold: str, left: Mapping[tuple[str, str], int]
+        self, hold: str, unused_amounts: Mapping[tuple[str, str], int]
     ) -> dict[str, dict[str, int]]:
         """Return what a hold had and has not any more."""
         return {
-            uuid: {name: amount - left[uuid, name] for name, amount in amounts.items()}
+            uuid: {name: amount - unused_amounts[uuid, name] for name, amount in amounts.items()}
             for uuid, amounts in self._held.by_hold.get(hold, {}).items()
         }

@@ -70,8 +70,10 @@ class Domains:
         """Return which trees are in all of some domains, each named once."""
         is_wanted = np.zeros(self.count, dtype=np.bool_)
         is_wanted[domains] = True
-        wanted = self._tree[is_wanted[self._domain]]
-        has_all: Mask = np.bincount(wanted, minlength=len(self._starts) - 1) == len(domains)
+        trees_of_domains = self._tree[is_wanted[self._domain]]
+        has_all: Mask = np.bincount(trees_of_domains, minlength=len(self._starts) - 1) == len(
+            domains
+        )
         return has_all
 
     def touched_by(self, trees: Mask) -> Mask:
@@ -111,9 +113,9 @@ class RuleState:
 
     def copied(self) -> "RuleState":
         """Return a copy with the same consumers."""
-        other = RuleState(self.number, self.rule, self.domains, self._only)
-        other._counts = self._counts.copy()
-        return other
+        copied_state = RuleState(self.number, self.rule, self.domains, self._only)
+        copied_state._counts = self._counts.copy()
+        return copied_state
 
     def concerns(self, request: int) -> bool:
         """Return whether the rule is for the consumers of a request."""
@@ -161,12 +163,12 @@ def rules_in_force(
     forest: Forest, rules: Sequence[Rule], budget: Budget
 ) -> list[tuple[Rule, Domains]]:
     """Return the rules of a call with their domains, which several may have in common."""
-    known: dict[tuple[str, ...] | None, Domains] = {}
+    domains_by_key: dict[tuple[str, ...] | None, Domains] = {}
     for rule in rules:
-        if rule.domains not in known:
+        if rule.domains not in domains_by_key:
             budget.check()
-            known[rule.domains] = Domains(forest, rule.domains, budget)
-    return [(rule, known[rule.domains]) for rule in rules]
+            domains_by_key[rule.domains] = Domains(forest, rule.domains, budget)
+    return [(rule, domains_by_key[rule.domains]) for rule in rules]
 
 
 class PlanRules:

@@ -166,8 +166,8 @@ class Scratch:
             if changed is None or current.written is None:
                 return False
             self._marks[name] = current.written.mark
-            taken = [index for of_class, index in self._taken if of_class == name]
-            indices = np.array([*changed, *taken], dtype=np.int64)
+            taken_indices = [index for of_class, index in self._taken if of_class == name]
+            indices = np.array([*changed, *taken_indices], dtype=np.int64)
             indices = indices[columns.used.values[indices] != current.used.values[indices]]
             if len(indices) > thresholds.FEW_TREES_WRITTEN:
                 return False
@@ -181,12 +181,12 @@ class Scratch:
         tree = int(self.forest.order.tree[position])
         self.followed_at[tree] = self.moment
         columns = self._by_name[name]
-        more = int(current.used.values[index]) - int(columns.used.values[index])
+        added_units = int(current.used.values[index]) - int(columns.used.values[index])
         columns.used.values[index] = current.used.values[index]
         columns.free.values[index] = current.free.values[index]
         totals = self._totals.get(name)
         if totals is not None:
-            totals.take(position, tree, more)
+            totals.take(position, tree, added_units)
 
     @property
     def nbytes(self) -> int:

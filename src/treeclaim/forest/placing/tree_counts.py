@@ -83,11 +83,11 @@ def _followed(forest: Forest, kept: TreeCounts, count: Count) -> TreeCounts | No
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
         return None if trees is None else kept
-    some = count(trees)
-    if some is None or not some.is_complete:
+    new_counts = count(trees)
+    if new_counts is None or not new_counts.is_complete:
         return None
     numbers = kept.numbers.copy()
-    numbers[:, trees] = some.numbers
+    numbers[:, trees] = new_counts.numbers
     return TreeCounts(numbers, is_complete=True)
 
 
@@ -142,8 +142,8 @@ def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
             totals[name] = totals.get(name, 0) + amount
     for name, relation in zip(problem.plan.split, problem.split_relations, strict=True):
         relations.setdefault(name, []).append(relation)
-    for name, some in relations.items():
-        positions = np.unique(np.concatenate([relation.providers for relation in some]))
+    for name, class_relations in relations.items():
+        positions = np.unique(np.concatenate([relation.providers for relation in class_relations]))
         columns = problem.forest.class_inventories(name)
         _, slots = columns.indices_of(np.sort(positions))
         rows = columns.row.values[slots]
@@ -200,8 +200,8 @@ def counts_at_once(
         return counts, matching[:0]
     options = [_options_of(relation)[matching] == 1 for relation in problem.relations]
     single = np.logical_and.reduce(options)
-    some = matching[single]
-    counts[some] = _of_single_options(problem, some)
+    single_anchors = matching[single]
+    counts[single_anchors] = _of_single_options(problem, single_anchors)
     return counts, matching[~single]
 
 
@@ -245,9 +245,9 @@ def _of_single_options(problem: Problem, anchors: Rows) -> Rows:
     for slot, want in enumerate(problem.plan.slots):
         for name in want.resources:
             total = np.zeros(len(anchors), dtype=np.int64)
-            for other, rival in enumerate(problem.plan.slots):
-                taken = rival.resources.get(name, 0)
-                total += np.where(positions[other] == positions[slot], taken, 0)
+            for rival_slot, rival in enumerate(problem.plan.slots):
+                rival_amount = rival.resources.get(name, 0)
+                total += np.where(positions[rival_slot] == positions[slot], rival_amount, 0)
             slots = problem.relations[slot].pairs.indices[name]
             slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
             free = problem.forest.class_inventories(name).free.values[slots[numbers[slot]]]

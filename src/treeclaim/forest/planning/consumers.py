@@ -100,8 +100,8 @@ class Readings:
                 case AllocationColumns():
                     _put_together(forest, part, held, budget)
                 case OwnerColumns():
-                    rest = zip(part.project, part.type, part.generation, strict=True)
-                    owners.update(zip(part.uuid, rest, strict=True))
+                    owner_rows = zip(part.project, part.type, part.generation, strict=True)
+                    owners.update(zip(part.uuid, owner_rows, strict=True))
                 case RequestColumns():
                     self.kept.update(zip(part.consumer, part.request, strict=True))
                 case HoldsRead():
@@ -211,7 +211,7 @@ def with_requests(
         requests: Reads them.
     """
     lists: dict[str, list[str]] = {}
-    given: Consumers = {}
+    consumer_by_uuid: Consumers = {}
     for consumer in consumers:
         queries = named.get(consumer.uuid)
         if queries is None and consumer.uuid in kept:
@@ -220,5 +220,7 @@ def with_requests(
                 lists[text] = orjson.loads(text)
             queries = lists[text]
         is_asked = queries is not None and not consumer.is_hold
-        given[consumer.uuid] = requests.given_to(consumer, queries or ()) if is_asked else consumer
-    return given
+        consumer_by_uuid[consumer.uuid] = (
+            requests.given_to(consumer, queries or ()) if is_asked else consumer
+        )
+    return consumer_by_uuid

@@ -104,9 +104,9 @@ def _make_names(forest: Forest, targets: Sequence[_Target]) -> None:
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=(), catalogue=catalogue))
 
 
-def _made(known: Mapping[str, CatalogueEntry], named: set[str]) -> list[CatalogueEntry]:
-    first = max((entry.id for entry in known.values()), default=0) + 1
-    missing = sorted(filter(is_custom_name, named - known.keys()))
+def _made(existing_entries: Mapping[str, CatalogueEntry], named: set[str]) -> list[CatalogueEntry]:
+    first = max((entry.id for entry in existing_entries.values()), default=0) + 1
+    missing = sorted(filter(is_custom_name, named - existing_entries.keys()))
     return [CatalogueEntry(first + number, name, None) for number, name in enumerate(missing)]
 
 
@@ -129,22 +129,22 @@ def _require_names(
 
 def _hierarchy(forest: Forest, targets: Sequence[_Target], budget: Budget) -> Hierarchy:
     """Return the parents as they are, of all in the trees concerned, and as they are to be."""
-    wanted: dict[str, str | None] = {}
+    parent_by_uuid: dict[str, str | None] = {}
     concerned: set[str] = set()
     for target in targets:
         parent = target.entry.parent
         if target.is_new:
-            wanted[target.uuid] = None if isinstance(parent, Unnamed) else parent
-            concerned |= {wanted[target.uuid] or target.uuid}
+            parent_by_uuid[target.uuid] = None if isinstance(parent, Unnamed) else parent
+            concerned |= {parent_by_uuid[target.uuid] or target.uuid}
         elif not isinstance(parent, Unnamed) and parent != _parent_of(forest, target.uuid):
-            wanted[target.uuid] = parent
+            parent_by_uuid[target.uuid] = parent
             concerned |= {target.uuid, parent or target.uuid}
     before: dict[str, str | None] = {}
     for row in rows_of_trees(forest, concerned):
         budget.check()
         uuid = forest.uuid_of(row)
         before[uuid] = _parent_of(forest, uuid)
-    return Hierarchy(before, wanted)
+    return Hierarchy(before, parent_by_uuid)
 
 
 def _parent_of(forest: Forest, uuid: str) -> str | None:
@@ -161,12 +161,12 @@ def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
 
 def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
     """Return a problem for each capacity below zero, and for the classes to be deleted that are in use."""
-    wanted: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
-    if wanted is None:
+    new_inventories: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
+    if new_inventories is None:
         return []
     errors: list[TreeclaimError] = [
         CapacityTooSmallError(name, target.uuid, zero_allowed=True)
-        for name, inventory in wanted.items()
+        for name, inventory in new_inventories.items()
         if inventory.whole_capacity < 0
     ]
     names = forest.catalogue.class_by_id
@@ -174,7 +174,7 @@ def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
     used = {
         names[record.class_id].name: record.used
         for record in sorted(existing, key=lambda record: record.class_id)
-        if record.used and names[record.class_id].name not in wanted
+        if record.used and names[record.class_id].name not in new_inventories
     }
     if used:
         errors.append(InventoryInUseError(target.uuid, list(used), next(iter(used.values()))))
@@ -304,7 +304,7 @@ def _brought(
     inventories = record.inventories
     if INVENTORIES.name in values:
         before = {existing.class_id: existing for existing in inventories}
-        wanted = {
+        new_inventories = {
             forest.catalogue.resource_classes[name].id: inventory
             for name, inventory in values[INVENTORIES.name].items()
         }
@@ -316,7 +316,7 @@ def _brought(
                 0.0,
                 _consumes(forest, target, inventory, before.get(class_id), ids),
             )
-            for class_id, inventory in wanted.items()
+            for class_id, inventory in new_inventories.items()
         )
         inventories = tuple(sorted(inventories, key=lambda existing: existing.class_id))
     name = target.entry.name or record.name
@@ -327,7 +327,7 @@ def _brought(
 def _consumes(
     forest: Forest,
     target: _Target,
-    wanted: Inventory,
+    new_inventory: Inventory,
     before: InventoryRecord | None,
     ids: Mapping[str, int],
 ) -> tuple[Consumed, ...]:
@@ -336,7 +336,7 @@ def _consumes(
     Raises:
         BatchRefusedError: if it names what does not exist.
     """
-    if wanted.consumes is None:
+    if new_inventory.consumes is None:
         return () if before is None else before.consumes
     classes = forest.catalogue.resource_classes
     try:
@@ -344,9 +344,9 @@ def _consumes(
             Consumed(
                 _id_of(forest, ids, entry.provider), classes[entry.resource_class].id, entry.amount
             )
-            for entry in wanted.consumes
+            for entry in new_inventory.consumes
         ]
     except KeyError as error:
-        unknown = ConsumptionError("names what does not exist", wanted.consumes)
+        unknown = ConsumptionError("names what does not exist", new_inventory.consumes)
         raise BatchRefusedError([Problem(target.index, unknown)]) from error
     return tuple(sorted(entries))

@@ -176,9 +176,11 @@ class FailureTrials:
     def cannot_place(self, failure: Failure, unplaced: Sequence[str]) -> bool:
         """Return whether it is proven that not all find a place, with nobody placed yet."""
         groups = Counter(consumer.requests for consumer in failure.placed_anew)
-        left = set(unplaced)
+        unplaced_uuids = set(unplaced)
         tried = dict.fromkeys(
-            consumer.requests for consumer in failure.placed_anew if consumer.uuid in left
+            consumer.requests
+            for consumer in failure.placed_anew
+            if consumer.uuid in unplaced_uuids
         )
         if any(
             groups[requests] > sum(self._at_most(request, failure.gone) for request in requests)

@@ -102,8 +102,8 @@ def freed_by(consumer: PlannedConsumer, holds: Iterable[str]) -> dict[tuple[str,
 
 
 def _add(sums: dict[tuple[str, str], int], amounts: Holdings, sign: int) -> None:
-    for provider, some in amounts.items():
-        for name, amount in some.items():
+    for provider, units_by_class in amounts.items():
+        for name, amount in units_by_class.items():
             sums[provider, name] += sign * amount
 
 
@@ -122,8 +122,10 @@ def _release(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
     for consumer in list(world.consumers.values()):
         if not gone.isdisjoint(consumer.drawn):
             # A hold that is gone takes nothing back.
-            left = {hold: amounts for hold, amounts in consumer.drawn.items() if hold not in gone}
-            world.consumers[consumer.uuid] = replace(consumer, drawn=left)
+            remaining_draws = {
+                hold: amounts for hold, amounts in consumer.drawn.items() if hold not in gone
+            }
+            world.consumers[consumer.uuid] = replace(consumer, drawn=remaining_draws)
     use(world.forest, freed, budget)
 
 
@@ -159,11 +161,11 @@ def held_after(forest: Forest, held: Held, consumer: PlannedConsumer, gone: set[
 
 def _summed(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
     sums = dict(before)
-    for provider, some in amounts.items():
+    for provider, units_by_class in amounts.items():
         sums[provider] = mine = dict(sums.get(provider, {}))
-        for name, amount in some.items():
+        for name, amount in units_by_class.items():
             mine[name] = mine.get(name, 0) + sign * amount
-    return {uuid: dict(some) for uuid, some in sums.items()}
+    return {uuid: dict(units_by_class) for uuid, units_by_class in sums.items()}
 
 
 def use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
@@ -175,7 +177,9 @@ def use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) 
         if row is not None and amount:
             class_id = forest.catalogue.resource_classes[name].id
             used[int(forest.id.values[row])][class_id] = amount
-    usage = {number: UsageChange(some, 0, 0, 0.0) for number, some in used.items()}
+    usage = {
+        number: UsageChange(units_by_class, 0, 0, 0.0) for number, units_by_class in used.items()
+    }
     forest.apply(Changes(NOWHERE, False, (), (), None, usage))
 
 
@@ -188,28 +192,38 @@ def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> 
     for consumer in list(world.consumers.values()):
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
-            left = _but(consumer.allocations, removed)
-            if left:
-                drawn = {hold: _but(some, removed) for hold, some in consumer.drawn.items()}
-                world.consumers[consumer.uuid] = replace(consumer, allocations=left, drawn=drawn)
+            remaining_allocations = _but(consumer.allocations, removed)
+            if remaining_allocations:
+                drawn = {
+                    hold: _but(units_by_provider, removed)
+                    for hold, units_by_provider in consumer.drawn.items()
+                }
+                world.consumers[consumer.uuid] = replace(
+                    consumer, allocations=remaining_allocations, drawn=drawn
+                )
             else:
                 del world.consumers[consumer.uuid]
-    by_hold = {hold: _but(some, removed) for hold, some in world.held.by_hold.items()}
+    by_hold = {
+        hold: _but(units_by_provider, removed)
+        for hold, units_by_provider in world.held.by_hold.items()
+    }
     # What is held of providers that are gone is overlooked.
     world.held = Held(by_hold, world.held.everywhere)
 
 
 def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:
-    return {uuid: some for uuid, some in amounts.items() if uuid not in removed}
+    return {
+        uuid: units_by_class for uuid, units_by_class in amounts.items() if uuid not in removed
+    }
 
 
-def _place(world: AssumedWorld, given: Given, budget: Budget) -> None:
+def _place(world: AssumedWorld, assumptions: Given, budget: Budget) -> None:
     """Place as many consumers of each query as there is room for, one after the other."""
     forest = world.forest
     room = Room(forest, budget)
     everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
-    taken: list[Allocation] = []
-    for number, (request, amount) in enumerate(given.place):
+    placed_allocations: list[Allocation] = []
+    for number, (request, amount) in enumerate(assumptions.place):
         query = room.query(request)
         count = 0
         while count < amount:
@@ -220,7 +234,7 @@ def _place(world: AssumedWorld, given: Given, budget: Budget) -> None:
                 # Nor will there be room for the next one.
                 break
             room.take(candidate.allocations)
-            taken += candidate.allocations
+            placed_allocations += candidate.allocations
             name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
             allocations = candidate.body(forest).allocations
             world.consumers[name] = PlannedConsumer(
@@ -229,9 +243,9 @@ def _place(world: AssumedWorld, given: Given, budget: Budget) -> None:
             count += 1
         world.placed.append(count)
     amounts: dict[tuple[str, str], int] = defaultdict(int)
-    for position, name, amount in taken:
+    for position, name, amount in placed_allocations:
         amounts[forest.uuid_of(position), name] += amount
-    _begin_conditions(forest, {position for position, _, _ in taken})
+    _begin_conditions(forest, {position for position, _, _ in placed_allocations})
     use(forest, amounts, budget)
 
 

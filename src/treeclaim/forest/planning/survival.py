@@ -99,16 +99,18 @@ def check_survival(
     }
 
 
-def _listed(survey: "_Survey", verdicts: Sequence[Verdict], asked: Failures) -> Sequence[Verdict]:
+def _listed(
+    survey: "_Survey", verdicts: Sequence[Verdict], failures: Failures
+) -> Sequence[Verdict]:
     """Return the verdicts to list: failures first, then unknown outcomes."""
     return sorted(
-        (verdict for verdict in verdicts if asked.shows_all or not verdict.survives),
+        (verdict for verdict in verdicts if failures.shows_all or not verdict.survives),
         key=lambda verdict: (
             -len(verdict.unplaced),
             -verdict.without_request,
             survey.uuid(verdict.domain),
         ),
-    )[: asked.limit]
+    )[: failures.limit]
 
 
 class _Survey:
@@ -169,8 +171,8 @@ class _Survey:
             else:
                 hard.append(failure)
         for failure in hard:
-            with self._without(failure) as (trials, left):
-                verdict = self._tried(trials, left)
+            with self._without(failure) as (trials, unplaced):
+                verdict = self._tried(trials, unplaced)
             yield verdict
 
     def _trials(self) -> FailureTrials:
@@ -183,13 +185,15 @@ class _Survey:
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
         types = self._asked.types
-        asked = [
+        affected_consumers = [
             consumer
             for consumer in released
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
-        placed = sorted((consumer for consumer in asked if consumer.requests), key=self._need.key)
-        return Failure(domain, gone, released, placed, len(asked))
+        placed = sorted(
+            (consumer for consumer in affected_consumers if consumer.requests), key=self._need.key
+        )
+        return Failure(domain, gone, released, placed, len(affected_consumers))
 
     def _verdict(self, failure: Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
         without = failure.count - len(failure.placed_anew)
@@ -229,8 +233,8 @@ class _Survey:
     def explanation(self, verdict: Verdict) -> dict[str, Any]:
         """Explain why the first consumer of a failure finds no place, beside those before it."""
         failure = self._failure(verdict.domain)
-        with self._without(failure) as (trials, left), trials.failing(left):
-            first = next(trials.unplaced(left))
+        with self._without(failure) as (trials, unplaced), trials.failing(unplaced):
+            first = next(trials.unplaced(unplaced))
             rules = trials.rules.get(first, ())
             request = self._consumers[first].requests[0]
             held = self._forest.held
@@ -244,10 +248,10 @@ class _Survey:
 
 
 def _trees_of_ruled(
-    forest: Forest, consumers: Consumers, asked: Failures
+    forest: Forest, consumers: Consumers, failures: Failures
 ) -> dict[str, tuple[int, ...]]:
     """Return the trees of all whom rules name and who hold something."""
-    named = {name for rule in asked.rules for name in rule.consumers if name in consumers}
+    named = {name for rule in failures.rules for name in rule.consumers if name in consumers}
     sharing = sharing_by_row(forest)
     return {
         name: trees_of(forest, sharing, positions_of(forest, consumers[name].allocations))

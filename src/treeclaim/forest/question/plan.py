@@ -126,10 +126,10 @@ def plan_of(request: CandidateRequest) -> Plan:
 
 def _planned(request: CandidateRequest) -> Plan:
     split, required = _split(request)
-    asked = having_what_is_compared(request) if request.values else request.groups
+    requested_groups = having_what_is_compared(request) if request.values else request.groups
     if split:
-        asked = tuple([_without(split, group) for group in asked])
-    groups, slots = slots_of(asked)
+        requested_groups = tuple([_without(split, group) for group in requested_groups])
+    groups, slots = slots_of(requested_groups)
     unsuffixed = tuple([number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP])
     lists = _subtree_lists(request, slots) if request.same_subtree else ()
     inside, outside = zip(*lists, strict=True) if lists else ((), ())

@@ -124,15 +124,15 @@ def without_disjoint(
     disjoint: frozenset[tuple[int, str]],
 ) -> tuple[JointConstraint, ...]:
     """Return joint constraints without the slots that do not compete for the class."""
-    left: list[JointConstraint] = []
+    remaining_constraints: list[JointConstraint] = []
     for constraint in joint_constraints:
         name = constraint.resource_class
         if name is None:
-            left.append(constraint)
+            remaining_constraints.append(constraint)
         else:
             numbers = tuple(slot for slot in constraint.slots if (slot, name) not in disjoint)
-            left += _joint_constraint_for(slots, name, numbers)
-    return tuple(left)
+            remaining_constraints += _joint_constraint_for(slots, name, numbers)
+    return tuple(remaining_constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,10 @@ def compared_with(
     before = frozenset(earlier)
     for listed in values:
         if slot in listed.slots:
-            others = tuple(other for other in listed.slots if other in before)
-            if others:
-                compared = others[:1] if listed.is_same else others
+            earlier_slots = tuple(
+                earlier_slot for earlier_slot in listed.slots if earlier_slot in before
+            )
+            if earlier_slots:
+                compared = earlier_slots[:1] if listed.is_same else earlier_slots
                 comparisons.append(Compared(listed.name, compared, listed.is_same))
     return tuple(comparisons)

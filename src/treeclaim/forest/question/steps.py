@@ -102,13 +102,13 @@ def steps_of(plan: "Plan", first: int | None = None) -> tuple[Step, ...]:
 
 def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
     """Return how much a slot asks for: the more, the fewer providers are likely to serve it."""
-    wanted = plan.slots[slot]
-    conditions = plan.groups[wanted.group].conditions
+    demanded_slot = plan.slots[slot]
+    conditions = plan.groups[demanded_slot.group].conditions
     trees = bool(conditions.in_tree) + bool(conditions.in_subtree)
     return (
         len(conditions.required) + len(conditions.member_of) + len(conditions.where) + trees,
-        len(wanted.resources),
-        max(wanted.resources.values(), default=0),
+        len(demanded_slot.resources),
+        max(demanded_slot.resources.values(), default=0),
         -slot,
     )
 
@@ -173,7 +173,9 @@ class _Planner:
             other_trees=(
                 ()
                 if self._nested or not slot.resources
-                else tuple(other for other in earlier if self._slots[other].resources)
+                else tuple(
+                    earlier_slot for earlier_slot in earlier if self._slots[earlier_slot].resources
+                )
             ),
             completes_unsuffixed=(
                 new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
@@ -192,7 +194,7 @@ class _Planner:
     def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
         """Return the earlier slots whose provider one of a suffixed group must not have."""
         rivals = self._suffixed if self._isolated[new] else self._isolated
-        return tuple(other for other in earlier if rivals[other])
+        return tuple(earlier_slot for earlier_slot in earlier if rivals[earlier_slot])
 
     def _summed(
         self, new: int, differs: Sequence[int], earlier: Sequence[int]
@@ -204,10 +206,16 @@ class _Planner:
         for name, amount in self._slots[new].resources.items():
             rivals = self._rivals.get(name, frozenset())
             if new in rivals:
-                others = [other for other in earlier if other in rivals and other not in apart]
-                amounts = [self._slots[other].resources[name] for other in others]
-                if others:
-                    taken = np.array(amounts, dtype=np.int64)
-                    taken.flags.writeable = False
-                    summed[name] = Summed(amount, tuple(others), taken)
+                rival_slots = [
+                    earlier_slot
+                    for earlier_slot in earlier
+                    if earlier_slot in rivals and earlier_slot not in apart
+                ]
+                amounts = [
+                    self._slots[earlier_slot].resources[name] for earlier_slot in rival_slots
+                ]
+                if rival_slots:
+                    rival_amounts = np.array(amounts, dtype=np.int64)
+                    rival_amounts.flags.writeable = False
+                    summed[name] = Summed(amount, tuple(rival_slots), rival_amounts)
         return summed

@@ -24,12 +24,12 @@ class Pace:
         """Begin with what the limit asks for, or with another number instead."""
         is_eager = problem.is_eager and count is None
         self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
-        wanted = problem.wanted if count is None else count
+        most_candidates = problem.wanted if count is None else count
         trees = len(problem.order.roots)
         self.rows = (
             self._largest
-            if wanted is None
-            else min(max(wanted, thresholds.SMALLEST_BLOCK), self._largest)
+            if most_candidates is None
+            else min(max(most_candidates, thresholds.SMALLEST_BLOCK), self._largest)
         )
         self.reach = trees if is_eager else thresholds.FIRST_REACH
         self.anchors = trees if is_eager else self.rows

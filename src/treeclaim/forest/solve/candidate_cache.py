@@ -76,16 +76,18 @@ class KnownCandidates:
     def with_room_now(self, problem: Problem) -> "KnownCandidates | None":
         """Return the candidates of a problem of the same kind; None if other providers have room now."""
         fits = _fits(problem, self.trees)
-        left = _with_room(problem, self.chosen, self.fits, fits)
-        if left is None or left is self.chosen:
-            return None if left is None else self
-        if self.trees is not None and problem.wanted and len(left) < problem.wanted:
-            return self._filled_up(problem, left, self.trees - 1)
-        return KnownCandidates(self.kind, left, self.trees, fits)
+        fitting_choices = _with_room(problem, self.chosen, self.fits, fits)
+        if fitting_choices is None or fitting_choices is self.chosen:
+            return None if fitting_choices is None else self
+        if self.trees is not None and problem.wanted and len(fitting_choices) < problem.wanted:
+            return self._filled_up(problem, fitting_choices, self.trees - 1)
+        return KnownCandidates(self.kind, fitting_choices, self.trees, fits)
 
-    def _filled_up(self, problem: Problem, left: Choices, tree: int) -> "KnownCandidates":
+    def _filled_up(
+        self, problem: Problem, fitting_choices: Choices, tree: int
+    ) -> "KnownCandidates":
         """Find candidates in a tree and those behind it, in addition to those left of the trees before it."""
-        before = left[problem.order.tree[left[:, 0]] < tree]
+        before = fitting_choices[problem.order.tree[fitting_choices[:, 0]] < tree]
         most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
         blocks = (block.chosen for block in combined_from(problem, tree, most - len(before)))
         chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
@@ -98,10 +100,10 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
     if kind is None:
         yield from candidates()
         return
-    known = _known(problem, kind)
-    if known is not None:
-        if len(known.chosen):
-            yield known.chosen[: problem.wanted]
+    cached_candidates = _known(problem, kind)
+    if cached_candidates is not None:
+        if len(cached_candidates.chosen):
+            yield cached_candidates.chosen[: problem.wanted]
         return
     blocks = [np.empty((0, len(problem.relations)), dtype=np.int64)]
     size = 0
@@ -125,8 +127,8 @@ def _known(problem: Problem, kind: Kind) -> KnownCandidates | None:
             if now_known is not last:
                 problem.forest.cache.keep(last.kind, now_known, replaces=True)
             return now_known
-    known = problem.forest.cache.find(_key(problem, kind))
-    return known if isinstance(known, KnownCandidates) else None
+    cached_candidates = problem.forest.cache.find(_key(problem, kind))
+    return cached_candidates if isinstance(cached_candidates, KnownCandidates) else None
 
 
 def _key(problem: Problem, kind: Kind) -> Hashable:

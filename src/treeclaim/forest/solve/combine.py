@@ -81,11 +81,11 @@ def in_turn(
     while waiting:
         still = []
         for source in waiting:
-            left = turn
-            while left and (block := source.take(left)) is not None:
+            remaining_count = turn
+            while remaining_count and (block := source.take(remaining_count)) is not None:
                 yield block
-                left -= len(block.chosen)
-            if not left:
+                remaining_count -= len(block.chosen)
+            if not remaining_count:
                 still.append(source)
         waiting = still
         turn *= 2

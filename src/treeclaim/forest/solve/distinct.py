@@ -117,12 +117,12 @@ class FirstAnchors:
 
     def _lent_to(self) -> list[Integers]:
         """Return for each slot `provider * anchors + anchor` of its sharing providers, ascending."""
-        known: dict[int, Integers] = {}
+        keys_by_relation: dict[int, Integers] = {}
         for relation in self._relations:
-            if id(relation) not in known:
-                known[id(relation)] = self._keys_of(relation)
-                self._budget.hold(known[id(relation)].nbytes)
-        return [known[id(relation)] for relation in self._relations]
+            if id(relation) not in keys_by_relation:
+                keys_by_relation[id(relation)] = self._keys_of(relation)
+                self._budget.hold(keys_by_relation[id(relation)].nbytes)
+        return [keys_by_relation[id(relation)] for relation in self._relations]
 
     def _keys_of(self, relation: Relation) -> Integers:
         pairs = relation.pairs

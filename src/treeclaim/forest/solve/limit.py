@@ -35,13 +35,13 @@ def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
     if count is None:
         yield from blocks
         return
-    left = count
-    while left > 0:
+    remaining_count = count
+    while remaining_count > 0:
         block = next(blocks, None)
         if block is None:
             return
-        yield block[:left]
-        left -= len(block)
+        yield block[:remaining_count]
+        remaining_count -= len(block)
 
 
 def gathered(blocks: _Blocks) -> _Blocks:

@@ -53,14 +53,17 @@ class Problem:
     @cached_property
     def consumes(self) -> bool:
         """Tell whether any of its providers consumes of others what it gives: see page 102, section 2."""
-        wanted = [
+        relation_names = [
             (relation, want.resources)
             for relation, want in zip(self.relations, self.plan.slots, strict=True)
         ]
         split = zip(self.split_relations, self.plan.split, strict=True)
         return any(
             consume(self.forest, relation.pairs, names)
-            for relation, names in [*wanted, *((relation, [name]) for relation, name in split)]
+            for relation, names in [
+                *relation_names,
+                *((relation, [name]) for relation, name in split),
+            ]
         )
 
     @property
@@ -84,7 +87,9 @@ class Problem:
     @property
     def is_eager(self) -> bool:
         """Tell whether all anchors are staged before the first candidate is drawn."""
-        wanted = self.wanted
+        most_candidates = self.wanted
         return not self.plan.split and (
-            wanted is None or wanted > thresholds.EAGER_FROM or self.options.breadth_first
+            most_candidates is None
+            or most_candidates > thresholds.EAGER_FROM
+            or self.options.breadth_first
         )

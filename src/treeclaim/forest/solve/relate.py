@@ -82,9 +82,9 @@ def _disjoint(
             for slot in constraint.slots:
                 budget.check()
                 mine = relations[slot].pairs
-                others = [other for other in pairs.values() if other is not mine]
+                other_pairs = [other for other in pairs.values() if other is not mine]
                 if counts[id(mine)] == 1 and not any(
-                    have_common_provider(forest, mine, other) for other in others
+                    have_common_provider(forest, mine, other) for other in other_pairs
                 ):
                     disjoint.add((slot, name))
     return frozenset(disjoint)
@@ -109,12 +109,12 @@ def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tup
         consumed.consume(forest, of_slot, names)
         for of_slot, names in zip(pairs, strict, strict=True)
     ]
-    taken = tuple(
+    consuming_slots = tuple(
         number
         for number, names in enumerate(strict)
         if consumed.uses_any(forest, pairs[number], names)
     )
-    return taken if len(taken) > 1 and any(consuming) else ()
+    return consuming_slots if len(consuming_slots) > 1 and any(consuming) else ()
 
 
 def _rules(

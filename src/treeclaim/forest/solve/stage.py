@@ -37,8 +37,8 @@ def staged(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[S
     """Make anchors (numbers of trees, ascending) ready, as many at a time as the pace says."""
     waiting = np.empty(0, dtype=np.int64)
     while True:
-        while len(waiting) < pace.anchors and (more := next(anchors, None)) is not None:
-            waiting = np.concatenate([waiting, more])
+        while len(waiting) < pace.anchors and (next_anchors := next(anchors, None)) is not None:
+            waiting = np.concatenate([waiting, next_anchors])
         if not len(waiting):
             return
         trees, waiting = waiting[: pace.anchors], waiting[pace.anchors :]

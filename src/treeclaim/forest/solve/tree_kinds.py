@@ -125,11 +125,11 @@ class TreeKinds:
             trees.tolist(), _of_trees(self._forest, trees, self._columns), strict=True
         ):
             kind = blake2b(likeness, digest_size=16).digest()
-            known = self._first.setdefault(kind, tree)
-            if known == tree:
+            first_tree = self._first.setdefault(kind, tree)
+            if first_tree == tree:
                 first.append(tree)
             else:
-                copies[tree] = known
+                copies[tree] = first_tree
         self._copies += len(copies)
         self.is_worthwhile = len(self._first) < _KINDS_TRIED + self._copies
         return np.array(first, dtype=np.int64), copies
@@ -143,13 +143,13 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
         trees: Numbers of trees.
     """
     forest, budget = problems[0].forest, problems[0].budget
-    known: dict[bytes, int] = {}
+    kind_by_likeness: dict[bytes, int] = {}
     kinds = np.zeros(len(trees), dtype=np.int64)
     with budget.scope():
         for at, likeness in enumerate(_of_trees(forest, trees, list(_columns(problems)))):
             budget.check()
-            kinds[at] = known.setdefault(likeness, len(known))
-            if kinds[at] == len(known) - 1:
+            kinds[at] = kind_by_likeness.setdefault(likeness, len(kind_by_likeness))
+            if kinds[at] == len(kind_by_likeness) - 1:
                 budget.hold(len(likeness))
     return kinds
 

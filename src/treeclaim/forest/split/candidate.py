@@ -44,12 +44,12 @@ class SplitCandidate:
         """Write the candidate as microversion 1.39 shows it, given the uuids by row."""
         allocations: dict[str, dict[str, dict[str, int]]] = {}
         mappings: dict[str, dict[str, None]] = {}
-        given = [
+        shares = [
             (slot.suffix, position, slot.resources)
             for slot, position in zip(plan.slots, self.chosen, strict=True)
         ]
-        given += [(NO_GROUP, position, {name: units}) for name, position, units in self.parts]
-        for suffix, position, resources in given:
+        shares += [(NO_GROUP, position, {name: units}) for name, position, units in self.parts]
+        for suffix, position, resources in shares:
             mappings.setdefault(suffix, {})[uuids[position]] = None
             for name, units in resources.items():
                 amounts = allocations.setdefault(uuids[position], {"resources": {}})["resources"]

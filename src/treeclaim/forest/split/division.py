@@ -41,10 +41,10 @@ def pack(offers: Sequence[Offer], amount: int, step: int) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest."""
     del step
     parts = []
-    rest = sum(offer.least for offer in offers)
+    least_remaining = sum(offer.least for offer in offers)
     for offer in offers:
-        rest -= offer.least
-        parts.append(min(offer.most, amount - rest))
+        least_remaining -= offer.least
+        parts.append(min(offer.most, amount - least_remaining))
         amount -= parts[-1]
     return tuple(parts)
 
@@ -67,9 +67,9 @@ def even(offers: Sequence[Offer], amount: int, step: int) -> tuple[int, ...]:
         else:
             high = middle - 1
     parts = parts_at(low * step)
-    left = (amount - sum(parts)) // step
+    remaining_steps = (amount - sum(parts)) // step
     for number, offer in enumerate(offers):
-        if left and parts[number] == low * step < offer.most:
+        if remaining_steps and parts[number] == low * step < offer.most:
             parts[number] += step
-            left -= 1
+            remaining_steps -= 1
     return tuple(parts)

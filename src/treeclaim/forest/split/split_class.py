@@ -133,17 +133,21 @@ class SplitClass:
             return False, position
         return True, self._forest.uuid_of(position)
 
-    def _offers(self, givers: Sequence[_Giver], taken: Mapping[int, int], step: int) -> Offers:
+    def _offers(
+        self, givers: Sequence[_Giver], used_units: Mapping[int, int], step: int
+    ) -> Offers:
         """Return what some providers can give besides the amounts of other groups."""
-        offers = (Offer.of(giver.position, self._bounds(giver, taken), step) for giver in givers)
+        offers = (
+            Offer.of(giver.position, self._bounds(giver, used_units), step) for giver in givers
+        )
         return tuple(offer for offer in offers if offer is not None)
 
-    def _bounds(self, giver: _Giver, taken: Mapping[int, int]) -> tuple[int, int]:
-        free = min(giver.free - taken.get(giver.position, 0), self.amount)
+    def _bounds(self, giver: _Giver, used_units: Mapping[int, int]) -> tuple[int, int]:
+        free = min(giver.free - used_units.get(giver.position, 0), self.amount)
         return (1, free) if self.is_any_amount else (giver.min_unit, min(free, giver.max_unit))
 
-    def _gives_all(self, giver: _Giver, taken: Mapping[int, int]) -> bool:
-        least, most = self._bounds(giver, taken)
+    def _gives_all(self, giver: _Giver, used_units: Mapping[int, int]) -> bool:
+        least, most = self._bounds(giver, used_units)
         return least <= self.amount <= most and not self.amount % giver.step_size
 
     def may_give(self, position: int, units: int) -> bool:

@@ -56,8 +56,8 @@ class Splitter:
             candidates = self._first(options.maximum)
             random.shuffle(candidates)
             return candidates[:limit]
-        wanted = [count for count in (options.maximum, limit) if count is not None]
-        return self._first(min(wanted, default=None))
+        bounds = [count for count in (options.maximum, limit) if count is not None]
+        return self._first(min(bounds, default=None))
 
     def _first(self, count: int | None) -> list[SplitCandidate]:
         candidates: list[SplitCandidate] = []
@@ -87,11 +87,12 @@ class Splitter:
         if is_checked or len(self._classes) != 1:
             return 0
         (split,) = self._classes
-        taken = self.taken(split.name, chosen)
+        used_units = self.taken(split.name, chosen)
         are_permitted = all(
-            split.may_give(position, split.amount + units) for position, units in taken.items()
+            split.may_give(position, split.amount + units)
+            for position, units in used_units.items()
         )
-        return split.count_sets(anchor, taken, most) if are_permitted else 0
+        return split.count_sets(anchor, used_units, most) if are_permitted else 0
 
     def of_combination(
         self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
@@ -121,11 +122,11 @@ class Splitter:
         lists = self._reach.lists(
             [*range(len(candidate.chosen)), *self._split_numbers(candidate)], keys
         )
-        other = self._reach.common(lists, 0)
-        while other < anchor:
-            if self._has_candidate_at(other, anchor, candidate):
+        earlier_anchor = self._reach.common(lists, 0)
+        while earlier_anchor < anchor:
+            if self._has_candidate_at(earlier_anchor, anchor, candidate):
                 return True
-            other = self._reach.common(lists, other + 1)
+            earlier_anchor = self._reach.common(lists, earlier_anchor + 1)
         return False
 
     def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
@@ -135,12 +136,14 @@ class Splitter:
         }
         return [numbers[name] for name, _, _ in candidate.parts]
 
-    def _has_candidate_at(self, other: int, anchor: int, candidate: SplitCandidate) -> bool:
+    def _has_candidate_at(
+        self, earlier_anchor: int, anchor: int, candidate: SplitCandidate
+    ) -> bool:
         """Tell whether another anchor that reaches a candidate divides its amounts alike."""
         for split in self._classes:
             division = tuple(part[1:] for part in candidate.parts if part[0] == split.name)
-            taken = self.taken(split.name, candidate.chosen)
-            at_other = split.division_at(other, anchor, division, taken)
+            used_units = self.taken(split.name, candidate.chosen)
+            at_other = split.division_at(earlier_anchor, anchor, division, used_units)
             if at_other is None or sorted(at_other) != sorted(division):
                 return False
         return True
@@ -199,13 +202,13 @@ class Splitter:
 
     def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
         """Return what other groups take of a class, by row, as far as that counts."""
-        taken: dict[int, int] = {}
+        used_units: dict[int, int] = {}
         if not self._plan.request.sums_groups:
-            return taken
+            return used_units
         for slot, position in zip(self._plan.slots, chosen, strict=True):
             if resource_class in slot.resources and resource_class not in slot.lenient:
-                taken[position] = taken.get(position, 0) + slot.resources[resource_class]
-        return taken
+                used_units[position] = used_units.get(position, 0) + slot.resources[resource_class]
+        return used_units
 
     def _may_be(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Tell whether a division is permitted as a part of the whole candidate."""
@@ -213,28 +216,31 @@ class Splitter:
             return False
         if not self._problem.consumes:
             return True
-        given = [(position, name, units) for name, position, units in parts]
+        allocations = [(position, name, units) for name, position, units in parts]
         if not self._plan.request.sums_groups:
             # Classes are judged apart from each other, to explain a search.
             apart = [
-                [allocation for allocation in given if allocation[1] == split.name]
+                [allocation for allocation in allocations if allocation[1] == split.name]
                 for split in self._classes
             ]
-            return all(have_room_together(self._problem.forest, some) for some in apart)
-        given += [
+            return all(
+                have_room_together(self._problem.forest, class_allocations)
+                for class_allocations in apart
+            )
+        allocations += [
             (position, name, amount)
             for slot, position in zip(self._plan.slots, chosen, strict=True)
             for name, amount in slot.resources.items()
             if name not in slot.lenient
         ]
-        return have_room_together(self._problem.forest, given)
+        return have_room_together(self._problem.forest, allocations)
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Tell whether `max_unit` permits what all groups take of a provider together."""
         for split in self._classes:
-            taken = self.taken(split.name, chosen)
-            if taken and not all(
-                split.may_give(position, units + taken.get(position, 0))
+            used_units = self.taken(split.name, chosen)
+            if used_units and not all(
+                split.may_give(position, units + used_units.get(position, 0))
                 for name, position, units in parts
                 if name == split.name
             ):
@@ -255,8 +261,8 @@ def _product(choices: Sequence[Callable[[], Iterator[Division]]]) -> Iterator[li
         yield []
         return
     for division in choices[0]():
-        for more in _product(choices[1:]):
-            yield [division, *more]
+        for remaining_divisions in _product(choices[1:]):
+            yield [division, *remaining_divisions]
 
 
 def splits(problem: Problem) -> Iterator[SplitCandidate]:

@@ -156,12 +156,12 @@ class AttributeColumns:
         for row, attributes in enumerate(attributes_of_rows, first):
             for name, value in attributes.items():
                 pairs.setdefault(name, []).append((row, value))
-        for name, some in pairs.items():
+        for name, entries in pairs.items():
             self._grow(
                 name,
-                np.array([row for row, _ in some], dtype=np.int64),
-                np.array([kind_of(value) for _, value in some], dtype=np.uint8),
-                np.array([self._number(value) for _, value in some], dtype=np.int64),
+                np.array([row for row, _ in entries], dtype=np.int64),
+                np.array([kind_of(value) for _, value in entries], dtype=np.uint8),
+                np.array([self._number(value) for _, value in entries], dtype=np.int64),
             )
 
     def gather(
@@ -176,13 +176,13 @@ class AttributeColumns:
         """
         kinds = np.empty(len(rows), dtype=np.uint8)
         values = np.empty(len(rows), dtype=np.int64)
-        for which, others, rows_of_source in sources:
-            source = others.column(name)
+        for which, columns, rows_of_source in sources:
+            source = columns.column(name)
             if source is None:
                 continue
             at = search(source.rows, rows_of_source)
             kinds[which], copied = source.kinds[at], source.values[at]
-            if others is not self:
+            if columns is not self:
                 is_text = kinds[which] == AttributeKind.TEXT
                 codes, nth = np.unique(copied[is_text], return_inverse=True)
                 mine = [self._number(source.texts[code]) for code in codes.tolist()]
@@ -207,14 +207,18 @@ class AttributeColumns:
         cuts = search(name, np.arange(len(told.names) + 1)).tolist()
         for at, (first, end) in enumerate(pairwise(cuts)):
             if first < end:
-                some = value[first:end]
-                self._grow(told.names[at], rows[first:end], kinds[some], numbers[some])
+                values_of_name = value[first:end]
+                self._grow(
+                    told.names[at], rows[first:end], kinds[values_of_name], numbers[values_of_name]
+                )
         distinct: dict[tuple[int, ...], tuple[str, ...]] = {}
         return {
-            row: distinct.get(some)
-            or distinct.setdefault(some, tuple(sorted(told.names[number] for number in some)))
-            for row, some in enumerate(grouped(rows, name, len(layout.provider)))
-            if some
+            row: distinct.get(numbers_of_row)
+            or distinct.setdefault(
+                numbers_of_row, tuple(sorted(told.names[number] for number in numbers_of_row))
+            )
+            for row, numbers_of_row in enumerate(grouped(rows, name, len(layout.provider)))
+            if numbers_of_row
         }
 
     def _grow(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:

@@ -54,8 +54,8 @@ class UnitLimits:
         """Take the limits of some inventories into account, of one at least."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
-        some = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
-        for step in some.tolist():
+        distinct_steps = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
+        for step in distinct_steps.tolist():
             self._note_step(step)
 
     def _note_step(self, step: int) -> None:

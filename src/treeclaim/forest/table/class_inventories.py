@@ -164,43 +164,45 @@ class ClassInventories(ClassColumns):
 
     def copied(self) -> "ClassInventories":
         """Return the same columns, of which some are to be replaced before they are written."""
-        other = copy.copy(self)
-        other.written = None
-        return other
+        columns = copy.copy(self)
+        columns.written = None
+        return columns
 
     def changeable(self) -> "ClassInventories":
         """Return the same columns, with a copy of what is used and free that may be written."""
-        other = self.copied()
-        other.used = _copied(self.used)
-        other.free = _copied(self.free)
-        return other
+        columns = self.copied()
+        columns.used = _copied(self.used)
+        columns.free = _copied(self.free)
+        return columns
 
     def without_units(self) -> "ClassInventories":
         """Return the same columns as if any amount were allowed that is free."""
-        other = self.copied()
+        columns = self.copied()
         ones = np.ones(len(self), dtype=np.int32)
-        other.min_unit, other.max_unit, other.step_size = (Column(np.int32) for _ in range(3))
-        other.min_unit.extend(ones)
-        other.max_unit.extend(ones * MAXIMUM_INTEGER)
-        other.step_size.extend(ones)
-        other._limits = UnitLimits()  # noqa: SLF001 - of this class
-        return other
+        columns.min_unit, columns.max_unit, columns.step_size = (
+            Column(np.int32) for _ in range(3)
+        )
+        columns.min_unit.extend(ones)
+        columns.max_unit.extend(ones * MAXIMUM_INTEGER)
+        columns.step_size.extend(ones)
+        columns._limits = UnitLimits()  # noqa: SLF001 - of this class
+        return columns
 
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
-        other = self.copied()
-        other.free = Column(np.int64)
+        columns = self.copied()
+        columns.free = Column(np.int64)
         is_dead = self.free.values == NEVER_FREE
-        other.free.extend(np.where(is_dead, NEVER_FREE, self.free.values + self.used.values))
-        other.used = Column(np.int64)
-        other.used.extend(np.zeros(len(self), dtype=np.int64))
-        return other
+        columns.free.extend(np.where(is_dead, NEVER_FREE, self.free.values + self.used.values))
+        columns.used = Column(np.int64)
+        columns.used.extend(np.zeros(len(self), dtype=np.int64))
+        return columns
 
 
 def _copied(column: Column) -> Column:
-    other = Column(np.int64)
-    other.extend(column.values)
-    return other
+    copied_column = Column(np.int64)
+    copied_column.extend(column.values)
+    return copied_column
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,10 +85,10 @@ def link_all(
     """
     consuming = layout.rows_of(given.provider_id)
     consumed = layout.rows_of(given.consumed_provider_id)
-    known = (consuming != NO_ROW) & (consumed != NO_ROW)
-    known[known] = layout.root[consuming[known]] == layout.root[consumed[known]]
+    is_known = (consuming != NO_ROW) & (consumed != NO_ROW)
+    is_known[is_known] = layout.root[consuming[is_known]] == layout.root[consumed[is_known]]
     order = np.lexsort((consuming, given.class_id))
-    order = order[known[order]]
+    order = order[is_known[order]]
     if not len(order):
         return
     row, class_id = consuming[order], given.class_id[order]
@@ -98,8 +98,13 @@ def link_all(
     is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0)
     starts = np.flatnonzero(is_new)
     alike = grouped(is_new.cumsum() - 1, codes, len(starts))
-    known = {some: patterns.number_of(map(uses.__getitem__, some)) for some in set(alike)}
-    numbers = np.fromiter(map(known.__getitem__, alike), dtype=np.int32, count=len(alike))
+    number_by_pattern = {
+        use_numbers: patterns.number_of(map(uses.__getitem__, use_numbers))
+        for use_numbers in set(alike)
+    }
+    numbers = np.fromiter(
+        map(number_by_pattern.__getitem__, alike), dtype=np.int32, count=len(alike)
+    )
     for number in np.unique(class_id).tolist():
         of_class = class_id[starts] == number
         columns = classes.get(number)

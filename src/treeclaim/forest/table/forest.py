@@ -260,19 +260,21 @@ class Forest(NamedTable):
     def holding(self, held: Held) -> "Forest":
         """Return the same Forest for a question about what holds have."""
         self.prepare()
-        other = copy.copy(self)
-        other.held = held
-        return other
+        forest_copy = copy.copy(self)
+        forest_copy.held = held
+        return forest_copy
 
     def emptied(self) -> "Forest":
         """Return the same providers as if nothing were allocated, to be searched at once.
 
         No condition counts in it (contract page 102, section 3).
         """
-        other = copy.copy(self)
-        other.overlooks_conditions = True
-        other.classes = {number: columns.emptied() for number, columns in self.classes.items()}
-        return other
+        forest_copy = copy.copy(self)
+        forest_copy.overlooks_conditions = True
+        forest_copy.classes = {
+            number: columns.emptied() for number, columns in self.classes.items()
+        }
+        return forest_copy
 
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""

@@ -71,8 +71,8 @@ class HeldColumns:
         keys, places = np.unique(np.concatenate([self.keys, _keys(table)]), return_inverse=True)
         amounts = np.zeros(len(keys), dtype=np.int64)
         np.add.at(amounts, places, np.concatenate([self.amounts, table[:, 2]]))
-        left = amounts > 0
-        return HeldColumns(keys[left], amounts[left])
+        is_positive = amounts > 0
+        return HeldColumns(keys[is_positive], amounts[is_positive])
 
     def of_class(self, class_id: int) -> tuple[Rows, Rows]:
         """Return the ids of providers, ascending, of whose inventory something is held, and how much."""
@@ -82,11 +82,11 @@ class HeldColumns:
 
     def of_each(self, provider_ids: Rows, class_ids: Rows) -> Rows:
         """Return what is held of each of some inventories, given the ids of provider and class."""
-        wanted = class_ids << _PROVIDER_BITS | provider_ids
-        at = search_ascending(self.keys, wanted)
+        sought_keys = class_ids << _PROVIDER_BITS | provider_ids
+        at = search_ascending(self.keys, sought_keys)
         is_held = at < len(self)
-        is_held[is_held] = self.keys[at[is_held]] == wanted[is_held]
-        held = np.zeros(len(wanted), dtype=np.int64)
+        is_held[is_held] = self.keys[at[is_held]] == sought_keys[is_held]
+        held = np.zeros(len(sought_keys), dtype=np.int64)
         held[is_held] = self.amounts[at[is_held]]
         return held
 
@@ -120,9 +120,9 @@ class Held:
 
 def keyed(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
     """Yield amounts by the ids of providers and classes that there are."""
-    for uuid, some in amounts.items():
+    for uuid, units_by_class in amounts.items():
         row = forest.row_of(uuid)
-        for resource_class, amount in some.items():
+        for resource_class, amount in units_by_class.items():
             entry = forest.catalogue.resource_classes.get(resource_class)
             if row is not None and entry is not None:
                 yield int(forest.id.values[row]), entry.id, amount
@@ -148,8 +148,8 @@ def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "F
     What it has no inventory for is overlooked.
     """
     forest.prepare()
-    other = copy.copy(forest)
-    other.classes = dict(forest.classes)
+    forest_copy = copy.copy(forest)
+    forest_copy.classes = dict(forest.classes)
     for part in parts:
         for uuid, amounts in part.items():
             budget.check()
@@ -159,55 +159,55 @@ def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "F
                 entry = forest.catalogue.resource_classes.get(name)
                 if entry is None or entry.id not in indices:
                     continue
-                _free(other, forest, entry.id, indices[entry.id], amount)
+                _free(forest_copy, forest, entry.id, indices[entry.id], amount)
                 for use in forest.uses_of(entry.id, indices[entry.id]):
                     index = forest.classes[use.class_id].index_of((row or 0) + use.offset)
-                    _free(other, forest, use.class_id, index, amount * use.amount)
-    return other
+                    _free(forest_copy, forest, use.class_id, index, amount * use.amount)
+    return forest_copy
 
 
-def _free(other: "Forest", forest: "Forest", class_id: int, index: int, amount: int) -> None:
+def _free(forest_copy: "Forest", forest: "Forest", class_id: int, index: int, amount: int) -> None:
     """Let some of an inventory be free in a copy of a Forest."""
-    if other.classes[class_id] is forest.classes[class_id]:
-        other.classes[class_id] = forest.classes[class_id].changeable()
-    other.classes[class_id].use(index, -amount)
+    if forest_copy.classes[class_id] is forest.classes[class_id]:
+        forest_copy.classes[class_id] = forest.classes[class_id].changeable()
+    forest_copy.classes[class_id].use(index, -amount)
 
 
 def held_with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
     """Return what is held, with what it consumes (contract page 102, section 2)."""
     if not forest.holdings.patterns.are_any:
         return held
-    more: list[HeldOf] = []
+    consumed_units: list[HeldOf] = []
     for class_id in held.classes():
         for provider_id, amount in zip(*held.of_class(class_id), strict=True):
             row = forest.row_of_id(int(provider_id))
             index = None if row is None else dict(forest.inventory_indices(row)).get(class_id)
             if row is None or index is None:
                 continue
-            more += [
+            consumed_units += [
                 (int(forest.id.values[row + use.offset]), use.class_id, int(amount) * use.amount)
                 for use in forest.uses_of(class_id, index)
             ]
-    return held.plus(more)
+    return held.plus(consumed_units)
 
 
 def without(forest: "Forest", held: HeldColumns) -> "Forest":
     """Return a Forest in which what is held, with what that consumes, is free, to be searched at once."""
     forest.prepare()
-    other = copy.copy(forest)
-    other.classes = dict(forest.classes)
+    forest_copy = copy.copy(forest)
+    forest_copy.classes = dict(forest.classes)
     rows = forest.living_rows
     ids = forest.id.values[rows]
     order = np.argsort(ids)
     for class_id in held.classes():
         providers, amounts = held.of_class(class_id)
         at = search_ascending(ids[order], providers)
-        known = at < len(ids)
-        known[known] = ids[order[at[known]]] == providers[known]
+        is_known = at < len(ids)
+        is_known[is_known] = ids[order[at[is_known]]] == providers[is_known]
         columns = forest.classes.get(class_id)
         if columns is None:
             continue
-        has, indices = columns.indices_of(rows[order[at[known]]])
-        other.classes[class_id] = columns.changeable()
-        other.classes[class_id].use_each(indices, -amounts[known][has])
-    return other
+        has, indices = columns.indices_of(rows[order[at[is_known]]])
+        forest_copy.classes[class_id] = columns.changeable()
+        forest_copy.classes[class_id].use_each(indices, -amounts[is_known][has])
+    return forest_copy

@@ -157,9 +157,12 @@ class Memberships(Generic[_Group]):
         self._note(groups, rank[at], rows)
         ranks = grouped(rows, rank[at], len(layout.provider))
         # Equal tuples are one object.
-        distinct = {id(some): some for some in ranks}
-        named = {which: tuple(groups[at] for at in some) for which, some in distinct.items()}
-        return [named[id(some)] for some in ranks]
+        distinct = {id(ranks_of_row): ranks_of_row for ranks_of_row in ranks}
+        named = {
+            which: tuple(groups[at] for at in ranks_of_row)
+            for which, ranks_of_row in distinct.items()
+        }
+        return [named[id(ranks_of_row)] for ranks_of_row in ranks]
 
     def _note(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
         """Note pairs of a group, by its number among all, and a row."""

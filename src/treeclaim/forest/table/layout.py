@@ -84,11 +84,11 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
     )
 
 
-def _indices(ids: Numbers, wanted: Numbers) -> Integers:
+def _indices(ids: Numbers, sought_ids: Numbers) -> Integers:
     """Return where ids are among some ascending ones, -1 for those that are not there."""
-    at = search_ascending(ids, wanted)
+    at = search_ascending(ids, sought_ids)
     at[at == len(ids)] = 0
-    is_there = ids[at] == wanted if len(ids) else np.zeros(0, dtype=np.bool_)
+    is_there = ids[at] == sought_ids if len(ids) else np.zeros(0, dtype=np.bool_)
     indices: Integers = np.where(is_there, at, _NO_ROW)
     return indices
 
@@ -114,7 +114,7 @@ def grouped(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
     rows, values = rows[order], values[order]
     counts = np.bincount(rows, minlength=count)
     starts = counts.cumsum() - counts
-    known: list[tuple[int, ...]] = [()]
+    distinct_tuples: list[tuple[int, ...]] = [()]
     code = np.zeros(count, dtype=np.int64)
     longer = np.arange(count)
     for nth in range(int(counts.max(initial=0))):
@@ -124,10 +124,10 @@ def grouped(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
         kinds, kind = np.unique(added, return_inverse=True)
         pairs, number = np.unique(code[longer] * len(kinds) + kind, return_inverse=True)
         before, last = divmod(pairs, len(kinds))
-        first = len(known)
-        known += [
-            (*known[shorter], value)
+        first = len(distinct_tuples)
+        distinct_tuples += [
+            (*distinct_tuples[shorter], value)
             for shorter, value in zip(before.tolist(), kinds[last].tolist(), strict=True)
         ]
         code[longer] = first + number
-    return [known[number] for number in code.tolist()]
+    return [distinct_tuples[number] for number in code.tolist()]

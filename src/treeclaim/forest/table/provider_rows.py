@@ -168,8 +168,8 @@ class ProviderRows:
 
     def attributes_of_each(self, rows: Rows) -> list[dict[str, AttributeValue]]:
         """Return the attributes of each of some rows, in order of their names."""
-        known = self.holdings.attribute_names
-        names = [known.get(handle, ()) for handle in self.handle.values[rows].tolist()]
+        names_by_handle = self.holdings.attribute_names
+        names = [names_by_handle.get(handle, ()) for handle in self.handle.values[rows].tolist()]
         return self.attributes.of_rows(rows, names)
 
     def record(self, row: int) -> ProviderRecord:

@@ -199,13 +199,13 @@ class ProviderTable(ProviderRows):
                 self.generation.values[row] = change.generation
                 self.modified_at.values[row] = change.modified_at
             for class_id, amount in change.used.items():
-                some, amounts = by_class.setdefault(class_id, ([], []))
-                some.append(row)
+                rows_of_class, amounts = by_class.setdefault(class_id, ([], []))
+                rows_of_class.append(row)
                 amounts.append(amount)
-        for class_id, (some, amounts) in by_class.items():
+        for class_id, (rows_of_class, amounts) in by_class.items():
             columns = self.classes.get(class_id)
             if columns is not None:
-                has, indices = columns.indices_of(np.array(some))
+                has, indices = columns.indices_of(np.array(rows_of_class))
                 columns.use_each(indices, np.array(amounts)[has])
 
     def classes_of(self, rows: Rows) -> set[int]:
@@ -273,17 +273,17 @@ class ProviderTable(ProviderRows):
 
 
 def _copied_from(
-    sources: Sequence[tuple[ProviderTable, Rows]], wanted: Integers
+    sources: Sequence[tuple[ProviderTable, Rows]], numbers: Integers
 ) -> Iterator[tuple[Rows, ProviderTable, Rows]]:
     """Yield which of some rows, counted through all sources, are of a table, it, and its rows."""
     first = 0
     sources = [source for source in sources if len(source[1])]
     if len(sources) == 1:
         ((table, source_rows),) = sources
-        yield np.arange(len(wanted)), table, source_rows[wanted]
+        yield np.arange(len(numbers)), table, source_rows[numbers]
         return
     for table, source_rows in sources:
-        which = np.flatnonzero((wanted >= first) & (wanted < first + len(source_rows)))
+        which = np.flatnonzero((numbers >= first) & (numbers < first + len(source_rows)))
         if len(which):
-            yield which, table, source_rows[wanted[which] - first]
+            yield which, table, source_rows[numbers[which] - first]
         first += len(source_rows)

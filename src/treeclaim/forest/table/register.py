@@ -88,13 +88,13 @@ class RowIndex(Generic[_Key]):
         """Forget a key, which its row loses before anybody asks."""
         self._changed.pop(key, None)
 
-    def _row_of(self, key: _Key, wanted: int, first: int) -> int | None:
+    def _row_of(self, key: _Key, key_hash: int, first: int) -> int | None:
         """Return the row of a key, given its hash and where that would be among those of a full load."""
         handle = self._changed.get(key)
         if handle is not None:
             return int(self._row.values[handle])
         for at in range(first, len(self._hashes)):
-            if self._hashes[at] != wanted:
+            if self._hashes[at] != key_hash:
                 return None
             row = int(self._row.values[self._handles[at]])
             if row != NO_ROW and self._key_of(row) == key:

@@ -143,10 +143,10 @@ class SummaryTexts:
 
     def _tree(self, root: int, size: int) -> bytes:
         handles = self._handles()[root : root + size].tolist()
-        known: list[bytes | None] = self._rows.column.values[handles].tolist()
+        cached_texts: list[bytes | None] = self._rows.column.values[handles].tolist()
         texts = [
             self._row(row, handle) if text is None else text
-            for row, (handle, text) in enumerate(zip(handles, known, strict=True), root)
+            for row, (handle, text) in enumerate(zip(handles, cached_texts, strict=True), root)
         ]
         if size == 1:
             self._trees.column.values[handles[0]] = self._rows.column.values[handles[0]]

@@ -118,12 +118,12 @@ def _streams(content: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 def _number(value: int) -> bytes:
     """Write a number with seven bits a byte, the lowest first."""
-    found = bytearray()
+    encoded_number = bytearray()
     while value > _SEVEN_BITS:
-        found.append(value & _SEVEN_BITS | _MORE)
+        encoded_number.append(value & _SEVEN_BITS | _MORE)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded_number.append(value)
+    return bytes(encoded_number)
 
 
 def _read_number(content: bytes, at: int) -> tuple[int, int]:

@@ -161,11 +161,11 @@ class _Reader:
     def _quoted(self) -> str:
         if not self._text.startswith("'", self._at):
             self._refuse()
-        found = _TEXT.match(self._text, self._at)
-        if found is None:
+        text_match = _TEXT.match(self._text, self._at)
+        if text_match is None:
             raise ExpressionError(len(self._text) + 1)
-        self._at = found.end()
-        return found[0][1:-1].replace("''", "'")
+        self._at = text_match.end()
+        return text_match[0][1:-1].replace("''", "'")
 
     # -- what stands next ------------------------------------------------------------------
 

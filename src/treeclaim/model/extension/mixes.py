@@ -65,7 +65,7 @@ class Mix(ByValue):
         """Return the names of all classes that requests ask for."""
         return frozenset(
             name
-            for asked in self.requests.values()
-            for group in asked.request.groups
+            for mix_entry in self.requests.values()
+            for group in mix_entry.request.groups
             for name in group.resources
         )

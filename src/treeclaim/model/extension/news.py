@@ -83,8 +83,8 @@ class News:
         folded = dict(several[0].changes)
         for news in several[1:]:
             for uuid, change in news.changes.items():
-                known = folded.get(uuid)
-                folded[uuid] = change if known is None else change.after(known)
+                earlier = folded.get(uuid)
+                folded[uuid] = change if earlier is None else change.after(earlier)
         return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
 
     def within(self, roots: Mapping[str, str | None]) -> "News":
@@ -97,13 +97,15 @@ class News:
             roots: The tree of each provider by which it is named, by the uuid of its root; None for
                 a provider that does not exist.
         """
-        wanted = set(roots).union(root for root in roots.values() if root is not None)
+        tree_uuids = set(roots).union(root for root in roots.values() if root is not None)
         for named in roots.keys() & self.changes.keys():
-            wanted |= self.changes[named].trees or frozenset()
+            tree_uuids |= self.changes[named].trees or frozenset()
         kept = {
             uuid: change
             for uuid, change in self.changes.items()
-            if change.trees is None or uuid in wanted or not wanted.isdisjoint(change.trees)
+            if change.trees is None
+            or uuid in tree_uuids
+            or not tree_uuids.isdisjoint(change.trees)
         }
         return News(self.cursor, kept, self.catalogue)
 

@@ -64,25 +64,25 @@ class ChunkedBody:
             self._read_trailer(data)
 
     def _decode(self, data: bytearray) -> None:
-        place, left, line, decoded = 0, self._left, self._line, bytearray()
+        place, remaining_bytes, line, decoded = 0, self._left, self._line, bytearray()
         most = self._most + 1 - self.body.size
         while True:
-            if left:
-                piece = data[place : place + left]
+            if remaining_bytes:
+                piece = data[place : place + remaining_bytes]
                 decoded += piece
                 place += len(piece)
-                left -= len(piece)
-                if left or len(decoded) >= most:
+                remaining_bytes -= len(piece)
+                if remaining_bytes or len(decoded) >= most:
                     break
             match = line.match(data, place, place + CHUNK_LINE_BYTES)
             if match is None:
                 _check_unfinished_line(data[place : place + CHUNK_LINE_BYTES], line is _NEXT)
                 break
-            place, left, line = match.end(), int(match[1], 16), _NEXT
-            if not left:
+            place, remaining_bytes, line = match.end(), int(match[1], 16), _NEXT
+            if not remaining_bytes:
                 self._at = _At.TRAILER
                 break
-        self._left, self._line = left, line
+        self._left, self._line = remaining_bytes, line
         self.body.write(memoryview(decoded)[:most])
         del data[:place]
 

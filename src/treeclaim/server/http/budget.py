@@ -95,7 +95,9 @@ class MemoryBudget:
 
     def _evict_oldest(self, exempt: BudgetMember) -> bool:
         with self._lock:
-            oldest = next((one for one in islice(self._evictable, 2) if one is not exempt), None)
+            oldest = next(
+                (member for member in islice(self._evictable, 2) if member is not exempt), None
+            )
             if oldest is None:
                 return False
             del self._evictable[oldest]

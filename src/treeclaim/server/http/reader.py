@@ -76,11 +76,11 @@ class RequestReader:
         if self.dropped is not None:
             self.dropped += len(data)
             return
-        taken = 0
+        taken_bytes = 0
         if self._at is _At.LENGTH:
-            taken = self._body.write(data[: self._left])
-            self._left -= taken
-        self._data += data[taken:]
+            taken_bytes = self._body.write(data[: self._left])
+            self._left -= taken_bytes
+        self._data += data[taken_bytes:]
 
     def drop(self) -> None:
         """Drop all bytes that are here, and all that will arrive."""
@@ -123,9 +123,9 @@ class RequestReader:
             self._at, self._chunks = _At.CHUNKS, ChunkedBody(self._body_bytes)
         elif head.length <= self._body_bytes:
             self._at, self._left = _At.LENGTH, head.length
-            taken = self._body.write(self._data[: self._left])
-            del self._data[:taken]
-            self._left -= taken
+            taken_bytes = self._body.write(self._data[: self._left])
+            del self._data[:taken_bytes]
+            self._left -= taken_bytes
         else:
             # The application refuses it by its length, while the client still sends.
             self.drop()

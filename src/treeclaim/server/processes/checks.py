@@ -98,10 +98,10 @@ def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]
     Raises:
         FlavorFileError: if their file is broken.
     """
-    wanted = configuration.metrics
-    if wanted is None or wanted.flavors is None:
+    metrics_settings = configuration.metrics
+    if metrics_settings is None or metrics_settings.flavors is None:
         return {}
-    return flavors_in(wanted.flavors, configuration.options.treeclaim.max_request_groups)
+    return flavors_in(metrics_settings.flavors, configuration.options.treeclaim.max_request_groups)
 
 
 def load_inventory(state: PreforkState) -> FollowedForest | None:

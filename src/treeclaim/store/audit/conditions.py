@@ -45,15 +45,15 @@ _DOWN = _HEADS.union(
 
 def _users_of(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
     """Return the consumers of the providers of a column, given what else is read."""
-    found = sa.select(
+    query = sa.select(
         allocations.c.consumer_id.label("consumer"),
         resource_providers.c.id.label("head"),
         resource_providers.c.uuid.label("provider"),
         _DOWN.c.key.label("condition"),
     ).select_from(allocations)
     for table, condition in joined:
-        found = found.join(table, condition)
-    return found.join(_DOWN, _DOWN.c.below == provider_id).join(
+        query = query.join(table, condition)
+    return query.join(_DOWN, _DOWN.c.below == provider_id).join(
         resource_providers, resource_providers.c.id == _DOWN.c.head
     )
 

@@ -143,8 +143,8 @@ def _record_consumer(transaction: WriteTransaction, uuid: str, owner: tuple[str,
 
 def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
     uuid = item["consumer"]
-    known = consumers.lock(transaction, [uuid])
-    if uuid not in known or transaction.row(_HOLDS, uuid=uuid) is not None:
+    locked_consumers = consumers.lock(transaction, [uuid])
+    if uuid not in locked_consumers or transaction.row(_HOLDS, uuid=uuid) is not None:
         return _GONE
     if terms_of(transaction, [uuid]) and transaction.row(_DRAWN_FROM, uuid=uuid) is not None:
         return _GONE
@@ -169,9 +169,9 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
         return Repaired(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if way[row.id][1] == top:
         return _GONE
-    left = transaction.row(_UUID, provider_id=way[row.id][1])
+    former_root = transaction.row(_UUID, provider_id=way[row.id][1])
     set_root(transaction, {row.id}, top)
-    transaction.touch_providers([row.id], tree=None if left is None else left.uuid)
+    transaction.touch_providers([row.id], tree=None if former_root is None else former_root.uuid)
     return _DONE
 
 
@@ -179,15 +179,15 @@ def _way_up(
     transaction: ReadTransaction, provider_id: int
 ) -> dict[int, tuple[int | None, int | None]]:
     """Return parent and root of a provider and of each of its ancestors, as far as there are any."""
-    found: dict[int, tuple[int | None, int | None]] = {}
+    links_by_id: dict[int, tuple[int | None, int | None]] = {}
     at: int | None = provider_id
-    while at is not None and at not in found:
+    while at is not None and at not in links_by_id:
         row = transaction.row(_PARENT, provider_id=at)
         if row is None:
             break
-        found[at] = (row.parent_provider_id, row.root_provider_id)
+        links_by_id[at] = (row.parent_provider_id, row.root_provider_id)
         at = row.parent_provider_id
-    return found
+    return links_by_id
 
 
 def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
@@ -203,13 +203,13 @@ def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) ->
 
 def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
     uuid = item["consumer"]
-    known = consumers.lock(transaction, [uuid]).get(uuid)
-    if known is None or not current_allocations(transaction, [uuid]).by_consumer:
+    locked_consumer = consumers.lock(transaction, [uuid]).get(uuid)
+    if locked_consumer is None or not current_allocations(transaction, [uuid]).by_consumer:
         return _GONE
-    if known.generation != item["consumer_generation"]:
+    if locked_consumer.generation != item["consumer_generation"]:
         return Repaired(
             RepairResult.REFUSED,
-            f"It has changed: its generation is {known.generation}, not "
+            f"It has changed: its generation is {locked_consumer.generation}, not "
             f"{item['consumer_generation']}.",
         )
     claims.delete(transaction, uuid)
@@ -226,11 +226,11 @@ def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
 
 def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
     uuid = item["consumer"]
-    known = consumers.lock(transaction, [uuid])
-    if uuid not in known:
+    locked_consumers = consumers.lock(transaction, [uuid])
+    if uuid not in locked_consumers:
         consumers.lock_missing(transaction, [uuid])
-    take_lock_rows(transaction, HOLD, (row.id for row in known.values()))
-    recorded = [transaction.row(asked, uuid=uuid) for asked in (_TERMS, _DRAWN_FROM)]
+    take_lock_rows(transaction, HOLD, (row.id for row in locked_consumers.values()))
+    recorded = [transaction.row(statement, uuid=uuid) for statement in (_TERMS, _DRAWN_FROM)]
     if recorded == [None, None] or terms_of(transaction, [uuid]):
         return _GONE
     holds.delete_terms(transaction, [uuid])

@@ -89,20 +89,20 @@ def shape(transaction: ReadTransaction) -> Shape:
 
 def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
     """Return the topmost ancestor of each provider; None where one is missing, or in a circle."""
-    found: dict[int, int | None] = {}
+    top_by_id: dict[int, int | None] = {}
     for start in parents:
         way: dict[int, None] = {}
         at: int | None = start
-        while at is not None and at not in found and at not in way and at in parents:
+        while at is not None and at not in top_by_id and at not in way and at in parents:
             way[at] = None
             last, at = at, parents[at]
         if at is None:
             top: int | None = last
         else:
             # Known already, or else a circle or a gap.
-            top = found.get(at)
-        found.update(dict.fromkeys(way, top))
-    return found
+            top = top_by_id.get(at)
+        top_by_id.update(dict.fromkeys(way, top))
+    return top_by_id
 
 
 def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
@@ -137,10 +137,10 @@ def broken_parent(transaction: ReadTransaction, limit: int) -> Findings:
 
 
 def _is_in_circle(provider_id: int, parents: Mapping[int, int | None]) -> bool:
-    seen: set[int] = set()
+    visited: set[int] = set()
     at: int | None = provider_id
-    while at is not None and at not in seen:
-        seen.add(at)
+    while at is not None and at not in visited:
+        visited.add(at)
         at = parents.get(at)
     return at == provider_id
 
@@ -154,16 +154,18 @@ def in_many_trees(transaction: ReadTransaction, limit: int) -> Findings:
         return Findings(0, [])
     found_shape = shape(transaction)
     sharing = {row[0] for row in transaction.rows(_SHARING)}
-    found = []
-    for consumer, some in givers.items():
+    findings = []
+    for consumer, provider_ids in givers.items():
         trees = _trees(
-            [provider_id for provider_id in some if provider_id in found_shape.rows],
+            [provider_id for provider_id in provider_ids if provider_id in found_shape.rows],
             sharing,
             found_shape,
         )
         if len(trees) > 1:
-            found.append({"consumer": consumer, "root_providers": found_shape.roots_shown(trees)})
-    return Findings.of(found, limit)
+            findings.append(
+                {"consumer": consumer, "root_providers": found_shape.roots_shown(trees)}
+            )
+    return Findings.of(findings, limit)
 
 
 def _trees(givers: list[int], sharing: Collection[int], known_shape: Shape) -> set[int]:
@@ -179,25 +181,25 @@ def same_host(transaction: ReadTransaction, limit: int) -> Findings:
         for provider_id, row in found_shape.rows.items()
         if row.parent_provider_id is None
     }
-    known = set(names.values())
+    all_names = set(names.values())
     hosts: dict[str, list[int]] = defaultdict(list)
     for provider_id, name in names.items():
-        hosts[_host(name, known)].append(provider_id)
+        hosts[_host(name, all_names)].append(provider_id)
     return Findings.of(
         [
-            {"root_providers": found_shape.roots_shown(some)}
-            for _, some in sorted(hosts.items())
-            if len(some) > 1
+            {"root_providers": found_shape.roots_shown(provider_ids)}
+            for _, provider_ids in sorted(hosts.items())
+            if len(provider_ids) > 1
         ],
         limit,
     )
 
 
-def _host(name: str, known: Collection[str]) -> str:
+def _host(name: str, all_names: Collection[str]) -> str:
     """Return the shortest known name of which this is that name, or it with a domain behind."""
     end = name.find(".", 1)
     while end > 0:
-        if name[:end] in known:
+        if name[:end] in all_names:
             return name[:end]
         end = name.find(".", end + 1)
     return name

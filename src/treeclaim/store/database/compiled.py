@@ -190,7 +190,7 @@ def _rows(statement: ClauseElement) -> _MakeRows:
     # The names are known only now.
     row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
     make: Callable[[Sequence[Any]], Any] = row._make
-    return lambda found: list(map(make, found))
+    return lambda raw_rows: list(map(make, raw_rows))
 
 
 def _padded(values: Values) -> Values:
@@ -244,8 +244,8 @@ def _processed(name: str, process: Callable[[Any], Any]) -> _Getter:
     def get(values: Values) -> Any:
         nonlocal last
         value = values[name]
-        known, result = last
-        if value is None or value is not known:
+        last_value, result = last
+        if value is None or value is not last_value:
             result = process(value)
             last = value, result
         return result

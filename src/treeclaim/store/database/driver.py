@@ -70,10 +70,10 @@ class Listeners:
     @classmethod
     def of(cls, connection: Connection) -> Self:
         """Return those who listen now."""
-        told = connection.dispatch
+        dispatch = connection.dispatch
         return cls(
-            tuple(told.before_cursor_execute),
-            tuple(told.after_cursor_execute),
+            tuple(dispatch.before_cursor_execute),
+            tuple(dispatch.after_cursor_execute),
             tuple(connection.dialect.dispatch.do_execute),
         )
 
@@ -99,9 +99,9 @@ def send(connection: Connection, ready: Ready, listeners: Listeners | None = Non
     Raises:
         DBAPIError: what the database would not do.
     """
-    told = listeners or Listeners.of(connection)
+    active_listeners = listeners or Listeners.of(connection)
     cursor = connection.connection.cursor()
-    for note in told.before:
+    for note in active_listeners.before:
         note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
     try:
         if ready.inserts is not None:
@@ -109,8 +109,8 @@ def send(connection: Connection, ready: Ready, listeners: Listeners | None = Non
         elif ready.is_many:
             cursor.executemany(ready.sql, ready.parameters)
         else:
-            _execute(cursor, ready, told)
-        for note in told.after:
+            _execute(cursor, ready, active_listeners)
+        for note in active_listeners.after:
             note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
         return _sent(cursor, ready)
     except BaseException as error:  # noqa: BLE001 - it is raised again

@@ -259,8 +259,8 @@ class WriteTransaction(ReadTransaction):
         """
         for provider_id in ids:
             touched = Touched(parts, tree=tree)
-            if known := self.touched_providers.get(provider_id):
-                touched = Touched(known.parts | parts, known.uuid, known.tree or tree)
+            if earlier := self.touched_providers.get(provider_id):
+                touched = Touched(earlier.parts | parts, earlier.uuid, earlier.tree or tree)
             self.touched_providers[provider_id] = touched
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
@@ -268,14 +268,14 @@ class WriteTransaction(ReadTransaction):
 
         If this transaction changes it in other ways too, readers load it as a whole.
         """
-        known = self.touched_providers.get(provider_id)
-        if known is None:
+        earlier = self.touched_providers.get(provider_id)
+        if earlier is None:
             self.touched_providers[provider_id] = Touched(Part.ALLOCATIONS, usage=change)
-        elif known.usage is None:
+        elif earlier.usage is None:
             self.touch_providers([provider_id], Part.ALLOCATIONS)
         else:
             self.touched_providers[provider_id] = Touched(
-                Part.ALLOCATIONS, usage=known.usage.and_also(change)
+                Part.ALLOCATIONS, usage=earlier.usage.and_also(change)
             )
 
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:
@@ -333,8 +333,8 @@ class DeadlineError(Exception):
 
 def seconds(*times: datetime | str | None) -> float:
     """Return the first time that is known, in seconds since the epoch; 0 if none is."""
-    for given in times:
-        time = as_datetime(given)
+    for time_value in times:
+        time = as_datetime(time_value)
         if time is not None:
             return time.replace(tzinfo=UTC).timestamp()
     return 0.0
@@ -353,6 +353,6 @@ def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Seq
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield this many items at a time, each made when its turn comes."""
-    rest = iter(items)
-    while some := list(islice(rest, size)):
-        yield some
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -49,13 +49,13 @@ def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> N
     cursor = since if isinstance(since, Cursor) else resolved(rows, since)
     if cursor is None or has_gap(rows, cursor):
         return None
-    told = feed_since(transaction, rows, cursor.positions, _TOLD)
-    if any(is_unknown(row.format) for row in told):
+    feed_rows = feed_since(transaction, rows, cursor.positions, _TOLD)
+    if any(is_unknown(row.format) for row in feed_rows):
         return None
-    changes = _changes(transaction, [row for row in told if row.kind == PROVIDER])
+    changes = _changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
     if changes is None:
         return None
-    return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in told))
+    return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in feed_rows))
 
 
 def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
@@ -88,14 +88,14 @@ def members_of(transaction: ReadTransaction, trees: Collection[str]) -> dict[str
         transaction: The one that reads.
         trees: Uuids of their roots; those that do not exist have no providers.
     """
-    found: dict[str, ProviderChange] = {}
+    change_by_uuid: dict[str, ProviderChange] = {}
     for chunk in chunks(sorted(trees)):
         for row in transaction.rows(_PRESENT.where(_ROOTS.c.uuid.in_(chunk))):
             if row.root in trees:
-                found[row.uuid] = ProviderChange(
+                change_by_uuid[row.uuid] = ProviderChange(
                     row.generation, Part.PROVIDER, frozenset((row.root,)), row.root
                 )
-    return found
+    return change_by_uuid
 
 
 def resolved(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
@@ -127,59 +127,59 @@ def resolved(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None
 
 def roots_of(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, str | None]:
     """Return the tree of each of some providers, by the uuid of its root; None for unknown ones."""
-    found: dict[str, str | None] = dict.fromkeys(uuids)
+    root_by_uuid: dict[str, str | None] = dict.fromkeys(uuids)
     for chunk in chunks(sorted(uuids)):
         for row in transaction.rows(_PRESENT.where(resource_providers.c.uuid.in_(chunk))):
-            if row.uuid in found:
-                found[row.uuid] = row.root
-    return found
+            if row.uuid in root_by_uuid:
+                root_by_uuid[row.uuid] = row.root
+    return root_by_uuid
 
 
 def _changes(
-    transaction: ReadTransaction, told: Sequence[Any]
+    transaction: ReadTransaction, feed_rows: Sequence[Any]
 ) -> dict[str, ProviderChange] | None:
     """Return the changes by uuid; None if a deleted provider's identity is unknown."""
     by_id: dict[int, list[Any]] = {}
-    for row in told:
+    for row in feed_rows:
         by_id.setdefault(row.object_id, []).append(row)
-    found: dict[str, ProviderChange] = {}
-    for row in told:
+    change_by_uuid: dict[str, ProviderChange] = {}
+    for row in feed_rows:
         if row.uuid is not None:
-            _add(found, row.uuid, _gone(row, by_id))
+            _add(change_by_uuid, row.uuid, _gone(row, by_id))
     present = _present(transaction, by_id)
     for provider_id, of_provider in by_id.items():
         provider = present.get(provider_id)
         if provider is not None:
-            _add(found, provider.uuid, _changed(provider, of_provider))
+            _add(change_by_uuid, provider.uuid, _changed(provider, of_provider))
         elif any(row.format is None for row in of_provider):
             return None
-    return found
+    return change_by_uuid
 
 
-def _add(found: dict[str, ProviderChange], uuid: str, change: ProviderChange) -> None:
+def _add(change_by_uuid: dict[str, ProviderChange], uuid: str, change: ProviderChange) -> None:
     """Note a change, beside what became of earlier providers of that uuid."""
-    earlier = found.get(uuid)
-    found[uuid] = change if earlier is None else change.after(earlier)
+    earlier = change_by_uuid.get(uuid)
+    change_by_uuid[uuid] = change if earlier is None else change.after(earlier)
 
 
 def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+    row_by_id: dict[int, Any] = {}
     for chunk in chunks(sorted(ids)):
         rows = transaction.rows(_PRESENT.where(resource_providers.c.id.in_(chunk)))
-        found |= {row.id: row for row in rows}
-    return found
+        row_by_id |= {row.id: row for row in rows}
+    return row_by_id
 
 
 def _gone(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
-    left = {row.tree for row in by_id[deletion.object_id] if row.tree is not None}
-    return ProviderChange(None, EVERYTHING, frozenset(left | {deletion.uuid}), None)
+    former_trees = {row.tree for row in by_id[deletion.object_id] if row.tree is not None}
+    return ProviderChange(None, EVERYTHING, frozenset(former_trees | {deletion.uuid}), None)
 
 
-def _changed(provider: Any, told: Sequence[Any]) -> ProviderChange:
+def _changed(provider: Any, feed_rows: Sequence[Any]) -> ProviderChange:
     parts = Part(0)
-    for row in told:
+    for row in feed_rows:
         parts |= EVERYTHING if row.format is None else stored_parts(row.parts)
-    if any(row.format is None for row in told):
+    if any(row.format is None for row in feed_rows):
         return ProviderChange(provider.generation, parts, None, provider.root)
-    trees = {provider.root} | {row.tree for row in told if row.tree is not None}
+    trees = {provider.root} | {row.tree for row in feed_rows if row.tree is not None}
     return ProviderChange(provider.generation, parts, frozenset(trees), provider.root)

@@ -108,8 +108,8 @@ class FeedPoller:
         if version is not None and self._known == (version, cursor.positions):
             return None
         for _ in range(_LOOKS):
-            asked = self._statement(cursor)
-            rows = self._probe.rows(*asked)
+            query = self._statement(cursor)
+            rows = self._probe.rows(*query)
             positions = {row[2]: row[3] for row in rows if row[0] == _STREAM}
             self._known = version, positions
             if cursor.positions == positions:
@@ -125,7 +125,7 @@ class FeedPoller:
             unread = _unread(feed_rows, moved, cursor)
             if len(feed_rows) < _MOST_ROWS and _is_all(unread, moved, cursor):
                 return self._loaded(reached_by(streams), FeedDelta.of(unread))
-            if self._statement(cursor) == asked:
+            if self._statement(cursor) == query:
                 break
         return LoadRequired()
 
@@ -156,9 +156,9 @@ class FeedPoller:
 
     def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
         """Return the SQL with its parameters; there are few texts, which drivers prepare."""
-        seen = cursor.positions
+        position_by_stream = cursor.positions
         pairs = [
-            (stream_id, seen.get(identity, 0))
+            (stream_id, position_by_stream.get(identity, 0))
             for identity, stream_id in self._lately
             if identity not in cursor.finished
         ]
@@ -183,8 +183,12 @@ def _unread(rows: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor)
     In a restored database a stream may have the id of another one that was remembered, so the statement
     returns rows of it that were read before.
     """
-    seen = {row.id: cursor.positions.get(row.identity, 0) for row in moved}
-    return [row for row in rows if row.stream_id in seen and row.position > seen[row.stream_id]]
+    read_positions = {row.id: cursor.positions.get(row.identity, 0) for row in moved}
+    return [
+        row
+        for row in rows
+        if row.stream_id in read_positions and row.position > read_positions[row.stream_id]
+    ]
 
 
 def _is_all(unread: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:

@@ -68,10 +68,10 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        asked = system_of(self._engine).CHANGE_NUMBER
-        if asked is None:
+        query = system_of(self._engine).CHANGE_NUMBER
+        if query is None:
             return None
-        ((number,),), connection = self._answer(asked, ())
+        ((number,),), connection = self._answer(query, ())
         return connection, number
 
     def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
@@ -133,9 +133,9 @@ class Probe:
             self._connections += 1
             most = session_timeouts.timeouts_of(self._engine).silence
             session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
-        found = ask(self._connection, sql, parameters)
+        rows = ask(self._connection, sql, parameters)
         self._outages.answered()
-        return found
+        return rows
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -45,13 +45,13 @@ def streams_with_rows(transaction: ReadTransaction) -> list[int]:
 
     One index lookup finds each, so the size of the feed does not matter.
     """
-    found: list[int] = []
+    stream_ids: list[int] = []
     least = sa.select(sa.func.min(feed.c.stream_id))
     stream_id = transaction.scalar(least)
     while stream_id is not None:
-        found.append(stream_id)
+        stream_ids.append(stream_id)
         stream_id = transaction.scalar(least.where(feed.c.stream_id > stream_id))
-    return found
+    return stream_ids
 
 
 def delete_oldest(transaction: WriteTransaction, stream_id: int, before: datetime) -> int:

@@ -103,8 +103,8 @@ class FeedDelta:
                 provider_ids.add(row.object_id)
                 usage.pop(row.object_id, None)
                 continue
-            known = usage.get(row.object_id)
-            usage[row.object_id] = change if known is None else known.and_also(change)
+            earlier = usage.get(row.object_id)
+            usage[row.object_id] = change if earlier is None else earlier.and_also(change)
         return cls(frozenset(provider_ids), usage, catalogue, unknown)
 
 

@@ -177,11 +177,11 @@ def _is_load_cheaper(transaction: ReadTransaction, changed: int) -> bool:
 
 
 def _rows_since(
-    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
+    transaction: ReadTransaction, rows: Sequence[StreamRow], read_positions: Positions
 ) -> list[FeedRow]:
-    if commits_since(rows, seen) > _MOST_COMMITS:
-        return feed_since(transaction, rows, seen, _NAMED)
-    return counted_since(transaction, rows, seen)
+    if commits_since(rows, read_positions) > _MOST_COMMITS:
+        return feed_since(transaction, rows, read_positions, _NAMED)
+    return counted_since(transaction, rows, read_positions)
 
 
 def commits_since(rows: Sequence[StreamRow], seen: Positions) -> int:
@@ -234,12 +234,12 @@ def reached_by(rows: Sequence[StreamRow]) -> Cursor:
 def has_gap(rows: Sequence[StreamRow], cursor: Cursor) -> bool:
     """Return whether something that was read is gone, or something unread was pruned."""
     present = {row.identity: row for row in rows}
-    seen = cursor.positions
+    read_positions = cursor.positions
     return (
         # Streams that the reader never saw may be gone, or the database was restored.
         cursor.epoch not in present
-        or any(_went_back(present.get(stream), seen[stream]) for stream in _open(cursor))
-        or any(row.pruned_to > seen.get(row.identity, 0) for row in rows)
+        or any(_went_back(present.get(stream), read_positions[stream]) for stream in _open(cursor))
+        or any(row.pruned_to > read_positions.get(row.identity, 0) for row in rows)
     )
 
 
@@ -248,7 +248,7 @@ def _open(cursor: Cursor) -> AbstractSet[int]:
     return cursor.positions.keys() - cursor.finished
 
 
-def _went_back(row: StreamRow | None, seen: int) -> bool:
+def _went_back(row: StreamRow | None, read_position: int) -> bool:
     """Return whether a stream has lost a commit that was read.
 
     Pruning cannot have removed it: a reader that saw it open has not seen the epoch in which it
@@ -257,7 +257,7 @@ def _went_back(row: StreamRow | None, seen: int) -> bool:
     if row is None:
         return True
     last_commit = row.position if row.closed_in is None else row.position - 1
-    return last_commit < seen
+    return last_commit < read_position
 
 
 def feed_since(
@@ -272,8 +272,8 @@ def feed_since(
         for row in rows
         if row.position > seen.get(row.identity, 0)
     ]
-    found: list[Any] = []
+    feed_rows: list[Any] = []
     for first in range(0, len(past), _STREAMS_PER_QUERY):
-        some = past[first : first + _STREAMS_PER_QUERY]
-        found += transaction.rows(columns.where(sa.or_(*some)))
-    return found
+        batch = past[first : first + _STREAMS_PER_QUERY]
+        feed_rows += transaction.rows(columns.where(sa.or_(*batch)))
+    return feed_rows

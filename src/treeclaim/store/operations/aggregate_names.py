@@ -52,15 +52,15 @@ def change(transaction: WriteTransaction, names: Mapping[str, str | None]) -> No
 
 def page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
     """Return the names of at most so many aggregates behind a uuid, in order of their uuids."""
-    found = transaction.rows(_AFTER, after=after, most=most)
-    return {row.uuid: orjson.loads(row.name) for row in found}
+    named_rows = transaction.rows(_AFTER, after=after, most=most)
+    return {row.uuid: orjson.loads(row.name) for row in named_rows}
 
 
 def named(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
     """Return the names of those of some aggregates that have one, in order of their uuids."""
-    found = {
+    name_by_uuid = {
         row.uuid: orjson.loads(row.name)
         for chunk in chunks(sorted(set(uuids)))
         for row in transaction.rows(_NAMED, uuids=chunk)
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(name_by_uuid.items()))

@@ -56,11 +56,11 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
         if not transaction.execute(_UPDATE, wanted=name, body=written).rowcount:
             raise RetryTransactionError
         return
-    taken = set(slots.values())
+    used_slots = set(slots.values())
     # Of many writers that make mixes at once, few begin at the same slot.
     first = crc32(name.encode())
     order = [(first + at) % MOST_MIXES for at in range(MOST_MIXES)]
-    slot = next((number for number in order if number not in taken), None)
+    slot = next((number for number in order if number not in used_slots), None)
     if slot is None:
         raise MixesFullError(MOST_MIXES)
     transaction.execute(_INSERT, name=name, slot=slot, body=written)
@@ -83,5 +83,5 @@ def texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
 
 def every(transaction: ReadTransaction) -> dict[str, Body]:
     """Return all mixes, by name in order."""
-    found = {row.name: orjson.loads(row.body) for row in transaction.rows(_ALL)}
-    return dict(sorted(found.items()))
+    body_by_name = {row.name: orjson.loads(row.body) for row in transaction.rows(_ALL)}
+    return dict(sorted(body_by_name.items()))

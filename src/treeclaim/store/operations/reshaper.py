@@ -42,7 +42,9 @@ def reshape(
     """
     uuids = [inventory.provider_uuid for inventory in reshaped]
     request = ClaimRequest(claims, is_reshape=True)
-    stock = [new for given in reshaped for new in given.inventories.values()]
+    stock = [
+        new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
+    ]
     before = consumption.consumed_before(transaction, uuids, stock)
     named = {*uuids, *consumption.named_by(stock)}
     locked = lock(transaction, [request], named, also_ids=before)
@@ -62,7 +64,9 @@ def reshape(
     raise_first(problems)
     writer.insert_and_update()
     nonempty = [
-        provider for provider, given in zip(providers, reshaped, strict=True) if given.inventories
+        provider
+        for provider, reshaped_inventory in zip(providers, reshaped, strict=True)
+        if reshaped_inventory.inventories
     ]
     raise_generations(transaction, nonempty, {provider.id: 1 for provider in nonempty})
     locked.is_consuming |= writer.states_consumption
@@ -84,19 +88,25 @@ def _targets(
     return [
         Target(
             index,
-            BatchEntry(provider.uuid, None, values={INVENTORIES.name: given.inventories}),
+            BatchEntry(
+                provider.uuid, None, values={INVENTORIES.name: reshaped_inventory.inventories}
+            ),
             provider.uuid,
             provider,
             is_new=False,
         )
-        for index, (given, provider) in enumerate(zip(reshaped, providers, strict=True))
+        for index, (reshaped_inventory, provider) in enumerate(
+            zip(reshaped, providers, strict=True)
+        )
     ]
 
 
 def _require_current(
     reshaped: Sequence[ReshapedInventory], providers: Mapping[str, LockedProvider]
 ) -> None:
-    for given in reshaped:
-        if given.provider_uuid not in providers:
-            raise ProviderNotFoundError(given.provider_uuid)
-        require_generation(providers[given.provider_uuid], given.generation)
+    for reshaped_inventory in reshaped:
+        if reshaped_inventory.provider_uuid not in providers:
+            raise ProviderNotFoundError(reshaped_inventory.provider_uuid)
+        require_generation(
+            providers[reshaped_inventory.provider_uuid], reshaped_inventory.generation
+        )

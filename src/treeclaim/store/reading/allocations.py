@@ -111,19 +111,21 @@ def of_provider(transaction: ReadTransaction, provider_uuid: str) -> ProviderAll
     Raises:
         ProviderNotFoundError.
     """
-    found = transaction.rows(_ON_PROVIDER, provider_uuid=provider_uuid)
+    provider_rows = transaction.rows(_ON_PROVIDER, provider_uuid=provider_uuid)
     # Some collations match other spellings too.
-    if not found or found[0].uuid != provider_uuid:
+    if not provider_rows or provider_rows[0].uuid != provider_uuid:
         raise ProviderNotFoundError(provider_uuid)
     # A provider without allocations is one row of nulls.
-    rows = [row for row in found if row.recorded_consumer is not None and row.name is not None]
+    rows = [
+        row for row in provider_rows if row.recorded_consumer is not None and row.name is not None
+    ]
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     generations: dict[str, int] = {}
     for row in rows:
         resources[row.consumer_id][row.name] = row.used
         generations[row.consumer_id] = row.generation or 0
     return ProviderAllocations(
-        provider_generation=found[0].provider_generation or 0,
+        provider_generation=provider_rows[0].provider_generation or 0,
         by_consumer={
             uuid: AllocationOfConsumer(generation, resources[uuid])
             for uuid, generation in generations.items()

@@ -79,17 +79,17 @@ def holders_among(
     recorded = {
         row.uuid: row for chunk in chunks(holding) for row in transaction.rows(_OWNED, uuids=chunk)
     }
-    found = {}
+    holder_by_uuid = {}
     for uuid in holding:
         row = recorded.get(uuid)
-        found[uuid] = StoredHolder(
+        holder_by_uuid[uuid] = StoredHolder(
             allocations=held[uuid],
             project_id=None if row is None else row.project,
             user_id=None if row is None else row.user,
             consumer_type=None if row is None else row.type,
             generation=0 if row is None else int(row.generation),
         )
-    return found
+    return holder_by_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ def details_of(
 def requests_of(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
     """Return the requests that some consumers were placed by; for a day also of those that are gone."""
     oldest = transaction.now - OUTLIVES
-    found = {}
+    request_by_uuid = {}
     for chunk in chunks(uuids):
         for row in transaction.rows(_REQUESTS, uuids=chunk):
             gone_at = as_datetime(row.gone_at)
             if gone_at is None or gone_at >= oldest:
-                found[row.consumer_uuid] = orjson.loads(row.request)
-    return found
+                request_by_uuid[row.consumer_uuid] = orjson.loads(row.request)
+    return request_by_uuid

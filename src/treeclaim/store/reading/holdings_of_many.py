@@ -49,18 +49,18 @@ def of_providers(
     transaction: ReadTransaction, provider_ids: Sequence[int]
 ) -> dict[int, dict[str, dict[str, Any]]]:
     """Return the allocations on some providers, by id and consumer, as clients see them."""
-    found: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
+    shares_by_provider: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
     for ids in chunks(provider_ids):
         for provider_id, consumer, generation, name, used in transaction.rows(
             _ON_PROVIDERS, ids=ids
         ):
-            on_provider = found[provider_id]
+            on_provider = shares_by_provider[provider_id]
             share = on_provider.get(consumer)
             if share is None:
                 share = {"resources": {}, "consumer_generation": generation or 0}
                 on_provider[consumer] = share
             share["resources"][name] = used
-    return found
+    return shares_by_provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,14 @@ def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> Consum
         ResourceClassNotFoundError: for the first class that does not exist.
     """
     _require_classes(transaction, wanted.records.classes)
-    found = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
-    owners = found[: wanted.limit]
+    owner_rows = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
+    owners = owner_rows[: wanted.limit]
     # Some collations find other spellings too.
     owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
     held = shares_of(transaction, list(owners_by_uuid))
     return ConsumerPage(
         [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held],
-        owners[-1].uuid if len(found) > wanted.limit else None,
+        owners[-1].uuid if len(owner_rows) > wanted.limit else None,
     )
 
 
@@ -173,42 +173,48 @@ def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None
     if not names:
         return
     named = resource_classes.c.name.in_(names)
-    known = {row.name for row in transaction.rows(sa.select(resource_classes.c.name).where(named))}
+    existing_names = {
+        row.name for row in transaction.rows(sa.select(resource_classes.c.name).where(named))
+    }
     for name in names:
-        if name not in known:
+        if name not in existing_names:
             raise ResourceClassNotFoundError(name)
 
 
-def _narrowed(wanted: ConsumerFilter) -> sa.Select[Any]:
-    statement = OWNED.where(consumers.c.uuid.in_(_records(wanted.records)))
-    if wanted.consumers:
-        statement = statement.where(consumers.c.uuid.in_(wanted.consumers))
-    if wanted.project_id is not None:
-        statement = statement.where(projects.c.external_id == wanted.project_id)
-    if wanted.user_id is not None:
-        statement = statement.where(users.c.external_id == wanted.user_id)
-    if wanted.consumer_type == UNKNOWN_TYPE:
+def _narrowed(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
+    statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter.records)))
+    if consumer_filter.consumers:
+        statement = statement.where(consumers.c.uuid.in_(consumer_filter.consumers))
+    if consumer_filter.project_id is not None:
+        statement = statement.where(projects.c.external_id == consumer_filter.project_id)
+    if consumer_filter.user_id is not None:
+        statement = statement.where(users.c.external_id == consumer_filter.user_id)
+    if consumer_filter.consumer_type == UNKNOWN_TYPE:
         statement = statement.where(consumers.c.consumer_type_id.is_(None))
-    elif wanted.consumer_type is not None:
-        statement = statement.where(consumer_types.c.name == wanted.consumer_type)
-    if wanted.created_since is not None:
-        statement = statement.where(consumers.c.created_at >= wanted.created_since)
-    if wanted.after:
-        statement = statement.where(consumers.c.uuid > wanted.after)
+    elif consumer_filter.consumer_type is not None:
+        statement = statement.where(consumer_types.c.name == consumer_filter.consumer_type)
+    if consumer_filter.created_since is not None:
+        statement = statement.where(consumers.c.created_at >= consumer_filter.created_since)
+    if consumer_filter.after:
+        statement = statement.where(consumers.c.uuid > consumer_filter.after)
     return statement.order_by(consumers.c.uuid)
 
 
-def _records(wanted: RecordFilter) -> sa.Select[Any]:
+def _records(record_filter: RecordFilter) -> sa.Select[Any]:
     """Return the consumers of the records that pass, one for each record."""
     provider = allocations.c.resource_provider_id
     statement = sa.select(allocations.c.consumer_id)
-    statement = statement.where(*at_providers(provider, wanted.providers, wanted.in_tree))
-    for aggregates in wanted.member_of:
+    statement = statement.where(
+        *at_providers(provider, record_filter.providers, record_filter.in_tree)
+    )
+    for aggregates in record_filter.member_of:
         statement = statement.where(provider.in_(_members(aggregates)))
-    if wanted.forbidden_aggregates:
-        statement = statement.where(provider.not_in(_members(wanted.forbidden_aggregates)))
-    if wanted.classes:
-        ids = sa.select(resource_classes.c.id).where(resource_classes.c.name.in_(wanted.classes))
+    if record_filter.forbidden_aggregates:
+        statement = statement.where(provider.not_in(_members(record_filter.forbidden_aggregates)))
+    if record_filter.classes:
+        ids = sa.select(resource_classes.c.id).where(
+            resource_classes.c.name.in_(record_filter.classes)
+        )
         statement = statement.where(allocations.c.resource_class_id.in_(ids))
     return statement
 
@@ -240,11 +246,11 @@ def _members(aggregates: frozenset[str]) -> sa.Select[Any]:
     )
 
 
-def _is_exact(row: Any, wanted: ConsumerFilter) -> bool:
+def _is_exact(row: Any, consumer_filter: ConsumerFilter) -> bool:
     return (
-        wanted.project_id in {None, row.project}
-        and wanted.user_id in {None, row.user}
-        and wanted.consumer_type in {None, row.type or UNKNOWN_TYPE}
+        consumer_filter.project_id in {None, row.project}
+        and consumer_filter.user_id in {None, row.user}
+        and consumer_filter.consumer_type in {None, row.type or UNKNOWN_TYPE}
     )
 
 
@@ -252,15 +258,15 @@ def shares_of(
     transaction: ReadTransaction, consumer_uuids: Sequence[str]
 ) -> Mapping[str, dict[str, dict[str, Any]]]:
     """Return what some consumers hold, as clients see it; those that hold nothing are left out."""
-    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    shares_by_consumer: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for uuids in chunks(consumer_uuids):
         for consumer, provider, generation, name, used in transaction.rows(HELD, uuids=uuids):
-            by_provider = found[consumer]
+            by_provider = shares_by_consumer[consumer]
             share = by_provider.get(provider)
             if share is None:
                 share = by_provider[provider] = {"generation": generation or 0, "resources": {}}
             share["resources"][name] = used
-    return found
+    return shares_by_consumer
 
 
 def _shown(owner: Any, shares: Mapping[str, Any]) -> dict[str, Any]:

@@ -125,15 +125,15 @@ _Draw = tuple[str, str, str, str, int]
 def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
     """Return what some holds have, by uuid: those that exist, and whose end has not come."""
     now = transaction.now
-    found: dict[str, dict[str, dict[str, int]]] = {
+    amounts_by_hold: dict[str, dict[str, dict[str, int]]] = {
         uuid: {}
         for uuid, (_, terms) in terms_of(transaction, uuids).items()
         if terms.until is None or terms.until > now
     }
-    for chunk in chunks(list(found)):
+    for chunk in chunks(list(amounts_by_hold)):
         for hold, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
-            found[hold].setdefault(provider, {})[name] = int(used)
-    return dict(found)
+            amounts_by_hold[hold].setdefault(provider, {})[name] = int(used)
+    return dict(amounts_by_hold)
 
 
 def drawable_among(
@@ -173,13 +173,14 @@ def terms_of(
 
 def holds_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
     """Return those among some consumers that are holds, by uuid, with what is drawn from them."""
-    found = terms_of(transaction, uuids)
-    drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in found}
-    for hold, _, provider, name, amount in _drawn(transaction, _DRAWN_FROM, list(found)):
+    terms_by_uuid = terms_of(transaction, uuids)
+    drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
+    for hold, _, provider, name, amount in _drawn(transaction, _DRAWN_FROM, list(terms_by_uuid)):
         of_provider = drawn[hold].setdefault(provider, {})
         of_provider[name] = of_provider.get(name, 0) + amount
     return {
-        uuid: StoredHold(project, terms, drawn[uuid]) for uuid, (project, terms) in found.items()
+        uuid: StoredHold(project, terms, drawn[uuid])
+        for uuid, (project, terms) in terms_by_uuid.items()
     }
 
 
@@ -201,11 +202,11 @@ def existing_holds(transaction: ReadTransaction) -> frozenset[str]:
 
 
 def _by_consumer(drawn: Iterable[_Draw]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    found: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    draws_by_consumer: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
     for hold, consumer, provider, name, amount in drawn:
-        of_hold = found.setdefault(consumer, {}).setdefault(hold, {})
+        of_hold = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
         of_hold.setdefault(provider, {})[name] = amount
-    return found
+    return draws_by_consumer
 
 
 def _drawn(

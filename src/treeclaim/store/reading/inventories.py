@@ -88,12 +88,13 @@ _OF_PROVIDER = (
 
 def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumes]]:
     """Return what each inventory of a provider consumes, by class, in the order of clients."""
-    found: dict[str, list[tuple[str, str, int]]] = {}
+    entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
         # Some collations match other spellings too.
         if row.uuid == uuid:
             entry = (row.provider, row.resource_class, row.amount)
-            found.setdefault(row.by_class, []).append(entry)
+            entries_by_class.setdefault(row.by_class, []).append(entry)
     return {
-        name: [Consumes(*entry) for entry in sorted(entries)] for name, entries in found.items()
+        name: [Consumes(*entry) for entry in sorted(entries)]
+        for name, entries in entries_by_class.items()
     }

@@ -59,8 +59,8 @@ class HoldPage:
 
 def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
     """Return a page of the holds that pass all filters and hold, or have draws."""
-    found = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
-    owners = found[: wanted.limit]
+    owner_rows = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
+    owners = owner_rows[: wanted.limit]
     uuids = [row.uuid for row in owners]
     # What is not a hold any more, by another type, is not among them.
     stored = holds_among(transaction, uuids)
@@ -86,17 +86,19 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
                 "hold": hold.shown(),
             }
         )
-    return HoldPage(shown, uuids[-1] if len(found) > wanted.limit else None)
+    return HoldPage(shown, uuids[-1] if len(owner_rows) > wanted.limit else None)
 
 
-def _narrowed(wanted: HoldFilter) -> sa.Select[Any]:
+def _narrowed(hold_filter: HoldFilter) -> sa.Select[Any]:
     with_terms = sa.select(holds.c.uuid)
-    if wanted.until_before is not None:
-        with_terms = with_terms.where(holds.c.ends_at < wanted.until_before)
+    if hold_filter.until_before is not None:
+        with_terms = with_terms.where(holds.c.ends_at < hold_filter.until_before)
     statement = OWNED.where(consumers.c.uuid.in_(with_terms))
     somewhere = [
         consumers.c.uuid.in_(
-            sa.select(uuid).where(*at_providers(provider, wanted.providers, wanted.in_tree))
+            sa.select(uuid).where(
+                *at_providers(provider, hold_filter.providers, hold_filter.in_tree)
+            )
         )
         for uuid, provider in (
             (allocations.c.consumer_id, allocations.c.resource_provider_id),
@@ -104,15 +106,15 @@ def _narrowed(wanted: HoldFilter) -> sa.Select[Any]:
         )
     ]
     statement = statement.where(sa.or_(*somewhere))
-    if wanted.project_id is not None:
-        statement = statement.where(projects.c.external_id == wanted.project_id)
-    if wanted.drawable_by is not None:
+    if hold_filter.project_id is not None:
+        statement = statement.where(projects.c.external_id == hold_filter.project_id)
+    if hold_filter.drawable_by is not None:
         named = sa.select(hold_projects.c.hold_uuid).where(
-            hold_projects.c.project == wanted.drawable_by
+            hold_projects.c.project == hold_filter.drawable_by
         )
         statement = statement.where(
-            sa.or_(projects.c.external_id == wanted.drawable_by, consumers.c.uuid.in_(named))
+            sa.or_(projects.c.external_id == hold_filter.drawable_by, consumers.c.uuid.in_(named))
         )
-    if wanted.after:
-        statement = statement.where(consumers.c.uuid > wanted.after)
+    if hold_filter.after:
+        statement = statement.where(consumers.c.uuid > hold_filter.after)
     return statement.order_by(consumers.c.uuid)

@@ -82,11 +82,11 @@ class _Read:
             return
         after = self._first
         while True:
-            found = columns(transaction, self._page, after=after, most=_AT_ONCE, **values)
-            keys = found.key
+            page_columns = columns(transaction, self._page, after=after, most=_AT_ONCE, **values)
+            keys = page_columns.key
             if not keys:
                 return
-            yield found
+            yield page_columns
             after = max(keys)
 
 
@@ -107,12 +107,19 @@ def planned_consumers(
     Raises:
         DBAPIError: what the database would not do.
     """
-    for found in _READ_ALLOCATIONS.pages(transaction, uuids):
-        yield AllocationColumns(found.consumer, found.provider_id, found.class_id, found.used)
-    for found in _READ_OWNERS.pages(transaction, uuids):
-        yield OwnerColumns(found.uuid, found.project, found.type, found.generation)
+    for page_columns in _READ_ALLOCATIONS.pages(transaction, uuids):
+        yield AllocationColumns(
+            page_columns.consumer,
+            page_columns.provider_id,
+            page_columns.class_id,
+            page_columns.used,
+        )
+    for page_columns in _READ_OWNERS.pages(transaction, uuids):
+        yield OwnerColumns(
+            page_columns.uuid, page_columns.project, page_columns.type, page_columns.generation
+        )
     oldest = transaction.now - OUTLIVES
-    for found in _READ_REQUESTS.pages(transaction, uuids, oldest=oldest):
-        yield RequestColumns(found.consumer_uuid, found.request)
+    for page_columns in _READ_REQUESTS.pages(transaction, uuids, oldest=oldest):
+        yield RequestColumns(page_columns.consumer_uuid, page_columns.request)
     drawn = drawn_by_all(transaction) if uuids is None else drawn_by(transaction, uuids)
     yield HoldsRead(existing_holds(transaction), drawn)

@@ -40,17 +40,17 @@ def _grouped(source: sa.Select[Any], class_id: sa.Column[int] | None, names: _Na
     keys += [] if class_id is None else [class_id]
     for name in names:
         source = source.where(owners[name][0].c.external_id == sa.bindparam(name))
-    found = source.add_columns(*keys).group_by(*keys).subquery()
-    joined: sa.FromClause = found.outerjoin(
-        consumer_types, consumer_types.c.id == found.c.consumer_type_id
+    groups = source.add_columns(*keys).group_by(*keys).subquery()
+    joined: sa.FromClause = groups.outerjoin(
+        consumer_types, consumer_types.c.id == groups.c.consumer_type_id
     )
-    columns = [consumer_types.c.name.label("type"), found.c.amount]
+    columns = [consumer_types.c.name.label("type"), groups.c.amount]
     for name in names:
         table, key = owners[name]
-        joined = joined.join(table, table.c.id == found.c[key.name])
+        joined = joined.join(table, table.c.id == groups.c[key.name])
         columns.append(table.c.external_id.label(name))
     if class_id is not None:
-        joined = joined.join(resource_classes, resource_classes.c.id == found.c.resource_class_id)
+        joined = joined.join(resource_classes, resource_classes.c.id == groups.c.resource_class_id)
         columns.append(resource_classes.c.name.label("resource_class"))
     return sa.select(*columns).select_from(joined)
 

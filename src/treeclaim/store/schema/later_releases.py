@@ -41,15 +41,15 @@ def later_revision(connection: Connection) -> str | None:
     Raises:
         SchemaRevisionError: if that release does not say that this one can use them.
     """
-    found = own_revision(connection)
-    if found is None or found in OWN_REVISIONS:
+    revision = own_revision(connection)
+    if revision is None or revision in OWN_REVISIONS:
         return None
     usable_from = _first(connection, _compatibility)
     if usable_from in OWN_REVISIONS:
-        return found
+        return revision
     needed = "" if usable_from is None else f", and can be used from revision {usable_from} on"
     raise SchemaRevisionError(
-        f"Treeclaim's own tables were made by a later release: they are at revision {found}"
+        f"Treeclaim's own tables were made by a later release: they are at revision {revision}"
         f"{needed}; this release knows {OWN_REVISIONS[-1]} at most. Nothing was changed. Use that "
         "release or a later one, or restore a backup from before it."
     )
@@ -76,5 +76,5 @@ def _first(connection: Connection, table: sa.Table) -> str | None:
     """Return the first value of a table, None if there is none, or no such table."""
     if not sa.inspect(connection).has_table(table.name):
         return None
-    found = connection.execute(sa.select(table)).scalar()
-    return None if found is None else str(found)
+    value = connection.execute(sa.select(table)).scalar()
+    return None if value is None else str(value)

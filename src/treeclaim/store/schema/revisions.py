@@ -45,13 +45,13 @@ def sync(engine: Engine) -> str | None:
         # READ COMMITTED: after the wait for the lock, the work of another process must be visible.
         with connected(writing(engine)) as connection, _alone(connection):
             extend_timeouts(connection)
-            found = version(connection)
-            if found is None:
+            revision = version(connection)
+            if revision is None:
                 _require_empty(connection)
                 placement.create_all(connection)
                 connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
             else:
-                _require_known(found)
+                _require_known(revision)
             later = later_releases.later_revision(connection)
             if later is None and not later_releases.is_newest(connection):
                 _create_own_tables(connection)
@@ -70,13 +70,13 @@ def require_ready(engine: Engine) -> None:
     """
     try:
         with connected(engine) as connection:
-            found = version(connection)
-            if found is None:
+            revision = version(connection)
+            if revision is None:
                 raise SchemaRevisionError(
                     "The database has no Placement schema yet. Run 'treeclaim db sync', or set "
                     "[placement_database]/sync_on_startup."
                 )
-            _require_known(found)
+            _require_known(revision)
             _require_own(connection)
     except SQLAlchemyError as error:
         raise unavailable(error) from error
@@ -86,8 +86,8 @@ def version(connection: Connection) -> str | None:
     """Return the revision of the Placement schema, None if there is none."""
     if not sa.inspect(connection).has_table(alembic_version.name):
         return None
-    found = connection.execute(sa.select(alembic_version.c.version_num)).scalar()
-    return None if found is None else str(found)
+    revision = connection.execute(sa.select(alembic_version.c.version_num)).scalar()
+    return None if revision is None else str(revision)
 
 
 def stamp(engine: Engine, revision: str) -> None:
@@ -98,10 +98,10 @@ def stamp(engine: Engine, revision: str) -> None:
         connection.execute(sa.insert(alembic_version), {"version_num": revision})
 
 
-def _require_known(found: str) -> None:
-    if found != PLACEMENT_REVISION:
+def _require_known(revision: str) -> None:
+    if revision != PLACEMENT_REVISION:
         raise SchemaRevisionError(
-            f"The Placement schema in the database is at revision {found}; this program "
+            f"The Placement schema in the database is at revision {revision}; this program "
             f"understands {PLACEMENT_REVISION} only. Run 'placement-manage db sync' of the Placement "
             f"release that has revision {PLACEMENT_REVISION}, and start again."
         )
@@ -114,15 +114,15 @@ def _require_own(connection: Connection) -> None:
     inspector = sa.inspect(connection)
     for table in own_tables.sorted_tables:
         if not inspector.has_table(table.name) and is_new:
-            found = "has Placement's tables but not Treeclaim's own"
+            state = "has Placement's tables but not Treeclaim's own"
         elif not inspector.has_table(table.name) or not {
             column["name"] for column in inspector.get_columns(table.name)
         }.issuperset(table.columns.keys()):
-            found = "has Treeclaim's own tables as an earlier release made them"
+            state = "has Treeclaim's own tables as an earlier release made them"
         else:
             continue
         raise SchemaRevisionError(
-            f"The database {found}. Run 'treeclaim db sync', or set "
+            f"The database {state}. Run 'treeclaim db sync', or set "
             "[placement_database]/sync_on_startup."
         )
 

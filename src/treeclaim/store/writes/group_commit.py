@@ -86,9 +86,9 @@ class GroupCommit:
         except (TreeclaimError, DeadlineError):
             _divide(group)
             return
-        leader, *others = group
+        leader, *followers = group
         leader.state, leader.refusal = MemberState.DONE, refusals[0]
-        for member, refusal in zip(others, refusals[1:], strict=True):
+        for member, refusal in zip(followers, refusals[1:], strict=True):
             member.request.stages.share(leader.request.stages, is_told=True)
             member.decide(MemberState.DONE, refusal)
 
@@ -112,8 +112,8 @@ class GroupCommit:
 
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
     """Let each member run by itself, in its own thread."""
-    leader, *others = group
+    leader, *followers = group
     leader.state = MemberState.ALONE
-    for member in others:
+    for member in followers:
         member.request.stages.share(leader.request.stages, is_told=False)
         member.decide(MemberState.ALONE)

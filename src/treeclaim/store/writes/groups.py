@@ -251,27 +251,27 @@ class Groups(Generic[Request]):
 
         What a stuck transaction names stays out of groups: it would make the others wait.
         """
-        taken: list[Member[Request]] = []
+        chosen_members: list[Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
             stuck = self._stuck_names()
             if stuck and not stuck.isdisjoint(leader.request.names):
                 return []
-            left: deque[Member[Request]] = deque()
+            still_waiting: deque[Member[Request]] = deque()
             for member in self._waiting:
-                others = member.request.consumer_uuids
+                consumer_uuids = member.request.consumer_uuids
                 # A consumer whose earlier request waits must not be written by a later one first.
-                fits = len(taken) + 1 < MOST_REQUESTS and uuids.isdisjoint(others)
+                fits = len(chosen_members) + 1 < MOST_REQUESTS and uuids.isdisjoint(consumer_uuids)
                 if stuck and not stuck.isdisjoint(member.request.names):
                     fits = False
-                uuids.update(others)
+                uuids.update(consumer_uuids)
                 if fits:
                     member.state = MemberState.TAKEN
-                    taken.append(member)
+                    chosen_members.append(member)
                 else:
-                    left.append(member)
-            self._waiting = left
-        return taken
+                    still_waiting.append(member)
+            self._waiting = still_waiting
+        return chosen_members
 
     def _hand_over_leadership(self) -> None:
         """Let the first waiting member lead, if any waits."""

@@ -67,7 +67,7 @@ def run_with_retries(
         Exception: whatever else the attempt raises.
     """
     pause = _FIRST_PAUSE
-    left = budget.attempts
+    remaining_attempts = budget.attempts
     while True:
         try:
             return attempt()
@@ -76,8 +76,8 @@ def run_with_retries(
             continue
         except (RetryTransactionError, SQLAlchemyError) as error:
             is_lost = _is_lost(error)
-            left -= 1
-            if left <= 0 or has_passed(budget.deadline):
+            remaining_attempts -= 1
+            if remaining_attempts <= 0 or has_passed(budget.deadline):
                 if is_lost:
                     raise
                 raise ConcurrentChangeError from error

@@ -90,17 +90,17 @@ def required(value: str, version: Version, *, any_allowed: bool = True) -> Trait
                 f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quoted(value)}"
             )
         return _any_of(value)
-    wanted, forbidden = dict[str, None](), set[str]()
+    required_names, forbidden = dict[str, None](), set[str]()
     for element in value.split(","):
         name = element.strip()
         if name.startswith("!") and version.has(Feature.FORBIDDEN_TRAITS):
             name = name.lstrip("!")
             forbidden.add(name)
         else:
-            wanted[name] = None
+            required_names[name] = None
         if not name or name.startswith("!"):
             raise _bad_required(value, version)
-    return Traits(tuple(frozenset({name}) for name in wanted), frozenset(forbidden))
+    return Traits(tuple(frozenset({name}) for name in required_names), frozenset(forbidden))
 
 
 def _bad_required(value: str, version: Version) -> ApiError:
@@ -145,11 +145,11 @@ def member_of(values: list[str], version: Version, suffix: str = "") -> Membersh
         ApiError: 400.
     """
     require_repeatable(values, version, suffix)
-    wanted, forbidden = [], set[str]()
+    required_aggregates, forbidden = [], set[str]()
     for value in values:
         aggregates = _aggregates(value)
         if not value.startswith("!"):
-            wanted.append(aggregates)
+            required_aggregates.append(aggregates)
         elif version.has(Feature.FORBIDDEN_AGGREGATES):
             forbidden |= aggregates
         else:
@@ -157,7 +157,7 @@ def member_of(values: list[str], version: Version, suffix: str = "") -> Membersh
                 f"Forbidden member_of{suffix} parameters are not supported in the specified "
                 "microversion"
             )
-    return Membership(tuple(wanted), frozenset(forbidden))
+    return Membership(tuple(required_aggregates), frozenset(forbidden))
 
 
 def require_repeatable(values: Sized, version: Version, suffix: str = "") -> None:

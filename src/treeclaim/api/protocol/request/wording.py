@@ -74,8 +74,8 @@ def _additional_properties(
         names = ", ".join(map(repr, sorted(extra)))
         if patterns:
             verb = "does" if len(extra) == 1 else "do"
-            known = ", ".join(map(repr, sorted(patterns)))
-            yield ValidationError(f"{names} {verb} not match any of the regexes: {known}")
+            expressions = ", ".join(map(repr, sorted(patterns)))
+            yield ValidationError(f"{names} {verb} not match any of the regexes: {expressions}")
         else:
             verb = "was" if len(extra) == 1 else "were"
             text = f"Additional properties are not allowed ({names} {verb} unexpected)"

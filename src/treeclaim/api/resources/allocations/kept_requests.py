@@ -35,13 +35,15 @@ def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     Raises:
         ApiError: 400.
     """
-    given = {
+    request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
         if claim.request is not None and not isinstance(claim.request, KeptRequest)
     }
-    where = {uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in given}
-    require_valid(call, given, where)
+    where = {
+        uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in request_by_uuid
+    }
+    require_valid(call, request_by_uuid, where)
 
 
 def require_valid(
@@ -116,9 +118,9 @@ def find_alternative(
                 require_known_names(forest, alternative)
             except (ApiError, TreeclaimError):
                 continue
-            wanted: Counter[str] = Counter()
+            units_by_class: Counter[str] = Counter()
             for group in alternative.groups:
-                wanted.update(group.resources)
-            if +wanted == held:
+                units_by_class.update(group.resources)
+            if +units_by_class == held:
                 return alternative
     return None

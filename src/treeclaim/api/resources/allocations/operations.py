@@ -100,10 +100,10 @@ def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
 )
 def replace_allocations(call: Call) -> Reply:
     """Replace what a consumer holds (section 3)."""
-    given = call.arguments["consumer_uuid"]
-    consumer_uuid = normalised_uuid(given)
+    uuid_text = call.arguments["consumer_uuid"]
+    consumer_uuid = normalised_uuid(uuid_text)
     if consumer_uuid is None:
-        raise bad_request(f"Malformed consumer_uuid: {quoted(given)}")
+        raise bad_request(f"Malformed consumer_uuid: {quoted(uuid_text)}")
     claims = [claim_of(call, consumer_uuid, call.json())]
     require_sound(call, claims)
     write_claims(call, claims)
@@ -155,8 +155,8 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
     services = call.services
     generation: int | Generation | None = Generation.UNCHECKED
     if call.has(Feature.CONSUMER_GENERATIONS):
-        given = body["consumer_generation"]
-        generation = None if given is None else int(given)
+        generation_value = body["consumer_generation"]
+        generation = None if generation_value is None else int(generation_value)
     named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
     hold = hold_terms.hold_of(call, body.get("hold"))
     knows_holds = call.version.is_extended
@@ -178,13 +178,13 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
 
 
 def _allocations(
-    call: Call, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    call: Call, shares: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
     """Read allocations in either form; in a list the last item of a provider counts."""
-    if isinstance(given, Mapping):
-        pairs: Iterable[tuple[str, Mapping[str, Any]]] = given.items()
+    if isinstance(shares, Mapping):
+        pairs: Iterable[tuple[str, Mapping[str, Any]]] = shares.items()
     else:
-        pairs = ((share["resource_provider"]["uuid"], share) for share in given)
+        pairs = ((share["resource_provider"]["uuid"], share) for share in shares)
     return {
         uuid: {name: int(amount) for name, amount in share["resources"].items()}
         for uuid, share in call.deadline.each(pairs)

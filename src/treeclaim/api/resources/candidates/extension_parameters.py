@@ -139,12 +139,12 @@ def from_holds(values: Values) -> tuple[str, ...]:
     """Read `from_holds` (contract page 100, section 2): uuids of holds, each once."""
     if "from_holds" not in values:
         return ()
-    given = [uuid.strip() for uuid in values["from_holds"][0].split(",")]
-    holds = [normalised_uuid(uuid) for uuid in given]
-    for uuid, known in zip(given, holds, strict=True):
-        if known is None:
+    texts = [uuid.strip() for uuid in values["from_holds"][0].split(",")]
+    holds = [normalised_uuid(uuid) for uuid in texts]
+    for uuid, hold_uuid in zip(texts, holds, strict=True):
+        if hold_uuid is None:
             raise bad_parameter("from_holds", f"expected uuid,uuid. Got: {quoted(uuid)}")
-    if len(given) > MOST_SOURCES:
+    if len(texts) > MOST_SOURCES:
         raise bad_parameter("from_holds", f"more than {MOST_SOURCES} holds are named.")
     if len(set(holds)) < len(holds):
         raise bad_parameter("from_holds", "a hold is named twice.")
@@ -164,15 +164,15 @@ def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, .
     lists = []
     for parameter in ("match", "distinct"):
         for value in values.get(parameter, []):
-            name, *given = value.split(":")
+            name, *named_suffixes = value.split(":")
             if not is_attribute_name(name):
                 raise bad_parameter(
                     parameter, f"{quoted(name)!r} is not the name of an attribute."
                 )
-            unknown = [suffix for suffix in given if suffix not in suffixes]
+            unknown = [suffix for suffix in named_suffixes if suffix not in suffixes]
             if unknown:
                 raise bad_parameter(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")
-            named = tuple(dict.fromkeys(given))
+            named = tuple(dict.fromkeys(named_suffixes))
             if len(named) < 2:  # noqa: PLR2004 - one value is the same as itself
                 raise bad_parameter(parameter, "two or more different suffixes are needed.")
             lists.append(ValueList(name, named, is_same=parameter == "match"))

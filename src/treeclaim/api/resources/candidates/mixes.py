@@ -59,15 +59,15 @@ class Mixes:
             for name in missing:
                 text = texts.get(name)
                 self._known[name] = None if text is None else (text, self._mix(name, text))
-        return {name: known[1] for name in names if (known := self._known[name]) is not None}
+        return {name: entry[1] for name in names if (entry := self._known[name]) is not None}
 
     @property
     def texts(self) -> list[str]:
         """Return what answers depend on: the mixes that were named, with all that is in them."""
         return [
-            f"{name}={known[0]}"
-            for name, known in sorted(self._known.items())
-            if known is not None
+            f"{name}={entry[0]}"
+            for name, entry in sorted(self._known.items())
+            if entry is not None
         ]
 
     def _mix(self, name: str, text: str) -> Mix:

@@ -50,16 +50,16 @@ def list_candidates(call: Call) -> Reply:
     most_groups = call.services.limits.request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
-    asked = asked_by(call)
+    arrival = asked_by(call)
     mixes: Sequence[str] = ()
     if request.order is not None:
-        named = Mixes(call, asked.check)
+        named = Mixes(call, arrival.check)
         request, mixes = named.in_order_of(request), named.texts
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string, *mixes)
     question = candidate_question(request, services.search, _form(call.version), key)
     try:
-        body = services.replica.answer(question, asked)
+        body = services.replica.answer(question, arrival)
     except ResourceClassNotFoundError as error:
         raise _unknown_class(error) from error
     return Reply(body=body, modified_at=now(), is_ready_made=True)
@@ -129,13 +129,13 @@ def explain_candidates(call: Call) -> Reply:
     most_groups = call.services.limits.request_groups
     request, focus = _asked(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
-    asked = asked_by(call)
+    arrival = asked_by(call)
     # An order is checked as in a search, and explains nothing.
-    Mixes(call, asked.check).in_order_of(request)
+    Mixes(call, arrival.check).in_order_of(request)
     key = key_of("explain", call.version, call.request.query_string)
     question = explain_question(request, focus, key, shows_held=True)
     try:
-        body = call.services.replica.answer(question, asked)
+        body = call.services.replica.answer(question, arrival)
     except ResourceClassNotFoundError as error:
         raise _unknown_class(error) from error
     except ProviderNotFoundError as error:
@@ -151,20 +151,20 @@ def _asked(
 ) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)
     checker = EXPLAIN_QUERY.at(version)
-    others = [pair for pair in pairs if pair[0] not in _OWN]
-    request = candidate_request(others, version, checker, most_groups)
+    search_pairs = [pair for pair in pairs if pair[0] not in _OWN]
+    request = candidate_request(search_pairs, version, checker, most_groups)
     return request, _focus(dict(pairs), checker)
 
 
 def _focus(values: dict[str, str], checker: Checker) -> Focus:
-    wanted = {name: value for name, value in values.items() if name in _OWN}
-    problem = checker.problem(wanted, length=length_of_pairs(wanted.items()))
+    focus_values = {name: value for name, value in values.items() if name in _OWN}
+    problem = checker.problem(focus_values, length=length_of_pairs(focus_values.items()))
     if problem is not None:
         raise invalid_query(problem)
-    nearest = int(wanted.get("nearest", Focus.nearest))
+    nearest = int(focus_values.get("nearest", Focus.nearest))
     if nearest > _MOST_TREES:
         raise invalid_query(f"'nearest' must be at most {_MOST_TREES}. Got: {nearest}")
-    tree = wanted.get("tree")
+    tree = focus_values.get("tree")
     if tree is not None and not parameters.is_uuid_like(tree):
         raise invalid_query(
             f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"

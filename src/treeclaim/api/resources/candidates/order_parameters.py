@@ -35,8 +35,8 @@ _OF_CLASSES = frozenset(
 
 def require_once(values: Values) -> None:
     """Refuse parameters that are given twice."""
-    for name, given in values.items():
-        parameter = parameter_named(name) if len(given) > 1 else None
+    for name, value_texts in values.items():
+        parameter = parameter_named(name) if len(value_texts) > 1 else None
         if parameter is not None and parameter.repeated is Repeated.REFUSED:
             raise bad_request(
                 f"Query parameter {quoted(name)!r} may be specified only once.",
@@ -50,10 +50,10 @@ def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (), ()
     value = values["root_in_tree"][0]
     text = value.strip()
-    wanted = text.removeprefix("!")
-    uuids = [wanted]
-    if wanted.startswith("in:"):
-        uuids = [uuid.strip() for uuid in wanted.removeprefix("in:").split(",")]
+    uuid_list = text.removeprefix("!")
+    uuids = [uuid_list]
+    if uuid_list.startswith("in:"):
+        uuids = [uuid.strip() for uuid in uuid_list.removeprefix("in:").split(",")]
     if not all(parameters.is_uuid_like(uuid) for uuid in uuids):
         raise bad_parameter(
             "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quoted(value)}"
@@ -138,16 +138,16 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
                     "order_by",
                     f"no request of the mix {quoted(name)!r} requests {quoted(resource_class)!r}.",
                 )
-    known = tuple(mixes[name] for name in sorted(order.mix_names))
-    return replace(request, order=replace(order, mixes=known))
+    named_mixes = tuple(mixes[name] for name in sorted(order.mix_names))
+    return replace(request, order=replace(order, mixes=named_mixes))
 
 
 def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
     text, weight = _weighted("order_by", item)
-    given, *arguments = text.split(":")
-    name = TermName(given) if given in list(TermName) else None
+    term_text, *arguments = text.split(":")
+    name = TermName(term_text) if term_text in list(TermName) else None
     if name is None:
-        raise bad_parameter("order_by", f"there is no term {quoted(given)!r}.")
+        raise bad_parameter("order_by", f"there is no term {quoted(term_text)!r}.")
     is_of_attribute = name in (TermName.MOST, TermName.LEAST)
     problem = (
         _problem_of_attribute(arguments, groups)

@@ -142,7 +142,7 @@ def _require_few_groups(split_names: _SplitNames, most: int) -> None:
 
 def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
     """Step A: names, and the values that are not of a group."""
-    first = {name: given[0] for name, given in values.items()}
+    first = {name: value_texts[0] for name, value_texts in values.items()}
     problem = checker.problem(first, length=length_of_pairs(first.items()))
     if problem is not None:
         raise invalid_query(problem)
@@ -171,8 +171,8 @@ def _groups(
             group.resources = parameters.resources(value)
         elif kind == "required":
             # Until 1.38 only the last value is looked at.
-            wanted = value if version.has(Feature.ANY_TRAITS) else values[name][-1]
-            group.required.append(parameters.required(wanted, version))
+            traits_text = value if version.has(Feature.ANY_TRAITS) else values[name][-1]
+            group.required.append(parameters.required(traits_text, version))
         elif kind == "member_of":
             group.member_of.append(value)
             # Faults of values are reported in the order of the query.

@@ -67,9 +67,9 @@ class Queries:
             ClientGoneError: if its client has hung up.
         """
         self._asked.check()
-        known = self._known.get(query)
-        if known is not None:
-            return known
+        cached_request = self._known.get(query)
+        if cached_request is not None:
+            return cached_request
         if len(query) > _LONGEST_QUERY:
             raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
         try:

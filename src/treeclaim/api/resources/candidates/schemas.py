@@ -29,8 +29,8 @@ def candidate_query(version: Version) -> Schema:
     scalars = _scalars(version)
     grouped = _grouped(version)
     if not version.has(Feature.GRANULAR_GROUPS):
-        others = {name: STRING for name in grouped if name != "resources"}
-        return record({"resources": STRING}, scalars | others)
+        group_parameters = {name: STRING for name in grouped if name != "resources"}
+        return record({"resources": STRING}, scalars | group_parameters)
     suffix = "[a-zA-Z0-9_-]{1,64}" if version.has(Feature.NAMED_GROUPS) else "[1-9][0-9]*"
     return {
         "type": "object",

@@ -280,9 +280,11 @@ def repair_findings(call: Call) -> Reply:
 
 def _read_query(call: Call) -> tuple[list[FindingKind], int]:
     query = require_query(QUERY.at(call.version), call.query())
-    known = tuple(FindingKind)
-    wanted = set(query["kind"].split(",")) if "kind" in query else set(known)
-    return [kind for kind in known if kind in wanted], int(query.get("limit", DEFAULT_ITEMS))
+    all_kinds = tuple(FindingKind)
+    named_kinds = set(query["kind"].split(",")) if "kind" in query else set(all_kinds)
+    return [kind for kind in all_kinds if kind in named_kinds], int(
+        query.get("limit", DEFAULT_ITEMS)
+    )
 
 
 def _find(

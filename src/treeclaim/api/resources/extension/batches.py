@@ -231,9 +231,9 @@ def refusal(error: BatchRefusedError, deadline: Deadline) -> ApiError:
     """
     errors = [_single(problem) for problem in deadline.watched(error.problems)]
     first = min(errors, key=lambda error: error.status)
-    others = [other for other in errors if other is not first]
+    further_errors = [other for other in errors if other is not first]
     return ApiError(
-        first.status, first.detail, first.code, members=dict(first.members), others=others
+        first.status, first.detail, first.code, members=dict(first.members), others=further_errors
     )
 
 

@@ -84,12 +84,12 @@ _KIND = "consumers"
 def list_allocations_in_bulk(call: Call) -> Reply:
     """List consumers in bulk, with everything that they hold."""
     pairs = call.query()
-    wanted = _wanted(call, pairs)
+    consumer_filter = _wanted(call, pairs)
     has_requests = ("include", REQUESTS) in pairs
 
     def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails]:
         cursor = cursor_text.written(present_cursor(transaction))
-        page = of_consumers(transaction, wanted)
+        page = of_consumers(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page.consumers]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 

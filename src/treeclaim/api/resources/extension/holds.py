@@ -102,7 +102,7 @@ def list_holds(call: Call) -> Reply:
     """List holds, with what they hold and what is drawn from them."""
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
-    wanted = HoldFilter(
+    hold_filter = HoldFilter(
         project_id=query.get("project_id"),
         drawable_by=query.get("drawable_by"),
         providers=lists.several(query.get("provider")),
@@ -114,7 +114,7 @@ def list_holds(call: Call) -> Reply:
 
     def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
         cursor = cursor_text.written(present_cursor(transaction))
-        return cursor, page_of_holds(transaction, wanted)
+        return cursor, page_of_holds(transaction, hold_filter)
 
     cursor, page = call.services.store.read(read)
     return Reply(

@@ -203,6 +203,6 @@ def links(
     if next_after is None:
         return []
     marker = base64.urlsafe_b64encode(f"{kind}:{next_after}".encode()).rstrip(b"=").decode()
-    others = [(name, value) for name, value in pairs if name != "marker"]
-    query = urlencode([*others, ("marker", marker)], safe=":,!")
+    filter_pairs = [(name, value) for name, value in pairs if name != "marker"]
+    query = urlencode([*filter_pairs, ("marker", marker)], safe=":,!")
     return [{"rel": "next", "href": f"{path}?{query}"}]

@@ -191,16 +191,18 @@ def show_given_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(_QUERY.at(call.version), pairs)
     form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
-    wanted = _read_query(call, pairs, query)
+    totals_query = _read_query(call, pairs, query)
     body: TotalsBody = call.json()
-    asked = asked_by(call)
+    arrival = asked_by(call)
     with (
         lists.classes_named_by("resource_class"),
         refusing_queries(),
         refusing_entries(call.deadline),
     ):
-        given = read_assumptions(call, body, Queries(call, asked, body.placed_queries))
-        document = call.services.replica.answer(_totals_question(wanted, form, given), asked)
+        assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
+        document = call.services.replica.answer(
+            _totals_question(totals_query, form, assumptions), arrival
+        )
         return Reply(body=document, is_ready_made=True)
 
 
@@ -252,7 +254,7 @@ class _ResponseForm:
         return body | {"cursor": cursor, "links": links}
 
 
-def _totals_question(wanted: _TotalsQuery, form: _ResponseForm, given: Given) -> Question:
+def _totals_question(wanted: _TotalsQuery, form: _ResponseForm, assumptions: Given) -> Question:
     """Ask for the sums in the inventory as it would be; names that do not exist raise TreeclaimErrors."""
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
@@ -267,7 +269,7 @@ def _totals_question(wanted: _TotalsQuery, form: _ResponseForm, given: Given) ->
 
         return OnePiece(written)
 
-    return question_under(given, Question(work, holds=HoldsQuery(everywhere=True)))
+    return question_under(assumptions, Question(work, holds=HoldsQuery(everywhere=True)))
 
 
 def _read_query(

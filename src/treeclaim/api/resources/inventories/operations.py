@@ -42,7 +42,7 @@ def inventory_of(body: Mapping[str, Any]) -> Inventory:
     return Inventory(**amounts)
 
 
-def _consumes(given: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
+def _consumes(documents: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
     """Read what an inventory consumes, in the order in which it is shown.
 
     Raises:
@@ -52,9 +52,9 @@ def _consumes(given: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
         (normalised_uuid(entry["provider"]) or entry["provider"], entry["resource_class"]): int(
             entry["amount"]
         )
-        for entry in given
+        for entry in documents
     }
-    if len(amounts) < len(given):
+    if len(amounts) < len(documents):
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "JSON does not validate: consumes names an inventory twice."
         )
@@ -159,7 +159,7 @@ def replace_inventories(call: Call) -> Reply:
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     items = call.deadline.watched(body["inventories"].items())
-    new = {name: inventory_of(given) for name, given in items}
+    new = {name: inventory_of(inventory) for name, inventory in items}
     try:
         generation = call.services.store.write(
             store.replace_all,

@@ -41,19 +41,19 @@ def find_alternatives(call: Call) -> Reply:
     """List the candidates of the first of some queries that has any."""
     body: bodies.AlternativesBody = call.json()
     texts = body.alternatives
-    asked = asked_by(call)
-    queries = Queries(call, asked, [*texts, *body.placed_queries])
+    arrival = asked_by(call)
+    queries = Queries(call, arrival, [*texts, *body.placed_queries])
     with refusing_queries():
         requests = {
             f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
             for number, query in enumerate(texts)
         }
         require_may_draw(call, *requests.values())
-        given = read_assumptions(call, body, queries)
+        assumptions = read_assumptions(call, body, queries)
         parts = (*texts, *queries.mix_texts)
-        key = None if given else key_of("alternatives", call.version, *parts)
+        key = None if assumptions else key_of("alternatives", call.version, *parts)
         question = alternatives_question(requests, call.services.search, key)
-        pieces = answer_under(call, question, given, asked)
+        pieces = answer_under(call, question, assumptions, arrival)
     return Reply(body=pieces, modified_at=now(), is_ready_made=True)
 
 
@@ -69,15 +69,15 @@ def find_alternatives(call: Call) -> Reply:
 def place_consumers(call: Call) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
     body: bodies.PlacementsBody = call.json()
-    asked = asked_by(call)
+    arrival = asked_by(call)
     with refusing_queries():
         texts = chain.from_iterable(request.alternatives for request in body.requests)
-        queries = Queries(call, asked, chain(texts, body.placed_queries))
+        queries = Queries(call, arrival, chain(texts, body.placed_queries))
         placing = read_placing(call, body, queries)
-        given = read_assumptions(call, body, queries)
-        if given and not body.dry_run:
+        assumptions = read_assumptions(call, body, queries)
+        if assumptions and not body.dry_run:
             raise bad_request("'given' needs 'dry_run'.")
-        return placed_by(call, placing, asked, is_dry=body.dry_run, given=given)
+        return placed_by(call, placing, arrival, is_dry=body.dry_run, given=assumptions)
 
 
 @operation(
@@ -92,9 +92,9 @@ def place_consumers(call: Call) -> Reply:
 def count_fitting(call: Call) -> Reply:
     """Count how many consumers of some requests fit."""
     body: bodies.CapacityBody = call.json()
-    asked = asked_by(call)
-    queries = Queries(call, asked, [*body.requests.values(), *body.placed_queries])
-    seconds = asked.seconds
+    arrival = asked_by(call)
+    queries = Queries(call, arrival, [*body.requests.values(), *body.placed_queries])
+    seconds = arrival.seconds
     fitting = CapacityLimits(
         domains=body.domains,
         limit=body.limit,
@@ -105,8 +105,8 @@ def count_fitting(call: Call) -> Reply:
             name: queries.at(f"requests.{name}", query) for name, query in body.requests.items()
         }
         require_may_draw(call, *requests.values())
-        given = read_assumptions(call, body, queries)
-        pieces = answer_under(call, capacity_question(requests, fitting), given, asked)
+        assumptions = read_assumptions(call, body, queries)
+        pieces = answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
         return Reply(body=pieces, is_ready_made=True)
 
 

@@ -141,13 +141,13 @@ def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> N
                 raise HoldRefusedError(hold, "project")
 
 
-def _gone(call: Call, given: Given) -> AbstractSet[str]:
-    """Return the uuids of consumers, and of providers, that `given` assumes to be gone."""
-    if not given.without:
-        return frozenset(given.release)
+def _gone(call: Call, assumptions: Given) -> AbstractSet[str]:
+    """Return the uuids of consumers, and of providers, that the assumptions remove."""
+    if not assumptions.without:
+        return frozenset(assumptions.release)
     with call.services.replica.current() as forest:
-        rows = rows_of_trees(forest, given.without)
-        return {*given.release, *map(forest.uuid_of, rows)}
+        rows = rows_of_trees(forest, assumptions.without)
+        return {*assumptions.release, *map(forest.uuid_of, rows)}
 
 
 def _left_of(
@@ -156,19 +156,21 @@ def _left_of(
     """Return those who hold something that is not gone."""
     if not gone:
         return held
-    left = {
+    remaining_holders = {
         consumer: replace(
             holder,
-            allocations={at: some for at, some in holder.allocations.items() if at not in gone},
+            allocations={at: units for at, units in holder.allocations.items() if at not in gone},
         )
         for consumer, holder in held.items()
         if consumer not in gone
     }
-    return {consumer: holder for consumer, holder in left.items() if holder.allocations}
+    return {
+        consumer: holder for consumer, holder in remaining_holders.items() if holder.allocations
+    }
 
 
 def _holders(
-    call: Call, placing: Placing, asked: Asked, gone: AbstractSet[str], *, may_be_holds: bool
+    call: Call, placing: Placing, arrival: Asked, gone: AbstractSet[str], *, may_be_holds: bool
 ) -> dict[str, Holder]:
     """Return which consumers hold something already, with their alternative, or only counted.
 
@@ -176,20 +178,22 @@ def _holders(
         ApiError: 409 if a consumer of the call holds what it was not asked for.
         SearchGivenUpError: if the time of the call is over.
     """
-    wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
-    others = {consumer for rule in placing.rules for consumer in rule.others}
-    named = sorted(wanted.keys() | others)
+    request_by_consumer = {
+        consumer: request for request in placing.requests for consumer in request.consumers
+    }
+    rule_members = {consumer for rule in placing.rules for consumer in rule.others}
+    named = sorted(request_by_consumer.keys() | rule_members)
     stored = call.services.store.read(holders_among, named, may_be_holds=may_be_holds)
     held = _left_of(stored, gone)
     holders = {
         consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
-        for consumer in others & held.keys()
+        for consumer in rule_members & held.keys()
     }
     strange = []
-    known = _KnownSums(asked)
-    for consumer, request in wanted.items():
+    known_sums = _KnownSums(arrival)
+    for consumer, request in request_by_consumer.items():
         if consumer in held:
-            alternative = _alternative_of(held[consumer], request, known)
+            alternative = _alternative_of(held[consumer], request, known_sums)
             if alternative is None:
                 strange.append(consumer)
             else:
@@ -206,13 +210,13 @@ def _holders(
 
 
 def _alternative_of(
-    held: StoredHolder, request: PlacingRequest, known: "_KnownSums"
+    held: StoredHolder, request: PlacingRequest, known_sums: "_KnownSums"
 ) -> int | None:
     """Return the first alternative that what a consumer holds adds up to, None if there is none."""
     owner = (request.project_id, request.user_id, request.consumer_type)
     if (held.project_id, held.user_id, held.consumer_type) != owner:
         return None
-    return known.alternatives(request).get(_sum_of(held.allocations.values()))
+    return known_sums.alternatives(request).get(_sum_of(held.allocations.values()))
 
 
 _Sum = frozenset[tuple[str, int]]
@@ -258,8 +262,10 @@ class _KnownSums:
 
 
 def _claims(placing: Placing, new: Sequence[Placement]) -> list[ConsumerClaim]:
-    wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
-    return [claim_of(wanted[placement.consumer], placement) for placement in new]
+    request_by_consumer = {
+        consumer: request for request in placing.requests for consumer in request.consumers
+    }
+    return [claim_of(request_by_consumer[placement.consumer], placement) for placement in new]
 
 
 def _document(

@@ -99,18 +99,18 @@ def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Given:
     Raises:
         ApiError: 400, 403.
     """
-    given = body.given
-    if given is None:
+    assumptions = body.given
+    if assumptions is None:
         return NOTHING_GIVEN
-    if given.release:
+    if assumptions.release:
         call.require_allowed(LIST_RULE)
     amount = sum(entry.amount for entry in body.placed)
     if amount > _MOST_PLACED:
         raise bad_request(f"given.place: {amount} consumers are more than {_MOST_PLACED}.")
     return Given(
-        release=given.release,
-        without=given.without,
-        providers=tuple(_read_entries(call, given.providers)),
+        release=assumptions.release,
+        without=assumptions.without,
+        providers=tuple(_read_entries(call, assumptions.providers)),
         place=tuple(
             (
                 queries.without_holds(f"given.place.requests[{number}].query", entry.query),

@@ -136,9 +136,9 @@ def list_providers(call: Call) -> Reply:
     replica = call.services.replica
     key = key_of("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
-        known = replica.known(key)
-        if known is not None:
-            return _listed(list(known.pieces), known.modified_at)
+        kept_answer = replica.known(key)
+        if kept_answer is not None:
+            return _listed(list(kept_answer.pieces), kept_answer.modified_at)
         version = replica.version
         with lists.classes_named_by("resources"):
             rows = matching_providers(forest, query)
@@ -188,8 +188,8 @@ def create_provider(call: Call) -> Reply:
     name = body["name"]
     if not name:
         raise bad_request("A resource provider's name is required: the name is empty.")
-    given = body.get("uuid")
-    provider_uuid = str(uuid.uuid4()) if given is None else normalised_uuid(given)
+    uuid_text = body.get("uuid")
+    provider_uuid = str(uuid.uuid4()) if uuid_text is None else normalised_uuid(uuid_text)
     try:
         provider = call.services.store.write(
             store.create,

@@ -90,18 +90,18 @@ class _CachedRequests:
 
 def _read(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
     counts: list[RequestCounts] = []
-    known = []
+    known_entries = []
     for entry in mix.requests.values():
         with suppress(TraitsNotFoundError, ResourceClassNotFoundError):
             require_known_names(forest, entry.request)
             counts.append(RequestCounts(forest, entry.request, budget))
-            known.append(entry)
+            known_entries.append(entry)
         budget.check()
     counter = TreeCounter(forest, counts)
     budget.check()
     return MixRequests(
-        np.array([float(entry.weight) for entry in known]),
-        tuple(entry.request for entry in known),
+        np.array([float(entry.weight) for entry in known_entries]),
+        tuple(entry.request for entry in known_entries),
         tuple(request.amounts for request in counts),
         counter,
         all(request.are_apart for request in counts),

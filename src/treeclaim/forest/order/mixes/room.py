@@ -118,7 +118,9 @@ class MixRoom:
         """Return the requests related to the Forest; None if what is taken in a tree concerns others."""
         if not self._requests.are_apart:
             return None
-        return [related(self._forest, asked, self._budget) for asked in self._requests.requests]
+        return [
+            related(self._forest, request, self._budget) for request in self._requests.requests
+        ]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
         """Return the value of the term for some candidates."""
@@ -126,8 +128,8 @@ class MixRoom:
         loss = np.zeros(count, dtype=np.int64)
         for first in range(0, len(states.tree), TOGETHER):
             self._budget.check()
-            some = slice(first, first + TOGETHER)
-            part = States(states.candidate[some], states.tree[some])
+            batch = slice(first, first + TOGETHER)
+            part = States(states.candidate[batch], states.tree[batch])
             np.add.at(loss, part.candidate, self._losses(part, takes))
         values: Floats = np.maximum(1 - loss / _ONE, 0.0)
         return values
@@ -181,9 +183,9 @@ def stranded(
         budget.check()
         # Those that fit nowhere, as a name in them is gone, count too.
         whole = sum(
-            asked.weight
-            for asked in mix.requests.values()
-            if any(name in group.resources for group in asked.request.groups)
+            entry.weight
+            for entry in mix.requests.values()
+            if any(name in group.resources for group in entry.request.groups)
         )
         free = _free(forest, name, sharing, passes)
         shares[name] = _lost(requests, now, name, free, whole) // whole

@@ -50,13 +50,13 @@ def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
     for take in takes:
         columns = forest.class_inventories(take.name)
         indices = search_ascending(columns.row.values, take.position)
-        for uses, some in forest.holdings.patterns.among(columns.pattern.values[indices]):
+        for uses, mask in forest.holdings.patterns.among(columns.pattern.values[indices]):
             for use in uses:
-                amount = take.amount if isinstance(take.amount, int) else take.amount[some]
+                amount = take.amount if isinstance(take.amount, int) else take.amount[mask]
                 every.append(
                     Take(
-                        take.state[some],
-                        take.position[some] + use.offset,
+                        take.state[mask],
+                        take.position[mask] + use.offset,
                         catalogue.class_by_id[use.class_id].name,
                         amount * use.amount,
                     )
@@ -172,9 +172,9 @@ def _sums(shares: Floats, begin: Rows, sizes: Rows) -> Floats:
         all_sums: Floats = np.add.reduceat(shares, begin[:-1], axis=0)
         return all_sums
     sums: Floats = np.zeros((len(sizes), shares.shape[1]))
-    some = sizes > 0
-    if some.any():
-        sums[some] = np.add.reduceat(shares, begin[:-1][some], axis=0)
+    is_filled = sizes > 0
+    if is_filled.any():
+        sums[is_filled] = np.add.reduceat(shares, begin[:-1][is_filled], axis=0)
     return sums
 
 
@@ -188,7 +188,7 @@ class TreeCounter:
         groups: dict[tuple[object, ...], list[_Test]] = {}
         for number, request in enumerate(requests):
             self.possible[:, number] = request.possible
-            seen: Counter[tuple[object, ...]] = Counter()
+            key_counts: Counter[tuple[object, ...]] = Counter()
             tests = [
                 _Test(number, part.amounts, part.copies, part.are_apart, False, part.served)
                 for part in request.parts
@@ -199,8 +199,8 @@ class TreeCounter:
                 tests.append(_Test(number, amounts, 1, False, True, served))
             for test in tests:
                 key = tuple(sorted(test.amounts)), test.copies, test.are_apart, test.is_total
-                groups.setdefault((*key, seen[key]), []).append(test)
-                seen[key] += 1
+                groups.setdefault((*key, key_counts[key]), []).append(test)
+                key_counts[key] += 1
         self._groups = [_group(forest, tests) for tests in groups.values()]
 
     @property

@@ -60,8 +60,8 @@ class Board:
         """Return the number of consumers in each tree that has any."""
         tree, occupied = self.situation.forest.order.tree, dict(self.situation.occupied)
         for move in self.moves:
-            taken = move.candidate.allocations
-            trees = frozenset(int(tree[position]) for position, _, _ in taken)
+            allocations = move.candidate.allocations
+            trees = frozenset(int(tree[position]) for position, _, _ in allocations)
             occupied[move.mover.consumer.uuid] = trees
             for hold, position in move.change.returned:
                 occupied[hold] = occupied.get(hold, frozenset()) | {int(tree[position])}
@@ -69,13 +69,13 @@ class Board:
 
     def left(self) -> set[str]:
         """Return the consumers that are where the goal forbids them."""
-        left = set(self.situation.left)
+        misplaced = set(self.situation.left)
         for move in self.moves:
-            left.discard(move.mover.consumer.uuid)
+            misplaced.discard(move.mover.consumer.uuid)
             for hold, position in move.change.returned:
                 if self.situation.cleared[position]:
-                    left.add(hold)
-        return left
+                    misplaced.add(hold)
+        return misplaced
 
     # -- moves -----------------------------------------------------------------------------------
 
@@ -105,10 +105,10 @@ class Board:
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
         """Take some units by cell, or with the sign -1 give them back."""
         changes = [(position, name, sign * n) for (position, name), n in cells.items()]
-        taken = [change for change in changes if change[2] > 0]
+        increases = [change for change in changes if change[2] > 0]
         freed = [(position, name, -n) for position, name, n in changes if n < 0]
-        if taken:
-            self._scratch.take(taken)
+        if increases:
+            self._scratch.take(increases)
         if freed:
             self._scratch.give_back(freed)
 

@@ -80,8 +80,8 @@ class RoomEstimate:
 
     def missing(self, board: Board, candidate: Candidate) -> Counter[Cell]:
         """Return the units that a place lacks, by cell."""
-        taken = self._situation.with_consumed(cells_of(candidate.allocations))
-        return +Counter({cell: n - board.free_of(cell) for cell, n in taken.items()})
+        needed_units = self._situation.with_consumed(cells_of(candidate.allocations))
+        return +Counter({cell: n - board.free_of(cell) for cell, n in needed_units.items()})
 
     def cover(self, board: Board, candidate: Candidate) -> list[Mover]:
         """Return consumers that free enough if they leave: always the one that frees most of what is missing."""
@@ -111,7 +111,7 @@ def make_room(board: Board, places: Places, goal: Fit, most: int) -> None:
     estimate = RoomEstimate(board.situation)
     candidates = places.first_of_each_tree(goal.request)
     query = board.query(goal.request)
-    taken: Counter[Cell] = Counter()
+    placed_units: Counter[Cell] = Counter()
     try:
         for _ in range(goal.amount):
             with board.budget.scope():
@@ -120,10 +120,10 @@ def make_room(board: Board, places: Places, goal: Fit, most: int) -> None:
             if place is None:
                 return
             cells = cells_of(place.allocations)
-            taken.update(cells)
+            placed_units.update(cells)
             board.take(cells)
     finally:
-        board.take(taken, -1)
+        board.take(placed_units, -1)
 
 
 def _make_room_for_one(
@@ -202,8 +202,8 @@ class RoomGainer:
 
     def _cells_of(self, candidate: Candidate) -> Mapping[Cell, int]:
         if candidate not in self._cells:
-            taken = cells_of(candidate.allocations)
-            self._cells[candidate] = self._board.situation.with_consumed(taken)
+            cells = cells_of(candidate.allocations)
+            self._cells[candidate] = self._board.situation.with_consumed(cells)
         return self._cells[candidate]
 
     def _changes(self, trees: Sequence[int], cells: Sequence[Mapping[Cell, int]]) -> Floats:

@@ -168,9 +168,9 @@ class MoveModel:
             balance[column] = 1
             for cell, n in uses.items():
                 self._uses[cell][column] += n
-            taken = [position for position, _, _ in place.candidate.allocations]
+            positions = [position for position, _, _ in place.candidate.allocations]
             returned = [position for _, position in place.returned]
-            for tree in {int(self._tree[position]) for position in (*taken, *returned)}:
+            for tree in {int(self._tree[position]) for position in (*positions, *returned)}:
                 self._arriving_in[tree][column] += 1
             self._check_size()
         self._program.add_row(balance, at_least=0, at_most=0)
@@ -268,8 +268,8 @@ class MoveModel:
         for candidate in self._places.listed(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
-            taken = self._situation.with_consumed(cells_of(candidate.allocations))
-            for cell, n in taken.items():
+            needed_units = self._situation.with_consumed(cells_of(candidate.allocations))
+            for cell, n in needed_units.items():
                 self._uses[cell][column] += n
             self._check_size()
         self._program.add_row(enough, at_least=goal.amount)

@@ -282,13 +282,15 @@ class MoveSituation:
         return closed
 
     def _rules(self) -> list[MoveRule]:
-        known: dict[tuple[str, ...] | None, Domains] = {}
+        domains_by_key: dict[tuple[str, ...] | None, Domains] = {}
         rules = []
         for rule in self.call.rules:
-            if rule.domains not in known:
-                known[rule.domains] = Domains(self.forest, rule.domains, self.budget)
+            if rule.domains not in domains_by_key:
+                domains_by_key[rule.domains] = Domains(self.forest, rule.domains, self.budget)
             members = filter(None, map(self.mover, sorted(rule.consumers)))
-            rules.append(MoveRule(known[rule.domains], tuple(members), rule.max_per_domain))
+            rules.append(
+                MoveRule(domains_by_key[rule.domains], tuple(members), rule.max_per_domain)
+            )
         return rules
 
     @cached_property
@@ -336,20 +338,20 @@ class MoveSituation:
         With `both_at_once` all drawn units return, otherwise those that exceed the new units in the same
         place (contract page 100, section 2).
         """
-        taken = cells_of(allocations)
-        units = Counter(taken)
+        new_units = cells_of(allocations)
+        units = Counter(new_units)
         units.subtract(mover.allocations)
         returned = set()
-        left = Counter() if self.call.both_at_once else Counter(taken)
+        undrawn_units = Counter() if self.call.both_at_once else Counter(new_units)
         for (hold, cell), drawn in mover.drawn.items():
-            kept = min(drawn, left[cell])
-            left[cell] -= kept
+            kept = min(drawn, undrawn_units[cell])
+            undrawn_units[cell] -= kept
             if drawn > kept:
                 units[cell] += drawn - kept
                 returned.add((hold, cell[0]))
         changed = {cell: n for cell, n in units.items() if n}
         uses = {cell: n for cell, n in self.with_consumed(changed).items() if n}
-        return MoveChange(changed, uses, self.with_consumed(taken), frozenset(returned))
+        return MoveChange(changed, uses, self.with_consumed(new_units), frozenset(returned))
 
     def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return units by cell with the units that these consume (contract page 102, section 2)."""

@@ -121,12 +121,12 @@ def _known_goal(forest: Forest, goal: Goal) -> Goal:
                 )
     if not isinstance(goal, Keep):
         return goal
-    known = []
+    known_requests = []
     for request, weight in goal.requests:
         with suppress(ResourceClassNotFoundError, TraitsNotFoundError):
             require_known_names(forest, request)
-            known.append((request, weight))
-    return replace(goal, requests=tuple(known))
+            known_requests.append((request, weight))
+    return replace(goal, requests=tuple(known_requests))
 
 
 class _Planner:
@@ -299,12 +299,14 @@ class _Planner:
             trees[[tree for _, tree in fewest_first[:count]]] = True
         # Trees into which consumers of the others can move at once.
         movers = [m for m in self._situation.movable if trees[list(m.occupied)].any()]
-        wanted: dict[CandidateRequest, None] = dict.fromkeys(m.alternatives[0] for m in movers)
-        for request in wanted:
+        distinct_requests: dict[CandidateRequest, None] = dict.fromkeys(
+            m.alternatives[0] for m in movers
+        )
+        for request in distinct_requests:
             self._budget.check()
             added = 0
             for candidate in places.first_of_each_tree(request):
-                if added * len(wanted) >= count:
+                if added * len(distinct_requests) >= count:
                     break
                 if not estimate.missing(board, candidate):
                     trees[list(candidate.trees)] = True

@@ -72,12 +72,12 @@ class _Sequencer:
 
     def _needed(self) -> Counter[Cell]:
         """Return the units that the arrivals lack, by cell."""
-        taken: Counter[Cell] = Counter()
+        needed_units: Counter[Cell] = Counter()
         for places in self._arriving.values():
             for place in places:
                 cells = cells_of(place.candidate.allocations)
-                taken.update(self._situation.with_consumed(cells))
-        return +Counter({cell: n - self._free(cell) for cell, n in taken.items()})
+                needed_units.update(self._situation.with_consumed(cells))
+        return +Counter({cell: n - self._free(cell) for cell, n in needed_units.items()})
 
     def _free(self, cell: Cell) -> int:
         return self._situation.free_of(cell) - self._used[cell]
@@ -86,8 +86,8 @@ class _Sequencer:
         """Return whether a move may be made next."""
         both_at_once = self._situation.call.both_at_once
         released: Mapping[Cell, int] = {} if both_at_once else move.mover.uses
-        taken = move.change.taken.items()
-        if any(self._free(cell) + released.get(cell, 0) < n for cell, n in taken):
+        needed_units = move.change.taken.items()
+        if any(self._free(cell) + released.get(cell, 0) < n for cell, n in needed_units):
             return False
         for rule in self._situation.rules_of.get(move.mover, ()):
             domains = rule.domains.containing(move.candidate.trees)

@@ -90,7 +90,10 @@ class Combiner:
         for step in rules.steps:
             if step.slot is None or step.other_trees or step.avoids or step.compared:
                 return 0.0
-            rivals = {*step.differs, *(one for each in step.summed.values() for one in each.slots)}
+            rivals = {
+                *step.differs,
+                *(rival_slot for each in step.summed.values() for rival_slot in each.slots),
+            }
             least *= max(int(self._domains[step.slot].counts[anchor]) - len(rivals), 0)
         return least
 
@@ -145,12 +148,14 @@ class Combiner:
         done = 0
         while done < len(anchors):
             self._budget.check()
-            rest = sizes[done:]
-            if rest[0] > size:
+            remaining_sizes = sizes[done:]
+            if remaining_sizes[0] > size:
                 yield from self._search(anchors[done : done + 1], size)
                 done += 1
                 continue
-            end = done + max(int(search_ascending(rest.cumsum(), size, side="right")), 1)
+            end = done + max(
+                int(search_ascending(remaining_sizes.cumsum(), size, side="right")), 1
+            )
             yield self._product(anchors[done:end], counts[:, done:end], sizes[done:end])
             done = end
 
@@ -297,9 +302,13 @@ class Combiner:
         return block if room.all() else block.take(np.flatnonzero(room))
 
     def _completable(self, depth: int, block: Block) -> Mask:
-        left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]
+        remaining_slots = [
+            step.slot for step in self._rules.steps[depth:] if step.slot is not None
+        ]
         verdicts = np.empty(len(block), dtype=np.bool_)
         for at, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
             self._budget.check()
-            verdicts[at] = self._joint_feasibility.may_complete(int(anchor), chosen, left)
+            verdicts[at] = self._joint_feasibility.may_complete(
+                int(anchor), chosen, remaining_slots
+            )
         return verdicts

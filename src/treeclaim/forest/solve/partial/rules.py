@@ -89,11 +89,11 @@ class Rules:
         for name, summed in step.summed.items():
             at, pair = _claimed(summed.slots, block, window, domain)
             if summed.is_uniform:
-                taken = np.bincount(pair, minlength=len(entry)) * summed.amounts[0]
+                claimed_units = np.bincount(pair, minlength=len(entry)) * summed.amounts[0]
             else:
                 amounts = summed.amounts[at % len(summed.slots)]
-                taken = np.bincount(pair, amounts, minlength=len(entry))
-            verdicts.append(taken + summed.amount <= domain.room[name].take(entry))
+                claimed_units = np.bincount(pair, amounts, minlength=len(entry))
+            verdicts.append(claimed_units + summed.amount <= domain.room[name].take(entry))
         return _all_of(verdicts) if verdicts else None
 
     def allowed(self, step: Step, block: Block) -> Mask | None:
@@ -103,9 +103,9 @@ class Rules:
         verdicts: list[Mask] = []
         if step.other_trees:
             new = block.chosen[:, [step.slot]]
-            others = block.chosen[:, step.other_trees]
-            apart = self.roots[others] != self.roots[new]
-            verdicts.append(_each((others == new) | apart))
+            earlier_choices = block.chosen[:, step.other_trees]
+            apart = self.roots[earlier_choices] != self.roots[new]
+            verdicts.append(_each((earlier_choices == new) | apart))
         if step.avoids:
             new = block.chosen[:, [step.slot]]
             verdicts.append(_each(~self._is_below(new, block.heads[:, step.avoids])))
@@ -160,8 +160,8 @@ def _each(truths: npt.NDArray[np.bool_]) -> Mask:
 
 def _some(truths: npt.NDArray[np.bool_]) -> Mask:
     """Tell for each row whether any of its values is true."""
-    some: Mask = np.logical_or.reduce(truths, axis=1)
-    return some
+    is_any: Mask = np.logical_or.reduce(truths, axis=1)
+    return is_any
 
 
 def _all_of(verdicts: Sequence[Mask]) -> Mask:
@@ -187,8 +187,8 @@ def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence
     }
     for start in range(0, len(block), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        some = {number: entry[part] for number, entry in entries.items()}
-        room[part] = _have_room(slot, some, domains)
+        part_entries = {number: entry[part] for number, entry in entries.items()}
+        room[part] = _have_room(slot, part_entries, domains)
     return room
 
 
@@ -199,11 +199,11 @@ def _have_room(slot: int, entries: dict[int, Integers], domains: Sequence[Domain
     codes = mine.codes[entries[slot]]
     used = mine.amounts[entries[slot]]
     for number, entry in entries.items():
-        other = domains[number].uses
-        if number == slot or other is None:
+        other_uses = domains[number].uses
+        if number == slot or other_uses is None:
             continue
-        theirs = np.where(other.codes == NO_CODE, _NOT_THERE, other.codes)[entry]
+        theirs = np.where(other_uses.codes == NO_CODE, _NOT_THERE, other_uses.codes)[entry]
         is_same = codes[:, :, None] == theirs[:, None, :]
-        used += (is_same * other.amounts[entry][:, None, :]).sum(axis=2)
+        used += (is_same * other_uses.amounts[entry][:, None, :]).sum(axis=2)
     fits: Mask = ((used <= mine.free[entries[slot]]) | (codes == NO_CODE)).all(axis=1)
     return fits

@@ -45,11 +45,11 @@ class WritingInPlace:
                 reshaped[record.id] = record
                 continue
             self.register.keep(row, record)
-            more = self._more_allocated(row, record)
+            added_amounts = self._more_allocated(row, record)
             for table, place in self._places_of(row):
                 table.write(place, record)
             self._forget_summary(row)
-            for use, amount in more:
+            for use, amount in added_amounts:
                 self._consume(row + use.offset, use.class_id, amount * use.amount)
         return reshaped
 

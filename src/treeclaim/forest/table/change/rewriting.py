@@ -102,17 +102,19 @@ class _Rewriting:
         table, records = self._table, self._records
         old = self._trees_of(ids)
         rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
-        others = rows[~np.isin(table.id.values[rows], list(ids))]
+        other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
-        at, places = self._laid_out(others)
-        told = self._told(at - len(others))
-        new = table.gather([(table, others), (told, np.arange(len(records)))], at, places)
-        altered = self._note_relatives(others, at, new)
+        at, places = self._laid_out(other_rows)
+        record_table = self._told(at - len(other_rows))
+        new = table.gather(
+            [(table, other_rows), (record_table, np.arange(len(records)))], at, places
+        )
+        altered = self._note_relatives(other_rows, at, new)
         table.bury(rows, class_ids)
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
-        consuming = ConsumptionLinks(table, self._register, others, records).link(at, new)
+        consuming = ConsumptionLinks(table, self._register, other_rows, records).link(at, new)
         return RewrittenTrees(
             old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone]
         )
@@ -124,15 +126,15 @@ class _Rewriting:
         roots = np.unique(self._table.root.values[rows])
         return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
 
-    def _laid_out(self, others: Rows) -> tuple[Integers, Places]:
+    def _laid_out(self, other_rows: Rows) -> tuple[Integers, Places]:
         """Lay out some rows and what records tell, behind all rows; see `gather`."""
         table, records = self._table, self._records
-        parents = table.parent.values[others]
+        parents = table.parent.values[other_rows]
         above = [NO_PARENT if record.parent_id is None else record.parent_id for record in records]
         parent_ids = np.concatenate(
             [np.where(parents == NO_ROW, NO_PARENT, table.id.values[parents]), above]
         ).astype(np.int64)
-        ids = np.concatenate([table.id.values[others], [record.id for record in records]])
+        ids = np.concatenate([table.id.values[other_rows], [record.id for record in records]])
         by_id = np.argsort(ids)
         layout = lay_out(ids[by_id].astype(np.int64), parent_ids[by_id])
         first = table.row_count
@@ -160,18 +162,18 @@ class _Rewriting:
         self._table.holdings.tell(
             [records[number] for number in numbers], [handles[number] for number in numbers]
         )
-        told = ProviderTable()
-        told.put(records, handles)
-        return told
+        record_table = ProviderTable()
+        record_table.put(records, handles)
+        return record_table
 
-    def _note_relatives(self, others: Rows, at: Integers, new: range) -> Sequence[int]:
+    def _note_relatives(self, other_rows: Rows, at: Integers, new: range) -> Sequence[int]:
         """Return the handles of the new rows that tell something else than the rows they were made of.
 
         Besides what was told, these are rows whose parent or root is another one now.
         """
-        table, is_other = self._table, at < len(others)
+        table, is_other = self._table, at < len(other_rows)
         rows = np.arange(new.start, new.stop)[is_other]
-        before, altered = others[at[is_other]], ~is_other
+        before, altered = other_rows[at[is_other]], ~is_other
         for above in (table.parent.values, table.root.values):
             was, now = above[before], above[rows]
             was, now = np.where(was == NO_ROW, before, was), np.where(now == NO_ROW, rows, now)

@@ -39,18 +39,18 @@ class Hierarchy:
 
     def on_circles(self) -> set[str]:
         """Return the providers that would be above themselves."""
-        found: set[str] = set()
-        seen: set[str] = set()
+        circle_uuids: set[str] = set()
+        visited: set[str] = set()
         for start in self.wanted:
             path: dict[str, int] = {}
             uuid: str | None = start
-            while uuid is not None and uuid not in seen:
-                seen.add(uuid)
+            while uuid is not None and uuid not in visited:
+                visited.add(uuid)
                 path[uuid] = len(path)
                 uuid = self.parent(uuid)
             if uuid is not None and uuid in path:
-                found.update(list(path)[path[uuid] :])
-        return found
+                circle_uuids.update(list(path)[path[uuid] :])
+        return circle_uuids
 
     def faults(self, new: Collection[str], existing: Container[str]) -> dict[str, str]:
         """Return what is wrong about parents, by child.
@@ -59,27 +59,29 @@ class Hierarchy:
             new: Who is created.
             existing: Who exists, or will.
         """
-        found = {
+        fault_by_child = {
             uuid: _NO_PARENT
             for uuid, parent in self.wanted.items()
             if parent is not None and parent not in existing
         }
-        found |= {uuid: _OWN_PARENT for uuid in new if self.wanted[uuid] == uuid}
-        return found | dict.fromkeys(self.on_circles() & self.wanted.keys() - found.keys(), _LOOP)
+        fault_by_child |= {uuid: _OWN_PARENT for uuid in new if self.wanted[uuid] == uuid}
+        return fault_by_child | dict.fromkeys(
+            self.on_circles() & self.wanted.keys() - fault_by_child.keys(), _LOOP
+        )
 
     def tops(self, uuids: Collection[str]) -> dict[str, str]:
         """Return the highest known provider above each, itself where there is none.
 
         There must be no circles.
         """
-        found: dict[str, str] = {}
+        top_by_uuid: dict[str, str] = {}
         for start in uuids:
             path = [start]
-            while path[-1] not in found and (parent := self.parent(path[-1])) is not None:
+            while path[-1] not in top_by_uuid and (parent := self.parent(path[-1])) is not None:
                 path.append(parent)
-            top = found.get(path[-1], path[-1])
-            found.update(dict.fromkeys(path, top))
-        return found
+            top = top_by_uuid.get(path[-1], path[-1])
+            top_by_uuid.update(dict.fromkeys(path, top))
+        return top_by_uuid
 
     def waves(self, new: Collection[str]) -> list[Sequence[str]]:
         """Return new providers such that all new ones above one are in a former wave.
@@ -116,17 +118,17 @@ def _below(
     uuids: Collection[str], heads: Collection[str], parent_of: Callable[[str], str | None]
 ) -> set[str]:
     """Return who is one of some heads or below one."""
-    known: dict[str, bool] = dict.fromkeys(heads, True)
+    is_below_by_uuid: dict[str, bool] = dict.fromkeys(heads, True)
     for start in uuids:
         path = [start]
-        while path[-1] not in known:
+        while path[-1] not in is_below_by_uuid:
             parent = parent_of(path[-1])
             if parent is None:
-                known[path[-1]] = False
+                is_below_by_uuid[path[-1]] = False
             else:
                 path.append(parent)
-        known.update(dict.fromkeys(path, known[path[-1]]))
-    return {uuid for uuid in uuids if known[uuid]}
+        is_below_by_uuid.update(dict.fromkeys(path, is_below_by_uuid[path[-1]]))
+    return {uuid for uuid in uuids if is_below_by_uuid[uuid]}
 
 
 def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: int) -> bool:

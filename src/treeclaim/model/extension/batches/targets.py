@@ -106,7 +106,7 @@ def sound_targets(
         rows: Those of the providers that exist, by uuid.
         problems: Where faults are recorded.
     """
-    found: list[Target[Row]] = []
+    candidate_targets: list[Target[Row]] = []
     first: dict[str, int] = {}
     for index, (entry, uuid) in enumerate(zip(entries, uuids_of(entries, holders), strict=True)):
         if uuid is None:
@@ -114,11 +114,11 @@ def sound_targets(
         elif first.setdefault(uuid, index) != index:
             problems.append(Problem(index, RepeatedProviderError(first[uuid])))
         else:
-            found.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
-    taken = _taken_names(found, holders)
+            candidate_targets.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
+    taken_names = _taken_names(candidate_targets, holders)
     sound = []
-    for target in found:
-        error = _wrong(target, taken)
+    for target in candidate_targets:
+        error = _wrong(target, taken_names)
         if error is None:
             sound.append(target)
         else:
@@ -134,11 +134,11 @@ def _taken_names(targets: Sequence[Target[Row]], holders: Mapping[str, str]) -> 
     return {name for name, count in ending.items() if name is not None and count > 1}
 
 
-def _wrong(target: Target[Row], taken: AbstractSet[str]) -> TreeclaimError | None:
+def _wrong(target: Target[Row], taken_names: AbstractSet[str]) -> TreeclaimError | None:
     """Return what is wrong with an entry by itself, None if nothing."""
     entry = target.entry
     # Who has a name already is not at fault.
-    if entry.name in taken and (target.is_new or target.is_renamed):
+    if entry.name in taken_names and (target.is_new or target.is_renamed):
         return DuplicateProviderError(name=entry.name)
     if target.provider is None and entry.name is None:
         return NamelessError(target.uuid)

@@ -102,7 +102,9 @@ def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
             sessions = [(_load_session(first), _load_session(second)) for _ in range(_PROBES)]
     finally:
         engine.dispose()
-    return len(set(sessions)) > 1 or any(one == other for one, other in sessions)
+    return len(set(sessions)) > 1 or any(
+        first_session == second_session for first_session, second_session in sessions
+    )
 
 
 def _load_session(connection: Connection) -> tuple[int, str]:

@@ -99,17 +99,17 @@ def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
-        servers, told = cursor.fetchone()
-        set_clock(record, told / 1_000_000)
+        servers, server_time = cursor.fetchone()
+        set_clock(record, server_time / 1_000_000)
         cursor.execute(f"SET NAMES utf8mb4, {_assumed(_mode(sql_mode or servers))}")
         cursor.close()
 
     mariadb_timeouts.prepare(engine, timeouts)
 
 
-def _mode(wanted: str) -> str:
+def _mode(mode_text: str) -> str:
     """Return an SQL mode as far as statements understand it."""
-    named = {name.strip().upper() for name in wanted.split(",")}
+    named = {name.strip().upper() for name in mode_text.split(",")}
     return ",".join(sorted(named & _UNDERSTOOD | {_STRICT}))
 
 

@@ -29,7 +29,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
 
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(
-        dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]
+        dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
     ) -> Any | None:
         parameters["charset"] = _CHARSET
         parameters.pop("collation", None)
@@ -41,7 +41,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
             "read_timeout": timeouts.connect,
             "write_timeout": timeouts.tcp,
         }
-        return connection_class()(*given, **(defaults | parameters))
+        return connection_class()(*arguments, **(defaults | parameters))
 
     @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, _record: Any) -> None:

@@ -69,16 +69,16 @@ class BoundedConnection(psycopg.Connection[Any]):
         While the socket has nothing, it receives something falsy at short intervals.
         """
         try:
-            wanted = next(gen)
+            wait_state = next(gen)
             heard = monotonic()
             while True:
-                ready = yield wanted
+                ready = yield wait_state
                 if ready:
                     heard = monotonic()
                 elif monotonic() - heard > silence:
                     self.pgconn.finish()
                     raise ServerSilentError(f"the server was silent for {silence:g} seconds")
-                wanted = gen.send(ready)
+                wait_state = gen.send(ready)
         except StopIteration as end:
             return end.value
 
@@ -99,9 +99,11 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
     settings = _REPORTED | _ASSUMED | _limits(timeouts)
 
     @sa.event.listens_for(engine, "do_connect")
-    def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
+    def _connecting(
+        _dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
+    ) -> Any:
         # Options of the URL take precedence, except for what the driver has to know.
-        return BoundedConnection.connect(*given, **(defaults | parameters | _DRIVER))
+        return BoundedConnection.connect(*arguments, **(defaults | parameters | _DRIVER))
 
     # Before SQLAlchemy asks the server about itself.
     @sa.event.listens_for(engine, "connect", insert=True)

@@ -46,9 +46,9 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
     """
 
     @sa.event.listens_for(engine, "do_connect")
-    def _connecting(_dialect: Any, _record: Any, given: Any, _parameters: Any) -> None:
-        if given:
-            _create_private(str(given[0]))
+    def _connecting(_dialect: Any, _record: Any, arguments: Any, _parameters: Any) -> None:
+        if arguments:
+            _create_private(str(arguments[0]))
 
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: Any) -> None:

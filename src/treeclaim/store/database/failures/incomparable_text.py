@@ -80,5 +80,5 @@ def _test_of(system: System) -> Test:
         missing.append("\\x00")
     if not system.HOLDS_ALL_PLANES:
         missing.append(f"\\U{_LAST_OF_BASIC_PLANE + 1:08x}-\\U{sys.maxunicode:08x}")
-    found = re.compile(f"[{''.join(missing)}]")
-    return lambda text: found.search(text) is not None
+    pattern = re.compile(f"[{''.join(missing)}]")
+    return lambda text: pattern.search(text) is not None

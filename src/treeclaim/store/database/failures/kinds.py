@@ -164,5 +164,5 @@ def cause_of(error: BaseException) -> str:
 
 def number_of(error: BaseException | None) -> object:
     """Return the error number, which MariaDB's drivers put first; None if there is none."""
-    found = error.args[0] if error is not None and error.args else None
-    return found if isinstance(found, int) else None
+    number = error.args[0] if error is not None and error.args else None
+    return number if isinstance(number, int) else None

@@ -57,14 +57,14 @@ _IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount)).label("consumes
 """Nonzero if an inventory consumes other inventories."""
 
 
-def _inventories(*more: Any) -> CompiledStatement:
+def _inventories(*extra_conditions: Any) -> CompiledStatement:
     return CompiledStatement(
         sa.select(
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             resource_classes.c.name,
             _HAS_CONDITIONS,
-            *more,
+            *extra_conditions,
             *INVENTORY_COLUMNS,
         )
         .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
@@ -245,32 +245,36 @@ class Ledger:
         keys = [allocation.key for allocation in new]
         if any(key not in self._stocks for key in keys):
             self._refuse_missing(new, class_ids)
-        wanted: Counter[Key] = Counter(held or {})
+        units_after: Counter[Key] = Counter(held or {})
         for key, allocation in zip(keys, new, strict=True):
             inventory = self._stocks[key].inventory
             if not allocation.is_hold and not inventory.admits(allocation.used):
                 raise UnitConstraintError(
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
                 )
-            wanted[key] += allocation.used
+            units_after[key] += allocation.used
         if self._entries:
-            wanted = with_consumed(wanted, self._entries)
+            units_after = with_consumed(units_after, self._entries)
             before = with_consumed(before, self._entries)
         for key in keys:
-            self._require_room(key, wanted, before)
+            self._require_room(key, units_after, before)
             for consumed in self._entries.get(key, ()):
-                self._require_room((consumed.provider_id, consumed.class_id), wanted, before, key)
+                self._require_room(
+                    (consumed.provider_id, consumed.class_id), units_after, before, key
+                )
         for key, amount in before.items():
             self._used[key] -= amount
-        for key, amount in wanted.items():
+        for key, amount in units_after.items():
             self._used[key] += amount
 
-    def _require_room(self, key: Key, wanted: Usage, before: Usage, by: Key | None = None) -> None:
+    def _require_room(
+        self, key: Key, units_after: Usage, before: Usage, by: Key | None = None
+    ) -> None:
         """Check that an inventory has room.
 
         Args:
             key: Which.
-            wanted: What the request uses of inventories.
+            units_after: What the request uses of inventories.
             before: What it used before.
             by: The inventory that consumes of it.
 
@@ -282,15 +286,15 @@ class Ledger:
             # A Placement service on the same database knows nothing of what is consumed.
             return
         used = self._used[key]
-        others = used - before.get(key, 0)
-        after = others + wanted[key]
+        used_by_others = used - before.get(key, 0)
+        after = used_by_others + units_after[key]
         # An overcommitted inventory may be kept or relieved, not made worse.
         if after > stock.inventory.capacity and after > used:
             raise CapacityExceededError(
                 stock.provider_uuid,
                 stock.resource_class,
-                requested=wanted[key],
-                free=max(stock.inventory.whole_capacity, 0) - others,
+                requested=units_after[key],
+                free=max(stock.inventory.whole_capacity, 0) - used_by_others,
                 by=None if by is None else self._stocks[by].names,
             )
 

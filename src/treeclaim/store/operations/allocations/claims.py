@@ -249,14 +249,14 @@ def _new_allocations(
     Raises:
         AllocationProviderNotFoundError, ResourceClassNotFoundError: in this order.
     """
-    wanted = [
+    claimed_amounts = [
         (claim.consumer_uuid, uuid, name, amount)
         for claim in request.claims
         for uuid, resources in claim.allocations.items()
         for name, amount in resources.items()
     ]
     require_providers(locked, request)
-    for _, _, name, _ in wanted:
+    for _, _, name, _ in claimed_amounts:
         if name not in locked.class_ids:
             require_unchanged_ids(transaction, locked.class_ids, [name])
             raise ResourceClassNotFoundError(name)
@@ -271,7 +271,7 @@ def _new_allocations(
             amount,
             consumer in holds,
         )
-        for consumer, uuid, name, amount in wanted
+        for consumer, uuid, name, amount in claimed_amounts
     ]
 
 
@@ -314,8 +314,8 @@ def has_record(locked: LockedClaims, claim: ConsumerClaim) -> bool:
 def _write_consumers(
     transaction: WriteTransaction, locked: LockedClaims, claims: Sequence[ConsumerClaim]
 ) -> None:
-    known = [claim for claim in claims if claim.consumer_uuid in locked.consumers]
-    kept = [claim for claim in known if has_record(locked, claim)]
+    existing_claims = [claim for claim in claims if claim.consumer_uuid in locked.consumers]
+    kept = [claim for claim in existing_claims if has_record(locked, claim)]
     consumers.update(
         transaction,
         kept,
@@ -324,7 +324,7 @@ def _write_consumers(
         locked.owner_ids,
         holds=locked.holds.book.found,
     )
-    emptied = {claim.consumer_uuid for claim in known if not has_record(locked, claim)}
+    emptied = {claim.consumer_uuid for claim in existing_claims if not has_record(locked, claim)}
     refused = locked.inserted - {claim.consumer_uuid for claim in claims}
     consumers.delete(transaction, emptied | refused)
 

@@ -90,16 +90,16 @@ class ConditionBook:
 
     def read(self, provider_ids: Iterable[int]) -> None:
         """Read the conditions of some providers, which are locked if claims name them, and above them."""
-        known: dict[tuple[int, str], _Known] = {}
+        condition_by_key: dict[tuple[int, str], _Known] = {}
         now = now_of(self._transaction.connection)
         for ids in chunks(sorted(set(provider_ids))):
             for row in self._transaction.rows(_CONDITIONS, ids=ids):
                 condition = condition_of(row)
                 if not condition.has_ended(now):
-                    found = _Known(row.resource_provider_id, row.uuid, condition, set())
-                    key = found.provider_id, condition.key
-                    known.setdefault(key, found).below.add(row.below)
-        self._known = [known[key] for key in sorted(known)]
+                    locked_condition = _Known(row.resource_provider_id, row.uuid, condition, set())
+                    key = locked_condition.provider_id, condition.key
+                    condition_by_key.setdefault(key, locked_condition).below.add(row.below)
+        self._known = [condition_by_key[key] for key in sorted(condition_by_key)]
 
     def judge(
         self,
@@ -120,27 +120,31 @@ class ConditionBook:
             ConditionedError: if its consumers use more together than before where a condition counts.
         """
         begins = []
-        for known in self._known:
-            has_begun = known.condition.began or (known.is_begun and not self._is_one_write)
+        for locked_condition in self._known:
+            has_begun = locked_condition.condition.began or (
+                locked_condition.is_begun and not self._is_one_write
+            )
             tolerant = {
                 claim.consumer_uuid
                 for claim in request.claims
-                if known.condition.key in claim.tolerates
+                if locked_condition.condition.key in claim.tolerates
             }
             leaving_out = tolerant if has_begun else set[str]()
             change = _change(request, new, current, leaving_out)
-            if _is_more(with_consumed(change, consumption), known.below):
+            if _is_more(with_consumed(change, consumption), locked_condition.below):
                 if has_begun:
                     raise ConditionedError(
-                        known.provider_uuid, known.condition.key, known.condition.reason
+                        locked_condition.provider_uuid,
+                        locked_condition.condition.key,
+                        locked_condition.condition.reason,
                     )
-                begins.append(known)
+                begins.append(locked_condition)
         return begins
 
     def accept(self, begins: Iterable[_Known]) -> None:
         """Count conditions as begun: a request is accepted that uses more there."""
-        for known in begins:
-            known.is_begun = True
+        for locked_condition in begins:
+            locked_condition.is_begun = True
 
     def write(self) -> None:
         """Write which conditions have begun.
@@ -148,11 +152,13 @@ class ConditionBook:
         Raises:
             RetryTransactionError: if another transaction has let one begin, or it is gone.
         """
-        for known in self._known:
-            if known.is_begun:
-                key = known.condition.key
-                self._transaction.change(_BEGIN, rows=1, provider_id=known.provider_id, key=key)
-                self._transaction.touch_providers([known.provider_id], Part.CONDITIONS)
+        for locked_condition in self._known:
+            if locked_condition.is_begun:
+                key = locked_condition.condition.key
+                self._transaction.change(
+                    _BEGIN, rows=1, provider_id=locked_condition.provider_id, key=key
+                )
+                self._transaction.touch_providers([locked_condition.provider_id], Part.CONDITIONS)
 
 
 def _change(

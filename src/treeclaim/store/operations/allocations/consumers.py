@@ -276,10 +276,10 @@ class OwnerIds:
         key = (table, name)
         if key not in self._known:
             owners.require(self._transaction, [key], ())
-            found = owners.find(self._transaction, table, name)
-            if found is None:
+            owner_id = owners.find(self._transaction, table, name)
+            if owner_id is None:
                 raise RetryTransactionError
-            self._known[key] = found
+            self._known[key] = owner_id
         return self._known[key]
 
     def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
@@ -314,10 +314,10 @@ def insert_incomplete(
             for uuid in uuids
         ),
     )
-    found = sum(
+    existing_count = sum(
         transaction.scalar(_COUNT_WITH_ALLOCATIONS, uuids=chunk) for chunk in chunks(uuids)
     )
-    if found != len(uuids):
+    if existing_count != len(uuids):
         raise RetryTransactionError
 
 

@@ -196,24 +196,24 @@ class HoldWrite:
         """Let a consumer give up what it has drawn beyond what it will have."""
         drawn = dict(self.draws.get(change.consumer, {}))
         for key in sorted(drawn):
-            left = change.after.get(key, 0)
+            remaining_units = change.after.get(key, 0)
             kept: list[Draw] = []
-            given: list[tuple[str, int]] = []
+            released_draws: list[tuple[str, int]] = []
             for draw in drawn[key]:
-                stays = min(draw.amount, left)
-                left -= stays
+                stays = min(draw.amount, remaining_units)
+                remaining_units -= stays
                 if stays:
                     kept.append(replace(draw, amount=stays))
                 if stays < draw.amount:
-                    given.append((draw.hold, draw.amount - stays))
+                    released_draws.append((draw.hold, draw.amount - stays))
             drawn[key] = tuple(kept)
-            if not given:
+            if not released_draws:
                 continue
             self.draws[change.consumer] = {at: draws for at, draws in drawn.items() if draws}
             takers = [(consumer, key) for consumer in self._growth.get(key, ())]
             if is_reshape:
                 takers += [(change.consumer, at) for at in change.after if at[1] == key[1]]
-            for hold, amount in reversed(given):
+            for hold, amount in reversed(released_draws):
                 self._pass_on(hold, key, amount, takers)
             drawn = dict(self.draws.get(change.consumer, {}))
 
@@ -223,9 +223,9 @@ class HoldWrite:
         """Let consumers that grow take what was given up from a hold, and return the rest."""
         hold = self.holds[uuid]
         for consumer, at in takers:
-            wanted = self._growth.get(at, {}).get(consumer, 0)
-            if wanted and amount and hold.lets_draw(self._projects[consumer]):
-                passed = min(wanted, amount)
+            growth = self._growth.get(at, {}).get(consumer, 0)
+            if growth and amount and hold.lets_draw(self._projects[consumer]):
+                passed = min(growth, amount)
                 self._growth[at][consumer] -= passed
                 amount -= passed
                 self._note(consumer, at, uuid, passed)
@@ -235,13 +235,13 @@ class HoldWrite:
 
     def set_hold(self, change: Change) -> None:
         """Give a hold its new amounts and terms."""
-        known = self.holds.get(change.consumer)
-        terms = change.terms or (known.terms if known else HoldTerms())
-        is_drawn = known is not None and known.is_drawn_by_others and terms.returns
+        existing_hold = self.holds.get(change.consumer)
+        terms = change.terms or (existing_hold.terms if existing_hold else HoldTerms())
+        is_drawn = existing_hold is not None and existing_hold.is_drawn_by_others and terms.returns
         self._held.pop(change.consumer, None)
         self.holds[change.consumer] = Hold(change.project_id, terms, dict(change.after), is_drawn)
         self.touched.add(change.consumer)
-        if known is not None and known.terms.returns and not terms.returns:
+        if existing_hold is not None and existing_hold.terms.returns and not terms.returns:
             self._forget(change.consumer)
 
     def draw(self, change: Change) -> None:
@@ -251,17 +251,17 @@ class HoldWrite:
             if hold is None:
                 continue
             for key in change.after:
-                wanted = self._growth.get(key, {}).get(change.consumer, 0)
-                taken = min(wanted, self.holds[source].held.get(key, 0))
-                if not taken:
+                growth = self._growth.get(key, {}).get(change.consumer, 0)
+                drawn_units = min(growth, self.holds[source].held.get(key, 0))
+                if not drawn_units:
                     continue
-                self._growth[key][change.consumer] -= taken
+                self._growth[key][change.consumer] -= drawn_units
                 held = self._held_to_change(source)
-                held[key] -= taken
+                held[key] -= drawn_units
                 if not held[key]:
                     del held[key]
                 if hold.terms.returns:
-                    self._note(change.consumer, key, source, taken)
+                    self._note(change.consumer, key, source, drawn_units)
 
     def end_what_is_empty(self) -> None:
         """End the holds that hold nothing, and from which nothing is drawn."""
@@ -292,12 +292,12 @@ class HoldWrite:
     def _forget(self, uuid: str) -> None:
         self.forgotten.add(uuid)
         for consumer, by_key in self.draws.items():
-            left = {
+            remaining_draws = {
                 key: kept
                 for key, draws in by_key.items()
                 if (kept := tuple(draw for draw in draws if draw.hold != uuid))
             }
-            self.draws[consumer] = left
+            self.draws[consumer] = remaining_draws
 
     def _held_to_change(self, uuid: str) -> dict[Key, int]:
         """Return what a hold holds, to be changed only by this write."""

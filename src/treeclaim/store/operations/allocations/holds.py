@@ -113,30 +113,30 @@ def lock(
     """
     if not uuids:
         return LockedHolds()
-    more = consumers.lock(transaction, sorted(uuids - known.keys()))
-    rows = {uuid: row for uuid, row in {**known, **more}.items() if uuid in uuids}
+    added_consumers = consumers.lock(transaction, sorted(uuids - known.keys()))
+    rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
     take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
     terms = terms_of(transaction, sorted(rows))
     if ended := _ended(transaction, terms):
-        raise PrerequisiteError(lambda other: end(other, ended))
+        raise PrerequisiteError(lambda later_transaction: end(later_transaction, ended))
     held = current_allocations(transaction, sorted(terms))
     recorded = _recorded(transaction, claiming)
     # Nobody draws from a hold that does not return.
-    returning = sorted(uuid for uuid, (_, found) in terms.items() if found.returns)
+    returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
     drawn = {row.uuid for row in _drawn_by_others(transaction, returning, claiming)}
-    found = {
+    found_holds = {
         uuid: Hold(project, of_hold, dict(held.usage_of([uuid])), uuid in drawn)
         for uuid, (project, of_hold) in terms.items()
     }
     book = HoldBook(
-        holds=found,
+        holds=found_holds,
         draws={
             consumer: counted
             for consumer, by_key in recorded.items()
-            if (counted := _counted(by_key, found, current.usage_of([consumer])))
+            if (counted := _counted(by_key, found_holds, current.usage_of([consumer])))
         },
     )
-    return LockedHolds(book, rows, held, recorded, uuids - found.keys())
+    return LockedHolds(book, rows, held, recorded, uuids - found_holds.keys())
 
 
 def _ended(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
@@ -144,8 +144,8 @@ def _ended(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTer
     now = now_of(transaction.connection)
     return sorted(
         uuid
-        for uuid, (_, found) in terms.items()
-        if found.until is not None and found.until <= now
+        for uuid, (_, hold_terms) in terms.items()
+        if hold_terms.until is not None and hold_terms.until <= now
     )
 
 
@@ -167,15 +167,15 @@ def _drawn_by_others(
     return transaction.rows(_DRAWN_BY_OTHERS, uuids=uuids, consumers=list(claiming))
 
 
-def _counted(by_key: Draws, found: Collection[str], used: Mapping[Key, int]) -> Draws:
+def _counted(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
     """Leave out what is forgotten: of holds that are gone, and beyond what the consumer has."""
     counted: dict[Key, tuple[Draw, ...]] = {}
     for key, recorded in by_key.items():
-        left = used.get(key, 0)
+        remaining_units = used.get(key, 0)
         kept = []
         for draw in recorded:
-            amount = min(draw.amount, left) if draw.hold in found else 0
-            left -= amount
+            amount = min(draw.amount, remaining_units) if draw.hold in hold_uuids else 0
+            remaining_units -= amount
             if amount:
                 kept.append(Draw(draw.hold, amount))
         if kept:
@@ -222,14 +222,14 @@ def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
     Raises:
         PrerequisiteError, RetryTransactionError: as claims do.
     """
-    known = consumers.lock(transaction, [consumer_uuid])
+    locked_consumers = consumers.lock(transaction, [consumer_uuid])
     current = current_allocations(transaction, [consumer_uuid])
     named = {
         draw.hold
         for drawn in _recorded(transaction, [consumer_uuid]).get(consumer_uuid, {}).values()
         for draw in drawn
     }
-    locked = lock(transaction, named, [consumer_uuid], known, current)
+    locked = lock(transaction, named, [consumer_uuid], locked_consumers, current)
     book = locked.book
     if book.draws.get(consumer_uuid, {}) == locked.recorded.get(consumer_uuid, {}):
         return False
@@ -287,19 +287,21 @@ def write_terms(
         (
             {
                 "uuid": uuid,
-                "ends_at": given.until,
-                "returns": given.returns,
-                "note": None if given.note is None else kept_requests.ascii_json(given.note),
+                "ends_at": hold_terms.until,
+                "returns": hold_terms.returns,
+                "note": None
+                if hold_terms.note is None
+                else kept_requests.ascii_json(hold_terms.note),
             }
-            for uuid, given in sorted(terms.items())
+            for uuid, hold_terms in sorted(terms.items())
         ),
     )
     transaction.change_each(
         _INSERT_PROJECTS,
         (
             {"hold_uuid": uuid, "number": number, "project": project}
-            for uuid, given in sorted(terms.items())
-            for number, project in enumerate(given.projects)
+            for uuid, hold_terms in sorted(terms.items())
+            for number, project in enumerate(hold_terms.projects)
         ),
     )
 
@@ -320,22 +322,27 @@ def change_terms(
         PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
     """
     locked = lock(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
-    found = locked.book.found
+    found_holds = locked.book.found
     terms = {
-        uuid: replace(found[uuid].terms, **changes[uuid]) for uuid in changes if uuid in found
+        uuid: replace(found_holds[uuid].terms, **changes[uuid])
+        for uuid in changes
+        if uuid in found_holds
     }
     write_terms(transaction, terms, known=terms)
-    forgotten = {uuid for uuid in terms if found[uuid].terms.returns and not terms[uuid].returns}
+    forgotten = {
+        uuid for uuid in terms if found_holds[uuid].terms.returns and not terms[uuid].returns
+    }
     if forgotten:
         transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(forgotten))
     empty = {
         uuid
         for uuid in terms
-        if not found[uuid].held and (uuid in forgotten or not found[uuid].is_drawn_by_others)
+        if not found_holds[uuid].held
+        and (uuid in forgotten or not found_holds[uuid].is_drawn_by_others)
     }
     consumers.delete(transaction, empty)
     forget(transaction, empty)
-    return sorted(changes.keys() - found.keys())
+    return sorted(changes.keys() - found_holds.keys())
 
 
 def _rewrite(
@@ -369,8 +376,8 @@ def _write_draws(
     """Record what the consumers of accepted claims have drawn, where it has changed."""
     drawn = {uuid: locked.book.draws.get(uuid, {}) for uuid in claiming}
     changed = sorted(uuid for uuid in drawn if drawn[uuid] != locked.recorded.get(uuid, {}))
-    if known := [uuid for uuid in changed if uuid in locked.recorded]:
-        transaction.change(_DELETE_DRAWS_BY, uuids=known)
+    if recorded_uuids := [uuid for uuid in changed if uuid in locked.recorded]:
+        transaction.change(_DELETE_DRAWS_BY, uuids=recorded_uuids)
     transaction.change_each(
         _INSERT_DRAWS,
         (

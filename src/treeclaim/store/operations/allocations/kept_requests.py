@@ -61,20 +61,22 @@ def write(
         recorded: The consumers that have a record afterwards.
         known: Those that have a kept request, and whether their record had gone.
     """
-    given = {
+    request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
         if not isinstance(claim.request, KeptRequest)
     }
-    left = {claim.consumer_uuid for claim in claims} - given.keys()
-    note_gone(transaction, {uuid for uuid in left if known.get(uuid) is False} - set(recorded))
-    if back := sorted(uuid for uuid in left.intersection(recorded) if known.get(uuid)):
+    unchanged_uuids = {claim.consumer_uuid for claim in claims} - request_by_uuid.keys()
+    note_gone(
+        transaction, {uuid for uuid in unchanged_uuids if known.get(uuid) is False} - set(recorded)
+    )
+    if back := sorted(uuid for uuid in unchanged_uuids.intersection(recorded) if known.get(uuid)):
         transaction.change(_TOO_OLD, uuids=back, before=transaction.now - OUTLIVES)
         transaction.change(_NOTE_BACK, uuids=back)
     # What is older than a day is as good as deleted, though nobody may have done that yet.
-    gone = sorted(uuid for uuid in given.keys() - set(recorded) if known.get(uuid))
+    gone = sorted(uuid for uuid in request_by_uuid.keys() - set(recorded) if known.get(uuid))
     too_old = set(gone) - requests_of(transaction, gone).keys() if gone else set()
-    replace(transaction, given, recorded, known.keys() - too_old)
+    replace(transaction, request_by_uuid, recorded, known.keys() - too_old)
 
 
 def replace(
@@ -115,8 +117,8 @@ def keep_requests_for(
     No generation moves.
     """
     existing = consumers.lock(transaction, sorted(given))
-    known = {uuid: request for uuid, request in given.items() if uuid in existing}
-    replace(transaction, known, existing.keys(), known)
+    existing_requests = {uuid: request for uuid, request in given.items() if uuid in existing}
+    replace(transaction, existing_requests, existing.keys(), existing_requests)
     return sorted(given.keys() - existing.keys())
 
 

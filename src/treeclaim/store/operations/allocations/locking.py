@@ -144,25 +144,27 @@ def lock(
         ApartError: if what one request makes of a hold concerns another one.
     """
     claims = [claim for request in requests for claim in request.claims]
-    known, found = _lock_known_consumers(transaction, claims)
-    owners.require(transaction, names_of_owners(claims), found.owners)
+    locked_consumers, lookup = _lock_known_consumers(transaction, claims)
+    owners.require(transaction, names_of_owners(claims), lookup.owners)
     uuids = [claim.consumer_uuid for claim in claims]
-    holds = lock_holds(transaction, found.terms | found.drawn_from, uuids, known, found.current)
+    holds = lock_holds(
+        transaction, lookup.terms | lookup.drawn_from, uuids, locked_consumers, lookup.current
+    )
     holds.book.is_one_write = is_one_write
     if not is_one_write:
         _require_apart(requests, holds)
     locked = LockedClaims(
         requests=[LockedRequest(request) for request in requests],
-        consumers=known,
+        consumers=locked_consumers,
         inserted=set(),
-        current=found.current,
-        class_ids=found.class_ids,
-        owner_ids=OwnerIds(transaction, found.owners),
+        current=lookup.current,
+        class_ids=lookup.class_ids,
+        owner_ids=OwnerIds(transaction, lookup.owners),
         providers={},
         holds=holds,
-        kept=found.requests,
+        kept=lookup.requests,
         conditions=ConditionBook(transaction, is_one_write=is_one_write),
-        is_consuming=found.is_consuming,
+        is_consuming=lookup.is_consuming,
     )
     _compare_generations(locked)
     _refuse_by_holdings(locked)
@@ -182,14 +184,14 @@ def _lock_known_consumers(
         RetryTransactionError: if a consumer was created after the locking.
     """
     if all(claim.generation is None for claim in claims):
-        found = look_up(transaction, claims)
-        if not found.consumers:
-            return {}, found
-    known = consumers.lock(transaction, [claim.consumer_uuid for claim in claims])
-    found = look_up(transaction, claims)
-    if found.consumers - known.keys():
+        lookup = look_up(transaction, claims)
+        if not lookup.consumers:
+            return {}, lookup
+    locked_consumers = consumers.lock(transaction, [claim.consumer_uuid for claim in claims])
+    lookup = look_up(transaction, claims)
+    if lookup.consumers - locked_consumers.keys():
         raise RetryTransactionError
-    return known, found
+    return locked_consumers, lookup
 
 
 def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None:

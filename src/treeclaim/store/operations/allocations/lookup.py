@@ -86,10 +86,10 @@ def _part(
     kind: int,
     number: sa.ColumnElement[Any],
     name: sa.Column[Any],
-    *more: sa.ColumnElement[Any],
+    *unit_columns: sa.ColumnElement[Any],
     by: sa.Column[Any] | None = None,
 ) -> sa.Select[Any]:
-    class_id, used = more or (_NOTHING, _NOTHING)
+    class_id, used = unit_columns or (_NOTHING, _NOTHING)
     return sa.select(
         sa.literal_column(str(kind)).label("kind"),
         number.label("id"),
@@ -212,34 +212,34 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     }
     names[_HOLD] = set(uuids).union(*(claim.from_holds for claim in claims))
     names[_DRAW] = names[_REQUEST] = set(uuids)
-    parameters = {f"names_{kind}": sorted(wanted) for kind, wanted in names.items()}
-    found: dict[int, list[Any]] = defaultdict(list)
+    parameters = {f"names_{kind}": sorted(kind_names) for kind, kind_names in names.items()}
+    rows_by_kind: dict[int, list[Any]] = defaultdict(list)
     for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
         # Some collations match other spellings too. A draw is told with its hold.
         if row.kind in {_DRAW, _CONSUMPTION} or row.name in names[row.kind]:
-            found[row.kind].append(row)
+            rows_by_kind[row.kind].append(row)
     return Lookup(
-        current=_current(found[_ALLOCATION]),
-        consumers={row.name for row in found[_CONSUMER]},
+        current=_current(rows_by_kind[_ALLOCATION]),
+        consumers={row.name for row in rows_by_kind[_CONSUMER]},
         owners={
             (table, row.name): row.id
             for position, table in enumerate(NAMES)
-            for row in found[_OWNER + position]
+            for row in rows_by_kind[_OWNER + position]
         },
-        class_ids={row.name: row.id for row in found[_CLASS]},
-        terms={row.name for row in found[_HOLD]},
-        drawn_from={row.name for row in found[_DRAW]},
-        requests={row.name: bool(row.id) for row in found[_REQUEST]},
-        is_consuming=bool(found[_CONSUMPTION]),
+        class_ids={row.name: row.id for row in rows_by_kind[_CLASS]},
+        terms={row.name for row in rows_by_kind[_HOLD]},
+        drawn_from={row.name for row in rows_by_kind[_DRAW]},
+        requests={row.name: bool(row.id) for row in rows_by_kind[_REQUEST]},
+        is_consuming=bool(rows_by_kind[_CONSUMPTION]),
     )
 
 
 def current_allocations(transaction: ReadTransaction, uuids: Sequence[str]) -> CurrentAllocations:
     """Look up the allocations of some consumers."""
-    wanted = sorted(uuids)
-    rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, **{f"names_{_ALLOCATION}": wanted})
-    known = set(wanted)
-    return _current([row for row in rows if row.name in known])
+    sorted_uuids = sorted(uuids)
+    rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, **{f"names_{_ALLOCATION}": sorted_uuids})
+    exact_uuids = set(sorted_uuids)
+    return _current([row for row in rows if row.name in exact_uuids])
 
 
 def names_of_owners(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:

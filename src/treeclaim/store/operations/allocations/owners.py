@@ -42,13 +42,13 @@ def require(
     # A collation may match another spelling.
     missing = [(table, name) for table, name in unknown if find(transaction, table, name) is None]
     if missing:
-        raise PrerequisiteError(lambda other: _insert(other, missing))
+        raise PrerequisiteError(lambda later_transaction: _insert(later_transaction, missing))
 
 
 def find(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
     """Return the id of a name, None if it does not exist."""
-    found = transaction.scalar(_FIND[table], wanted=name)
-    return None if found is None else int(found)
+    row_id = transaction.scalar(_FIND[table], wanted=name)
+    return None if row_id is None else int(row_id)
 
 
 def _insert(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:

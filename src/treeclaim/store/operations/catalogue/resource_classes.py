@@ -66,8 +66,8 @@ def rename(transaction: WriteTransaction, name: str, new_name: str) -> None:
         ResourceClassNotFoundError, StandardResourceClassError, ResourceClassExistsError.
     """
     class_id = _custom_id(transaction, name)
-    other = _id(transaction, new_name)
-    if other is not None and other != class_id:
+    existing_id = _id(transaction, new_name)
+    if existing_id is not None and existing_id != class_id:
         raise ResourceClassExistsError(new_name)
     renamed = transaction.execute(
         _RENAME, class_id=class_id, known_name=name, new_name=new_name, at=transaction.now

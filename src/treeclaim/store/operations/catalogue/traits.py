@@ -57,9 +57,9 @@ class EnsuredTrait:
 
 def ensure(transaction: WriteTransaction, name: str) -> EnsuredTrait:
     """Create a trait if it does not exist (section 4)."""
-    known = traits_named(transaction, [name]).get(name)
-    if known is not None:
-        return EnsuredTrait(is_new=False, modified_at=known.modified_at)
+    existing_trait = traits_named(transaction, [name]).get(name)
+    if existing_trait is not None:
+        return EnsuredTrait(is_new=False, modified_at=existing_trait.modified_at)
     transaction.execute(_INSERT, name=name, created_at=transaction.now)
     transaction.touch_catalogue()
     return EnsuredTrait(is_new=True, modified_at=seconds(transaction.now))
@@ -86,10 +86,10 @@ def delete(transaction: WriteTransaction, name: str) -> None:
 
 def traits_named(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, TraitRow]:
     """Return the traits that exist, by name."""
-    wanted = sorted(names)
-    if not wanted:
+    sorted_names = sorted(names)
+    if not sorted_names:
         return {}
     return {
         row.name: TraitRow(row.id, seconds(row.updated_at, row.created_at))
-        for row in transaction.rows_in_chunks(_NAMED, names=wanted)
+        for row in transaction.rows_in_chunks(_NAMED, names=sorted_names)
     }

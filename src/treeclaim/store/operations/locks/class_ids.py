@@ -39,12 +39,12 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
     Raises:
         ResourceClassNotFoundError: for the first name without a class.
     """
-    wanted = list(dict.fromkeys(names))
-    found = _found(transaction, _NAMED, wanted)
-    for name in wanted:
-        if name not in found:
+    distinct_names = list(dict.fromkeys(names))
+    id_by_name = _found(transaction, _NAMED, distinct_names)
+    for name in distinct_names:
+        if name not in id_by_name:
             raise ResourceClassNotFoundError(name)
-    return found
+    return id_by_name
 
 
 def ids_among(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
@@ -57,9 +57,11 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
 
     Inventories have no foreign key to their class. Standard classes never change.
     """
-    wanted = list(dict.fromkeys(names))
-    custom = _found(transaction, _LOCKED, [name for name in wanted if _is_custom(name)])
-    standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
+    distinct_names = list(dict.fromkeys(names))
+    custom = _found(transaction, _LOCKED, [name for name in distinct_names if _is_custom(name)])
+    standard = _found(
+        transaction, _NAMED, [name for name in distinct_names if not _is_custom(name)]
+    )
     take_lock_rows(transaction, CLASS, custom.values())
     return custom | standard
 
@@ -77,9 +79,9 @@ def require_unchanged_ids(
     Raises:
         RetryTransactionError: if one of them has another id by now.
     """
-    wanted = sorted(names)
-    found = _found(transaction, _NAMED, wanted)
-    if any(found.get(name) != known.get(name) for name in wanted):
+    sorted_names = sorted(names)
+    id_by_name = _found(transaction, _NAMED, sorted_names)
+    if any(id_by_name.get(name) != known.get(name) for name in sorted_names):
         raise RetryTransactionError
 
 

@@ -65,16 +65,16 @@ def of_uuids(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
     """Return the same for providers that are named."""
     return _entries(
         row
-        for some in chunks(sorted(uuids), IDS_PER_STATEMENT)
-        for row in transaction.rows(_OF_UUIDS, uuids=list(some))
+        for batch in chunks(sorted(uuids), IDS_PER_STATEMENT)
+        for row in transaction.rows(_OF_UUIDS, uuids=list(batch))
     )
 
 
 def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:
-    found: defaultdict[Key, list[Consumed]] = defaultdict(list)
+    consumed_by_key: defaultdict[Key, list[Consumed]] = defaultdict(list)
     for provider_id, class_id, *consumed in rows:
-        found[provider_id, class_id].append(Consumed(*consumed))
-    return {key: tuple(sorted(entries)) for key, entries in found.items()}
+        consumed_by_key[provider_id, class_id].append(Consumed(*consumed))
+    return {key: tuple(sorted(entries)) for key, entries in consumed_by_key.items()}
 
 
 def consumed_by(entries: Entries, keys: Iterable[Key]) -> set[int]:

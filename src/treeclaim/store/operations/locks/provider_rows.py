@@ -97,12 +97,12 @@ def lock_providers(
     if len(uuids) + len(ids) <= NAMES_PER_STATEMENT:
         rows = transaction.rows(_LOCK_IN_ORDER, uuids=sorted(uuids), ids=sorted(ids))
         return [_provider(row) for row in rows]
-    found = transaction.rows_in_chunks(_IDS, uuids=sorted(uuids))
-    wanted = sorted({*ids, *(row.id for row in found)})
+    id_rows = transaction.rows_in_chunks(_IDS, uuids=sorted(uuids))
+    sorted_ids = sorted({*ids, *(row.id for row in id_rows)})
     return [
         _provider(row)
-        for some in chunks(wanted, NAMES_PER_STATEMENT)
-        for row in transaction.rows(_LOCK_IN_ORDER, uuids=[], ids=some)
+        for batch in chunks(sorted_ids, NAMES_PER_STATEMENT)
+        for row in transaction.rows(_LOCK_IN_ORDER, uuids=[], ids=batch)
     ]
 
 
@@ -140,15 +140,15 @@ def raise_generations(
     rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for provider in providers:
         if provider.id in steps:
-            known = provider.generation if is_known else None
-            rows[steps[provider.id], known].append(provider.id)
+            generation = provider.generation if is_known else None
+            rows[steps[provider.id], generation].append(provider.id)
             provider.generation += steps[provider.id]
-    for (step, known), ids in sorted(rows.items()):
+    for (step, generation), ids in sorted(rows.items()):
         values = {"ids": sorted(ids), "step": step, "at": transaction.now}
-        if known is None:
+        if generation is None:
             transaction.change(_RAISE_ALL, rows=len(ids), **values)
         else:
-            transaction.change(_RAISE_ALL_KNOWN, rows=len(ids), **values, known=known)
+            transaction.change(_RAISE_ALL_KNOWN, rows=len(ids), **values, known=generation)
 
 
 def _provider(row: Any) -> LockedProvider:

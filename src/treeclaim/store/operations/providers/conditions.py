@@ -97,12 +97,12 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
     present = {row.name: condition_of(row) for row in rows}
     if present.get(condition.key) == condition:
         return
-    others = [
+    other_conditions = [
         other
         for other in present.values()
         if other.key != condition.key and not other.has_ended(now)
     ]
-    if len(others) >= MOST_CONDITIONS:
+    if len(other_conditions) >= MOST_CONDITIONS:
         raise ConditionsFullError(provider_uuid, MOST_CONDITIONS)
     if condition.key in present:
         transaction.execute(_DELETE, provider_id=place.id, key=condition.key)
@@ -128,13 +128,13 @@ def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Plac
     lock_shapes(transaction, {place.root})
     ids = sorted(ids_at_and_below(transaction, place.root, place.id))
     locked: dict[int, LockedProvider] = {}
-    for some in chunks(ids):
-        locked |= {row.id: row for row in lock_providers(transaction, (), some)}
+    for batch in chunks(ids):
+        locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
         if is_galera(transaction.connection):
             # Claims on other nodes write these rows too, and only one of both can commit. To write
             # what is there already, the present second, is not a write.
             for at in (None, transaction.now):
-                transaction.execute(_SET_UPDATED, ids=some, at=at)
+                transaction.execute(_SET_UPDATED, ids=batch, at=at)
     mine = locked.get(place.id)
     if mine is None or (mine.uuid, mine.root_id) != (provider_uuid, place.root):
         raise RetryTransactionError
@@ -174,8 +174,8 @@ def affected(transaction: ReadTransaction, provider_uuid: str) -> Affected:
     ids = ids_at_and_below(transaction, place.root, place.id)
     consumers = {
         row.consumer_id
-        for some in chunks(sorted(ids))
-        for row in transaction.rows(_CONSUMERS, ids=some)
+        for batch in chunks(sorted(ids))
+        for row in transaction.rows(_CONSUMERS, ids=batch)
     }
     return Affected(len(consumers), len(ids))
 

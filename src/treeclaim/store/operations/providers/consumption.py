@@ -209,7 +209,7 @@ def resolved(
     consumes = [entry for entries in given.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
     ids = {
-        row.uuid: row.id for some in chunks(uuids) for row in transaction.rows(_IDS, uuids=some)
+        row.uuid: row.id for batch in chunks(uuids) for row in transaction.rows(_IDS, uuids=batch)
     }
     classes = ids_among(transaction, {entry.resource_class for entry in consumes})
     return {

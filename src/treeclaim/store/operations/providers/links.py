@@ -125,8 +125,8 @@ class TraitWriter(_LinkWriter):
 
     def create_names(self) -> None:
         """Create missing custom traits."""
-        known = traits.traits_named(self._transaction, self._names)
-        for name in sorted(filter(is_custom_name, self._names - known.keys())):
+        existing_traits = traits.traits_named(self._transaction, self._names)
+        for name in sorted(filter(is_custom_name, self._names - existing_traits.keys())):
             traits.ensure(self._transaction, name)
 
     def look_up(self, problems: list[Problem]) -> None:
@@ -236,10 +236,10 @@ def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> M
     """Return the ids of aggregates, locked; create those that do not exist."""
     if not uuids:
         return {}
-    known = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
-    take_lock_rows(transaction, AGGREGATE, known.values())
+    id_by_uuid = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
+    take_lock_rows(transaction, AGGREGATE, id_by_uuid.values())
     return {
-        uuid: known[uuid] if uuid in known else _ensure_aggregate(transaction, uuid)
+        uuid: id_by_uuid[uuid] if uuid in id_by_uuid else _ensure_aggregate(transaction, uuid)
         for uuid in uuids
     }
 

@@ -85,10 +85,10 @@ def place(
         RetryTransactionError: if a tree has changed before it was locked.
     """
     places = _Places(_wanted(transaction, targets))
-    known = _lock_trees(transaction, targets, places)
+    existing_uuids = _lock_trees(transaction, targets, places)
     _read_trees(transaction, targets, places)
     new = [target.uuid for target in targets if target.is_new]
-    faults = places.hierarchy.faults(new, known)
+    faults = places.hierarchy.faults(new, existing_uuids)
     problems += [
         Problem(target.index, InvalidParentError(faults[target.uuid]))
         for target in targets
@@ -105,12 +105,12 @@ def place(
 
 def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str, str | None]:
     """Return the parents of those that are new or get another one."""
-    wanted: dict[str, str | None] = {}
+    parent_by_uuid: dict[str, str | None] = {}
     named: list[tuple[Target, str | None]] = []
     for target in targets:
         parent = target.entry.parent
         if target.is_new:
-            wanted[target.uuid] = None if isinstance(parent, Unnamed) else parent
+            parent_by_uuid[target.uuid] = None if isinstance(parent, Unnamed) else parent
         elif not isinstance(parent, Unnamed):
             named.append((target, parent))
     ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
@@ -118,8 +118,8 @@ def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str
     for target, parent in named:
         present = target.row.parent_id
         if parent != (None if present is None else uuids.get(present)):
-            wanted[target.uuid] = parent
-    return wanted
+            parent_by_uuid[target.uuid] = parent
+    return parent_by_uuid
 
 
 def _lock_trees(
@@ -180,11 +180,11 @@ def _rows(
 
 def _release_names(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
     """Remove the names of providers that hand them over, so that no name exists twice meanwhile."""
-    taken = {target.entry.name for target in targets if target.entry.name is not None}
+    new_names = {target.entry.name for target in targets if target.entry.name is not None}
     handing = [
         target.row.id
         for target in targets
-        if not target.is_new and target.is_renamed and target.row.name in taken
+        if not target.is_new and target.is_renamed and target.row.name in new_names
     ]
     for ids in chunks(sorted(handing)):
         transaction.execute(_WITHOUT_NAME, ids=ids)
@@ -207,13 +207,13 @@ def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: _P
         ]
         transaction.execute_each(_INSERT, rows)
         transaction.execute(_OWN_ROOT, uuids=uuids)
-        found = {row.uuid: row for row in lock_providers(transaction, uuids)}
-        if len(found) != len(uuids):
+        row_by_uuid = {row.uuid: row for row in lock_providers(transaction, uuids)}
+        if len(row_by_uuid) != len(uuids):
             raise RetryTransactionError
         for uuid in uuids:
-            new[uuid].provider = found[uuid]
-            places.ids[uuid] = found[uuid].id
-        ids = [row.id for row in found.values()]
+            new[uuid].provider = row_by_uuid[uuid]
+            places.ids[uuid] = row_by_uuid[uuid].id
+        ids = [row.id for row in row_by_uuid.values()]
         forget_former(transaction, ids)
         transaction.touch_providers(ids)
 

@@ -149,9 +149,9 @@ def forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
     Only programs that know no attributes, consumption and conditions leave these behind.
     """
     if system_of(transaction.connection).GIVES_IDS_AGAIN:
-        for some in chunks(sorted(ids)):
+        for batch in chunks(sorted(ids)):
             for statement in _DELETE_LEFT:
-                transaction.execute(statement, ids=some)
+                transaction.execute(statement, ids=batch)
 
 
 def update(
@@ -180,8 +180,8 @@ def update(
     parent_id = provider.parent_id
     if not isinstance(parent, KeepParent):
         parent_id = move(transaction, provider, parent, may_reparent=may_reparent)
-    other = transaction.row(_NAMED, name=name)
-    if other is not None and other.id != provider.id:
+    namesake = transaction.row(_NAMED, name=name)
+    if namesake is not None and namesake.id != provider.id:
         raise DuplicateProviderError(name=name)
     transaction.execute(
         UPDATE_NAME_AND_PARENT,
@@ -211,15 +211,17 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
     """
     provider = lock_provider(transaction, uuid)
     take_lock_rows(transaction, PARTS, [provider.id])
-    found = transaction.row(_CHILD_AND_ROOT, provider_id=provider.id, root_id=provider.root_id)
-    if found.has_child:
+    child_and_root = transaction.row(
+        _CHILD_AND_ROOT, provider_id=provider.id, root_id=provider.root_id
+    )
+    if child_and_root.has_child:
         raise ProviderHasChildrenError(uuid)
     if transaction.row(_ALLOCATION, provider_id=provider.id) is not None:
         raise ProviderInUseError(uuid)
     require_unconsumed(transaction, provider)
     for statement in (*_DELETE_PARTS, _DETACH, _DELETE):
         transaction.execute(statement, provider_id=provider.id)
-    transaction.touch_deleted(provider.id, provider.uuid, found.root or provider.uuid)
+    transaction.touch_deleted(provider.id, provider.uuid, child_and_root.root or provider.uuid)
 
 
 def require_exists(transaction: ReadTransaction, uuid: str) -> None:

@@ -59,8 +59,8 @@ def load_catalogue(transaction: ReadTransaction) -> Catalogue:
 @lru_cache(_NAMES_KNOWN)
 def _entry(row: Any) -> CatalogueEntry:
     """Return what a row says. All are read whenever there is a new one, and few of them differ then."""
-    known = row.updated_at or row.created_at
-    return CatalogueEntry(row.id, row.name, None if known is None else seconds(known))
+    written_at = row.updated_at or row.created_at
+    return CatalogueEntry(row.id, row.name, None if written_at is None else seconds(written_at))
 
 
 def some_providers(

@@ -240,6 +240,8 @@ def _end_of_page(ids: Numbers) -> tuple[int, Any]:
     return int(ids[is_whole].max()), is_whole
 
 
-def _numbered(texts: Sequence[str], known: dict[str, int]) -> Numbers:
+def _numbered(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
     """Return the number of each text, after those that are known."""
-    return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)
+    return np.array(
+        [number_by_text.setdefault(text, len(number_by_text)) for text in texts], dtype=np.int64
+    )
