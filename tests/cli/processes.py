@@ -33,7 +33,10 @@ def call(environment, *arguments, output=None):
     """Do the same in this process, for tests in which the process is not the point.
 
     To start a process takes longer than most commands. The standard output may be a stream of the caller.
+    A server is a process nevertheless: it sets signal handlers, and awaits all children of its process.
     """
+    if arguments[:1] in {("serve",), ("admin",)} and output is None:
+        return run(environment, *arguments)
     # What the command imports may keep things in the environment that others need later.
     command = find_command(arguments)
     if command is not None:

@@ -4,8 +4,8 @@
 import ipaddress
 import os
 import ssl
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic, perf_counter
 
@@ -71,6 +71,7 @@ def check_service(settings: ServerSettings) -> PreforkState:
         _require_authentication(configuration, settings)
     elif configuration.admin is None:
         raise UnusableError("[treeclaim]/admin_listen is empty: there is nothing to serve")
+    _require_database_url(configuration)
     try:
         tls = tls_context(settings)
     except OSError as error:
@@ -198,9 +199,24 @@ def require_database(configuration: Configuration) -> None:
     Raises:
         UnusableError: if there can be none, it cannot be reached, or has another schema.
     """
+    with _database_faults_in_words(), closing(store_of(configuration)) as store:
+        prepare_database(store, configuration)
+
+
+def _require_database_url(configuration: Configuration) -> None:
+    """Require the URL of a database of a supported kind; connect to nothing.
+
+    Raises:
+        UnusableError: if it is not.
+    """
+    with _database_faults_in_words():
+        store_of(configuration).close()
+
+
+@contextmanager
+def _database_faults_in_words() -> Iterator[None]:
     try:
-        with closing(store_of(configuration)) as store:
-            prepare_database(store, configuration)
+        yield
     except DBAPIError as error:
         raise UnusableError(f"the database: {error.orig}") from error
     except (SQLAlchemyError, ImportError, ValueError) as error:
