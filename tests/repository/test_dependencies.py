@@ -74,7 +74,7 @@ for name, entry in all_commands().items():
 print(*sorted(missing), sep="\\n")
 """
 
-OF_THE_SERVICE = {"admin", "config check", "config sample", "policy sample", "upgrade check"}
+OF_THE_SERVICE = {"config check", "config sample", "policy sample", "upgrade check"}
 
 
 def test_client_and_commands_of_a_cloud_need_no_package_of_the_service():

@@ -20,6 +20,7 @@ from treeclaim.forest.placing.candidate import Candidate, trees_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import (
+    anchors_of,
     combined_under,
     distinct_blocks,
     first_of_each,
@@ -326,9 +327,13 @@ class IndependentQuery(Query):
             for block in blocks:
                 self._choose(block.tree, block.chosen, np.zeros(len(block.tree)))
             return
+        anchors = anchors_of(problem, trees)
+        self._forget(np.setdiff1d(trees, anchors, assume_unique=True))
+        if not len(anchors):
+            return
         drawing = Drawing(problem, self._scoring)
-        sizes = drawing.estimate(trees).cumsum() // CANDIDATES_TOGETHER
-        for part in np.split(trees, np.flatnonzero(np.diff(sizes)) + 1):
+        sizes = drawing.estimate(anchors).cumsum() // CANDIDATES_TOGETHER
+        for part in np.split(anchors, np.flatnonzero(np.diff(sizes)) + 1):
             self.budget.check()
             with self.budget.scope():
                 self._rank(drawing, self._scoring, part)

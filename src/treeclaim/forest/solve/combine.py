@@ -111,7 +111,7 @@ class _Source:
 
 def matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
     """Return the anchors, or those of some trees, that have some candidate: rows of roots, in canonical order."""
-    anchors = _anchors_of(problem, trees)
+    anchors = anchors_of(problem, trees)
     if len(anchors) and problem.plan.slots:
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
@@ -132,7 +132,8 @@ def _kinds(problem: Problem, anchors: Trees) -> Trees | None:
     return None
 
 
-def _anchors_of(problem: Problem, trees: Trees | None) -> Trees:
+def anchors_of(problem: Problem, trees: Trees | None) -> Trees:
+    """Return the anchors among some trees (numbers, ascending), or all anchors."""
     anchors = all_anchors(problem)
     if trees is None or len(trees) == len(problem.order.roots):
         return anchors
@@ -146,7 +147,7 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[Found]:
         problem: A search that splits nothing.
         trees: Numbers of trees, ascending.
     """
-    anchors = _anchors_of(problem, trees)
+    anchors = anchors_of(problem, trees)
     if len(anchors):
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
