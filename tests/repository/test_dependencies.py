@@ -52,7 +52,7 @@ def test_every_import_of_tests_benchmark_and_tools_is_of_a_declared_package():
     assert undeclared == []
 
 
-BLOCKED = """
+BLOCKER = """
 import sys
 
 class Blocker:
@@ -61,7 +61,8 @@ class Blocker:
             raise ModuleNotFoundError(name, name=name)
 
 sys.meta_path.insert(0, Blocker())
-
+"""
+LOADED = """
 import treeclaim.client
 from treeclaim.cli.registry import all_commands
 
@@ -77,7 +78,8 @@ print(*sorted(missing), sep="\\n")
 OF_THE_SERVICE = {"config check", "config sample", "policy sample", "upgrade check"}
 
 
-def test_client_and_commands_of_a_cloud_need_no_package_of_the_service():
+def run_without_service(code, *, check):
+    """Run Python code where no package of the service can be imported."""
     needed = set(map(normalised, _needed(ROOT, ())))
     blocked = {
         module
@@ -85,7 +87,18 @@ def test_client_and_commands_of_a_cloud_need_no_package_of_the_service():
         if needed.isdisjoint(map(normalised, distributions))
     } - {"treeclaim", "_distutils_hack"}
     assert {"numpy", "sqlalchemy", "falcon", "oslo_config"} <= blocked
-    code = BLOCKED.format(blocked=blocked)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    missing = set(done.stdout.splitlines())
+    command = [sys.executable, "-c", BLOCKER.format(blocked=blocked) + code]
+    return subprocess.run(command, capture_output=True, text=True, check=check)
+
+
+def test_client_and_commands_of_a_cloud_need_no_package_of_the_service():
+    missing = set(run_without_service(LOADED, check=True).stdout.splitlines())
     assert {name for name in missing if not name.startswith("db ")} == OF_THE_SERVICE
+
+
+@pytest.mark.parametrize("command", ["serve", "admin"])
+def test_server_without_packages_of_the_service_names_them(command):
+    code = f"from treeclaim.cli.main import main; sys.exit(main([{command!r}]))"
+    done = run_without_service(code, check=False)
+    message = "treeclaim: this command needs the service: pip install 'treeclaim[service]'\n"
+    assert (done.returncode, done.stderr) == (1, message)

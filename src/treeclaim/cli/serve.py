@@ -4,6 +4,7 @@
 import argparse
 import socket
 import stat
+from importlib.util import find_spec
 from pathlib import Path
 
 from treeclaim.cli.arguments import LocalCommand, add_config_options, port, positive
@@ -15,6 +16,9 @@ _THREADS = 32
 and a quarter long questions, while the rest go on. A thread that waits costs 50 KB."""
 
 _SHORTEST_LIFETIME = 60
+
+_SERVICE_PACKAGES = ("falcon", "numpy", "oslo_log", "sqlalchemy")
+"""Packages that the loader imports; the first process needs none of them."""
 
 
 class Serve(LocalCommand):
@@ -167,7 +171,11 @@ def _serve_until_stopped(settings: ServerSettings) -> None:
 
     Raises:
         CommandError: if it cannot run.
+        ModuleNotFoundError: if a package of the service is not installed.
     """
+    for package in _SERVICE_PACKAGES:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(name=package)
     # Importing the server takes a while, and no other command needs it.
     from treeclaim.server.processes import master  # noqa: PLC0415
     from treeclaim.server.processes.listening import ListenError  # noqa: PLC0415
