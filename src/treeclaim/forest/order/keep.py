@@ -7,7 +7,7 @@ from treeclaim.forest.order.candidate_table import CandidateTable, Share
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.mixes.tree_counter import Take
 from treeclaim.forest.order.term import SlotOptions, Term, Units, to_units
-from treeclaim.forest.table.columns import Integers
+from treeclaim.forest.table.columns import Integers, Rows
 
 
 class KeepTerm(Term):
@@ -19,13 +19,16 @@ class KeepTerm(Term):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        every = np.arange(table.count)
         if self.options.are_own:
-            states = States(every, table.own_trees)
-        else:
-            trees, counts = table.trees
-            candidate, column = np.nonzero(counts)
-            states = States(candidate, trees[candidate, column])
+            first, alike = _distinct(table)
+            every = np.arange(len(first))
+            states = States(every, table.own_trees[first])
+            takes = [_take(share, first) for share in table.shares]
+            return to_units(self.room.values(len(first), states, takes))[alike]
+        every = np.arange(table.count)
+        trees, counts = table.trees
+        candidate, column = np.nonzero(counts)
+        states = States(candidate, trees[candidate, column])
         takes = [_take(share, every) for share in table.shares]
         return to_units(self.room.values(table.count, states, takes))
 
@@ -51,10 +54,30 @@ class KeepTerm(Term):
         return ceiling
 
 
-def _take(share: Share, every: Integers) -> Take:
+def _take(share: Share, candidates: Integers) -> Take:
+    """Return what a share takes from some candidates, given by their numbers."""
+    position, every = share.position[candidates], np.arange(len(candidates))
     if isinstance(share.amount, int):
-        return Take(every, share.position, share.name, share.amount)
-    is_present = share.amount > 0
-    return Take(
-        every[is_present], share.position[is_present], share.name, share.amount[is_present]
-    )
+        return Take(every, position, share.name, share.amount)
+    amount = share.amount[candidates]
+    is_present = amount > 0
+    return Take(every[is_present], position[is_present], share.name, amount[is_present])
+
+
+def _distinct(table: CandidateTable) -> tuple[Integers, Integers]:
+    """Return candidates of which no two take the same, and for each candidate which of them is alike.
+
+    Groups with equal amounts may exchange their providers: eight devices for eight groups are one
+    candidate in 40,320 orders.
+    """
+    columns: dict[tuple[str, int], list[Rows]] = {}
+    for share in table.shares:
+        if not isinstance(share.amount, int):
+            every = np.arange(table.count)
+            return every, every
+        columns.setdefault((share.name, share.amount), []).append(share.position)
+    keys = [np.sort(np.stack(positions, axis=1), axis=1) for positions in columns.values()]
+    key = np.ascontiguousarray(np.concatenate(keys, axis=1))
+    whole = key.view(np.dtype((np.void, key.dtype.itemsize * key.shape[1]))).ravel()
+    _, first, alike = np.unique(whole, return_index=True, return_inverse=True)
+    return first, alike

@@ -85,10 +85,12 @@ class Query:
             # Every candidate has the tree of its anchor, and no other.
             anchors = all_anchors(problem)
             anchors = anchors[allowed[anchors]]
-        for candidate in self._draw(problem, anchors):
-            self.budget.check()
-            if keeps(candidate.trees):
-                return candidate
+        # Of a scored search the first one is found much sooner alone, and is usually kept.
+        for wanted in (None,) if self.request.order is None else (1, None):
+            for candidate in self._draw(problem, anchors, wanted):
+                self.budget.check()
+                if keeps(candidate.trees):
+                    return candidate
         return None
 
     def each(self) -> Iterator[Candidate]:
@@ -141,11 +143,16 @@ class Query:
             return None
         return scoring_of(problem, order, self.scratch.totals)
 
-    def _draw(self, problem: Problem, anchors: Trees | None) -> Iterator[Candidate]:
-        """Yield the candidates of some anchors in order, or of all; all if amounts are divided."""
+    def _draw(
+        self, problem: Problem, anchors: Trees | None, wanted: int | None = None
+    ) -> Iterator[Candidate]:
+        """Yield the candidates of some anchors in order, or of all; all if amounts are divided.
+
+        With `wanted`, no more than these are necessary, and only they may come.
+        """
         scoring = self._scoring_of(problem)
         if scoring is not None:
-            for ranked in OrderedSearch(problem, scoring, anchors=anchors):
+            for ranked in OrderedSearch(problem, scoring, wanted, anchors):
                 for row in ranked.rows.tolist():
                     parts = (row.chosen, row.parts) if problem.plan.split else (row,)
                     candidate = self.made(problem, *parts)
@@ -384,6 +391,15 @@ def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Que
         and all(relation.pairs.is_local for relation in problem.relations)
         and all(requests_of(scratch.forest, mix, budget).are_apart for mix in mixes)
     )
-    if not are_apart:
+    if not are_apart or (request.order is not None and _is_wide(problem)):
         return Query(scratch, request, budget)
     return IndependentQuery(scratch, request, budget, problem)
+
+
+def _is_wide(problem: Problem) -> bool:
+    """Return whether a tree may have more candidates than are scored at once: all trees together are then faster."""
+    counts = [
+        relation.pairs.starts[1:] - relation.pairs.starts[:-1] for relation in problem.relations
+    ]
+    sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
+    return bool(len(sizes)) and bool(sizes.max() > TOGETHER)
