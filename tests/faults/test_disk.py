@@ -110,9 +110,6 @@ def test_full_server_disk_refuses_only_writes_until_space_is_freed(
     small_server, tmp_path, request
 ):
     database, disk = small_server
-    if database.startswith("mysql"):
-        # Reading changed providers there needs a temporary table on the server's disk.
-        pytest.xfail("MariaDB writes temporary tables to the full disk")
     with (
         running(database, tmp_path, workers=1) as service,
         client_of(service.url) as client,

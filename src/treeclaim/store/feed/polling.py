@@ -29,8 +29,8 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.feed.unread import LoadRequired, StreamRow, has_gap, reached_by
-from treeclaim.store.reading.providers.json_columns import as_table, rows_in
-from treeclaim.store.reading.providers.some_providers import TABLES, records_of
+from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
+from treeclaim.store.reading.providers.some_providers import PART_QUERIES, records_of
 from treeclaim.store.schema import tables
 
 _STREAM = "stream"
@@ -52,8 +52,8 @@ _NO_STREAM = (0, 0)
 _STREAMS = "streams"
 _LOAD = CompiledStatement(
     sa.union_all(
-        *TABLES,
-        as_table(
+        *PART_QUERIES,
+        as_rows(
             _STREAMS,
             sa.select(
                 tables.streams.c.id,
@@ -141,7 +141,7 @@ class FeedPoller:
         if delta.provider_ids:
             load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.rows(load.sql, load.parameters)
-            loaded = {name: rows_in(text) for name, text in rows}
+            loaded = rows_by_name(rows)
             if reached_by([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
                 return LoadRequired(reached, delta)
             records = records_of(loaded)

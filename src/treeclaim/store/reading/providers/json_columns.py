@@ -5,7 +5,8 @@ A driver makes several objects of each row, and those written in Python take ten
 it. A million rows are read ten times as fast if the database puts each column into one text.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -41,28 +42,28 @@ def _of_mariadb(element: JsonColumn, compiler: SQLCompiler, **options: Any) -> s
     return f"JSON_ARRAYAGG({_utf8(column, compiler, options)})"
 
 
-class JsonRows(GenericFunction[str]):
-    """An aggregate: rows as a JSON array of arrays."""
+class JsonRow(GenericFunction[str]):
+    """A row as a JSON array."""
 
     type = sa.Text()
     inherit_cache = True
-    name = "json_rows"
+    name = "json_row"
 
 
-@compiles(JsonRows)
-def _rows_of_sqlite(element: JsonRows, compiler: SQLCompiler, **options: Any) -> str:
-    return f"json_group_array(json_array({compiler.process(element.clauses, **options)}))"
+@compiles(JsonRow)
+def _row_of_sqlite(element: JsonRow, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_array({compiler.process(element.clauses, **options)})"
 
 
-@compiles(JsonRows, "postgresql")
-def _rows_of_postgresql(element: JsonRows, compiler: SQLCompiler, **options: Any) -> str:
-    return f"json_agg(json_build_array({compiler.process(element.clauses, **options)}))"
+@compiles(JsonRow, "postgresql")
+def _row_of_postgresql(element: JsonRow, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_build_array({compiler.process(element.clauses, **options)})"
 
 
-@compiles(JsonRows, "mysql")
-def _rows_of_mariadb(element: JsonRows, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(JsonRow, "mysql")
+def _row_of_mariadb(element: JsonRow, compiler: SQLCompiler, **options: Any) -> str:
     texts = (_utf8(column, compiler, options) for column in element.clauses.clauses)
-    return f"JSON_ARRAYAGG(JSON_ARRAY({', '.join(texts)}))"
+    return f"JSON_ARRAY({', '.join(texts)})"
 
 
 def _utf8(column: sa.ColumnElement[Any], compiler: SQLCompiler, options: Any) -> str:
@@ -128,20 +129,25 @@ def as_columns(rows: sa.Select[Any]) -> sa.Select[Any]:
     return sa.select(*arrays)
 
 
-def as_table(name: str, rows: sa.Select[Any]) -> sa.Select[Any]:
-    """Return a query for one row: a name, and all rows of a query as one text for `rows_in`."""
-    inner = rows.subquery("some_rows")
-    name_and_rows: list[sa.ColumnElement[Any]] = [
+def as_rows(name: str, rows: sa.Select[Any]) -> sa.Select[Any]:
+    """Return a query for the rows of another query: a name, and the row as the text of a JSON array.
+
+    Such queries of unlike columns can be sent as one. An aggregate over their rows would be shorter, but for texts
+    MariaDB makes a temporary table on its disk, which may be full.
+    """
+    name_and_row: list[sa.ColumnElement[Any]] = [
         sa.literal_column(f"'{name}'").label("name"),
-        JsonText(JsonRows(*inner.c)).label("rows"),
+        JsonText(JsonRow(*rows.selected_columns)).label("row"),
     ]
-    return sa.select(*name_and_rows)
+    return rows.with_only_columns(*name_and_row, maintain_column_froms=True)
 
 
-def rows_in(text: str | None) -> list[list[Any]]:
-    """Return the rows of a query of `as_table`; PostgreSQL and MariaDB have no text where there are none."""
-    rows: list[list[Any]] = [] if text is None else orjson.loads(text)
-    return rows
+def rows_by_name(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]:
+    """Return the rows of queries made by `as_rows`, by their names; an empty list for a name without rows."""
+    by_name: defaultdict[str, list[list[Any]]] = defaultdict(list)
+    for name, text in rows:
+        by_name[name].append(orjson.loads(text))
+    return by_name
 
 
 def columns(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Any:

@@ -15,7 +15,7 @@ from treeclaim.model.whole import NO_PARENT
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
 from treeclaim.store.reading.providers import parts
-from treeclaim.store.reading.providers.json_columns import as_table, rows_in
+from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
 from treeclaim.store.reading.providers.parts import make_attributes, make_condition
 from treeclaim.store.schema.tables import resource_classes, traits
 
@@ -31,15 +31,13 @@ PARTS = (
     parts.CONDITIONS,
     parts.ATTRIBUTES,
 )
-TABLES = tuple(
-    as_table(
-        part.name, part.query.where(part.provider_id.in_(sa.bindparam("ids", expanding=True)))
-    )
+PART_QUERIES = tuple(
+    as_rows(part.name, part.query.where(part.provider_id.in_(sa.bindparam("ids", expanding=True))))
     for part in PARTS
 )
 """Queries for all parts of the providers with some ids, to be sent as one, by one round trip."""
 
-_SOME = CompiledStatement(sa.union_all(*TABLES))
+_SOME = CompiledStatement(sa.union_all(*PART_QUERIES))
 _NAMES_KNOWN = 16_384
 """Names whose rows are known; each takes 500 bytes, and a few more for a long one."""
 
@@ -70,12 +68,12 @@ def some_providers(
     records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
         rows = transaction.rows(_SOME, ids=ids)
-        records += records_of({row.name: rows_in(row.rows) for row in rows})
+        records += records_of(rows_by_name(rows))
     return records
 
 
 def records_of(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
-    """Return the providers of the tables of `TABLES`, by the names of their parts."""
+    """Return the providers of the rows of `PART_QUERIES`, by the names of their parts."""
     inventories = _inventories(tables)
     links = {
         part.name: _by_provider(tables[part.name]) for part in (parts.TRAITS, parts.AGGREGATES)
