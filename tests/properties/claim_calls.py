@@ -204,6 +204,11 @@ _REASONS = {
 """Kinds of conflicts, in the words of the model."""
 
 
+def is_expected(reason, expected):
+    """Return whether a reason is the expected one, or one of several that the contract puts in no order."""
+    return reason == expected or (expected is not None and reason in expected.split(" or "))
+
+
 def reason_of(response):
     """Return why a call was refused, in the words of the model; None if it was not."""
     if response.is_success:

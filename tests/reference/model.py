@@ -149,8 +149,8 @@ class Model:
         return any(amount > 0 for amount in change.values())
 
     def judge_conditions(self, claims, before, now):
-        """Refuse growth where a condition has begun; begin those that wait for it."""
-        begins = []
+        """Refuse growth where a condition has begun, naming all such; begin those that wait for it."""
+        begins, refusing = [], []
         for (head, key), condition in sorted(self.conditions.items()):
             if not condition.is_present(now):
                 continue
@@ -158,9 +158,9 @@ class Model:
                 claim for claim in claims if not (condition.began and key in claim.tolerates)
             ]
             if self.grows_below(head, counted, before):
-                if condition.began:
-                    raise RefusedError(f"condition {head} {key}")
-                begins.append((head, key))
+                (refusing if condition.began else begins).append((head, key))
+        if refusing:
+            raise RefusedError(" or ".join(f"condition {head} {key}" for head, key in refusing))
         for place in begins:
             self.conditions[place] = replace(self.conditions[place], began=True)
 
@@ -233,9 +233,7 @@ class Model:
         after.capacity |= {key: total for key, total in totals.items() if total is not None}
         try:
             after.judge_consumers(claims, kind)
-            after.judge_conditions(claims, self, now)
-            after.judge_sources(claims)
-            after.judge_inventories(claims)
+            after.judge(claims, self, now)
             after.carry_out(claims, kind, self)
             after.delete_inventories([key for key, total in totals.items() if total is None])
         except RefusedError as refused:
@@ -246,6 +244,22 @@ class Model:
         after.age_requests(now)
         self.__dict__ = after.__dict__
         return None
+
+    def judge(self, claims, before, now):
+        """Refuse claims; beside a condition, a missing hold or inventory may be the reason, too."""
+        try:
+            self.judge_conditions(claims, before, now)
+        except RefusedError as refused:
+            reasons = [str(refused)]
+            try:
+                self.judge_sources(claims)
+                self.judge_inventories(claims)
+            except RefusedError as another:
+                if str(another) != "capacity":
+                    reasons.append(str(another))
+            raise RefusedError(" or ".join(reasons)) from None
+        self.judge_sources(claims)
+        self.judge_inventories(claims)
 
     def judge_inventories(self, claims):
         """Check that all inventories of the claims exist."""
