@@ -491,7 +491,7 @@ class Calls(RuleBasedStateMachine):
             units = dict.fromkeys(KEYS, 1) if claim.hold else trial.steps
             if (
                 trial.has_room(claim.amounts, claim.sources, Clock.time)
-                and not trial.is_barred(claim.amounts, claim.tolerates)
+                and not trial.is_barred(claim.amounts, claim.tolerates, self.model)
                 and all(amount % units[key] == 0 for key, amount in claim.amounts.items())
             ):
                 drawing = copy.deepcopy(claim)
@@ -705,7 +705,7 @@ class Calls(RuleBasedStateMachine):
                 for key in KEYS
                 if key[1] == name
                 and model.has_room({key: amount}, sources, Clock.time)
-                and not model.is_barred({key: amount}, tolerates)
+                and not model.is_barred({key: amount}, tolerates, model)
             }
             for model in (self.model, later)
         )

@@ -129,10 +129,18 @@ class Model:
             yield provider
             provider = self.parents[provider]
 
-    def is_barred(self, amounts, tolerates):
-        """Return whether a search may not use the inventories of some amounts, or consume theirs."""
+    def is_barred(self, amounts, tolerates, before):
+        """Return whether a search may not use the inventories of some amounts, or consume theirs.
+
+        Args:
+            amounts: By inventory.
+            tolerates: Keys; a condition that began with a consumer of the same call bars even who tolerates it.
+            before: The model before the call.
+        """
         return any(
-            head in self.ancestors(provider) and condition.began and key not in tolerates
+            head in self.ancestors(provider)
+            and condition.began
+            and (key not in tolerates or not before.conditions[head, key].began)
             for (head, key), condition in self.conditions.items()
             for provider, _ in self.with_consumed(amounts)
         )
