@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the change feed once for all watchers of a worker."""
+"""Reads the change feed once for all watches of a worker."""
 
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Protocol
 
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Cursor
@@ -18,13 +17,9 @@ from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import members_of, news_since
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching.channels import Channel, Index, Listener
-from treeclaim.watching.texts import Message
+from treeclaim.watching.change_log import ChangeLog, Entry
 
 _LOG = logging.getLogger(__name__)
-
-Moves = Mapping[str, AbstractSet[str]]
-"""Named providers that have another tree now, with the former one and the new one."""
 
 LOOK_SECONDS = 0.4
 """Seconds between two looks at the feed: a write appears within a second, with the time that reading
@@ -33,35 +28,41 @@ and sending take. A look is the small query of every read."""
 _LONGEST_WAIT = 30.0
 """Seconds that anybody waits for the end of a look: as long as for any turn."""
 
-_MOST_CHANGES = 200_000
-"""Changes in the logs of all channels: some 100 MB, if all watchers stop reading at once."""
+
+class Listener(Protocol):
+    """A watch, as the hub sees it.
+
+    Attributes:
+        wake: Called from another thread when there is news; None before it can be.
+        next: Number of the first entry of the log that it has not taken.
+        reached: The cursor that its client has, as text.
+        roots: The present root of each provider by which it names a tree, None for one that does not exist; None for
+            a watch of everything.
+    """
+
+    wake: Callable[[], object] | None
+    next: int
+    reached: str
+    roots: Mapping[str, str | None] | None
 
 
 class Hub:
-    """Reads the feed while any watcher waits, and wakes them; thread-safe.
+    """Reads the feed while any watch waits, and wakes all when there is news; thread-safe.
 
     Attributes:
-        reached: The cursor, as text, up to which all channels have been told; it is replaced after
-            their logs are.
+        log: The latest news.
         is_looking: Whether a thread reads the feed; if not, none could be started.
     """
 
     def __init__(self, store: Store, look_seconds: float = LOOK_SECONDS) -> None:
-        self.reached = ""
+        self.log = ChangeLog()
+        self.is_looking = False
         self._store = store
         self._look_seconds = look_seconds
         self._lock = threading.Lock()
-        self._index = Index()
-        self._waiting: dict[Listener, Channel] = {}
-        self._left: deque[Channel] = deque()
-        self._cursor: Cursor | None = None
-        self.is_looking = False
         self._guard = threading.Lock()
-
-    @property
-    def waiting(self) -> int:
-        """Return how many wait."""
-        return len(self._waiting)
+        self._listeners: dict[Listener, None] = {}
+        self._cursor: Cursor | None = None
 
     def wake(self) -> None:
         """Read the feed from now on; never blocks, so the event loop may call it."""
@@ -76,8 +77,8 @@ class Hub:
             self.is_looking = False
             _LOG.exception("No thread can read the change feed for watchers")
 
-    def join(self, listener: Listener) -> Channel:
-        """Begin to wait; the channel of everything has all that is committed from now on.
+    def join(self, listener: Listener) -> None:
+        """Let a watch take all that is committed from now on.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -86,149 +87,95 @@ class Hub:
         with self._locked():
             if self._cursor is None:
                 self._cursor = self._store.read(present_cursor)
-                self.reached = written(self._cursor)
+                self.log = self.log.at(written(self._cursor))
             else:
-                # So that no watcher is told of what was committed before it came.
+                # A watch takes nothing that was committed before it came.
                 self._look()
-            channel = self._index.everything
-            self._seat(listener, channel)
+            listener.next, listener.reached = self.log.end, self.log.cursor
+            self._listeners[listener] = None
         self.wake()
-        return channel
-
-    def narrow(
-        self, listener: Listener, roots: Mapping[str, str | None]
-    ) -> tuple[Channel, Message | None, int] | None:
-        """Restrict a listener that has joined to some trees.
-
-        Args:
-            listener: The listener.
-            roots: The root of each provider by which a tree is named, as of a moment after it had
-                joined; None for unknown ones.
-
-        Returns:
-            Its channel, what was new for it since it joined, and the bytes that it took; None if it
-            has to begin again, because one of the providers moved meanwhile.
-
-        Raises:
-            OverloadedError: if too many trees are watched, or others held the feed for too long.
-        """
-        with self._locked():
-            everything = self._index.everything
-            missed = None
-            if listener.next < everything.log.first:
-                return None
-            if listener.next < everything.log.end:
-                news = everything.log.since(listener.next).news
-                if any(
-                    news.changes[uuid].root != roots[uuid]
-                    for uuid in roots.keys() & news.changes.keys()
-                ):
-                    return None
-                missed = news.within(roots)
-            channel, added_bytes = self._index.channel(roots)
-            everything.listeners.pop(listener, None)
-            self._seat(listener, channel)
-        if missed is None or missed.is_empty:
-            return channel, None, added_bytes
-        return channel, Message(missed), added_bytes
-
-    def _seat(self, listener: Listener, channel: Channel) -> None:
-        listener.next, listener.reached = channel.log.end, self.reached
-        channel.listeners[listener] = None
-        self._waiting[listener] = channel
 
     def leave(self, listener: Listener) -> None:
-        """Stop waiting; never blocks, so the event loop may call it."""
-        channel = self._waiting.pop(listener, None)
-        if channel is not None:
-            channel.listeners.pop(listener, None)
-            self._left.append(channel)
+        """Forget a watch; never blocks, so the event loop may call it."""
+        self._listeners.pop(listener, None)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=_LONGEST_WAIT):
             raise OverloadedError("change feed")
         try:
-            self._forget_those_left()
             yield
         finally:
             self._lock.release()
 
-    def _forget_those_left(self) -> None:
-        """Forget the channels that the last listener has left."""
-        for _ in range(len(self._left)):
-            channel = self._left.popleft()
-            if channel.named is not None and not channel.listeners:
-                self._index.discard(channel)
-
     def _look_on(self) -> None:
-        """Read the feed until no watcher waits."""
+        """Read the feed until no watch waits."""
         while self._look_if_awaited():
             time.sleep(self._look_seconds)
 
     def _look_if_awaited(self) -> bool:
-        """Read the feed once; return whether anybody waits for more."""
+        """Read the feed once; return whether any watch waits for more."""
         with suppress(StoreUnavailableError, OverloadedError), self._locked():
-            if not self._waiting:
+            if not self._listeners:
                 self._cursor = None
-                # While joining is impossible: a watcher that joins later wakes another thread.
+                # While joining is impossible: a watch that joins later wakes another thread.
                 self.is_looking = False
                 return False
             self._look()
-        # An outage has been logged; the watchers are told nothing, and nothing is lost.
+        # An outage has been logged; watches get nothing meanwhile, and nothing is lost.
         return True
 
     def _look(self) -> None:
         cursor = self._cursor
-        if cursor is None:
+        if cursor is None or self._store.positions() == cursor.positions:
             return
-        if self._store.positions() == cursor.positions:
-            return
-        news = self._store.read(self._news, cursor=cursor)
-        if news is None:
-            # A restored database, or a row of another release: each must hear it by itself.
+        entry = self._store.read(self._read_entry, cursor=cursor)
+        listeners = list(self._listeners)
+        if entry is None:
+            # A restored database, or a row of another release: each client must hear it by itself.
             self._cursor = self._store.read(present_cursor)
-            for channel in self._index.channels:
-                channel.log = channel.log.broken()
-            channels = self._index.channels
+            self.log = self.log.broken(written(self._cursor))
         else:
-            channels = self._tell(*news)
-            self._cursor = news[0].cursor
-        self.reached = written(self._cursor)
-        for channel in channels:
-            channel.wake()
+            self._cursor = entry.message.news.cursor
+            if entry.message.news.is_empty:
+                self.log = self.log.at(entry.message.cursor)
+                return
+            needed = min((listener.next for listener in listeners), default=self.log.end)
+            self.log = self.log.extended(entry, needed)
+        for listener in listeners:
+            _wake(listener)
 
-    def _news(
-        self, transaction: ReadTransaction, cursor: Cursor
-    ) -> tuple[News, Moves, dict[str, ProviderChange]] | None:
-        """Return what is new, which named providers moved, and which providers are in their trees, at one moment."""
+    def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> Entry | None:
+        """Return the news, with the members of the trees that watched providers left or joined, at one moment."""
         news = news_since(transaction, cursor)
         if news is None:
             return None
-        moves = self._index.moves(news)
-        trees = set[str]().union(*moves.values())
-        return news, moves, members_of(transaction, trees)
+        trees = self._trees_of_moves(news)
+        members: dict[str, dict[str, ProviderChange]] = {tree: {} for tree in trees}
+        for uuid, member in members_of(transaction, trees).items():
+            if member.root is not None:
+                members[member.root][uuid] = member
+        entry = Entry.of(news, members)
+        # Here and not in the event loop, for all watches of everything.
+        _ = entry.message.event
+        return entry
 
-    def _tell(self, news: News, moves: Moves, members: dict[str, ProviderChange]) -> list[Channel]:
-        """Add news to the logs that they belong to; return whose."""
-        text = written(news.cursor)
-        news_by_channel = self._index.divided(news, moves, members)
-        if not news.is_empty:
-            news_by_channel[self._index.everything] = news
-        for channel, part in news_by_channel.items():
-            message = Message(part, text)
-            message.write()
-            channel.tell(message)
-        self._index.follow(news, moves)
-        self._drop_too_much()
-        return list(news_by_channel)
+    def _trees_of_moves(self, news: News) -> set[str]:
+        """Return the UUIDs of the roots that watched providers left or joined."""
+        moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
+        trees: set[str | None] = set()
+        for listener in list(self._listeners) if moves else ():
+            roots = listener.roots or {}
+            for uuid in roots.keys() & moves:
+                change = news.changes[uuid]
+                trees.update((roots[uuid], change.root), change.trees or ())
+        return {tree for tree in trees if tree is not None}
 
-    def _drop_too_much(self) -> None:
-        """Drop what was not taken in time if all logs together hold too much."""
-        channels = self._index.channels
-        held = sum(channel.log.changes for channel in channels)
-        while held > _MOST_CHANGES:
-            longest = max(channels, key=lambda channel: channel.log.changes)
-            held -= longest.log.changes
-            longest.log = longest.log.shortened()
-            held += longest.log.changes
+
+def _wake(listener: Listener) -> None:
+    wake = listener.wake
+    try:
+        if wake is not None:
+            wake()
+    except Exception:  # noqa: BLE001 - it concerns this watch alone, which looks by itself later
+        _LOG.exception("A watcher could not be woken")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watchers: what is sent to each, and when.
+"""Watches: each takes from the log what concerns its trees.
 
 A server's event loop asks them, so nothing here waits or asks the database.
 """
@@ -7,9 +7,9 @@ A server's event loop asks them, so nothing here waits or asks the database.
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from treeclaim.watching import texts
+from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.watching.change_log import ChangeLog, Entry, Message, comment, empty_document
 from treeclaim.watching.hub import Hub
-from treeclaim.watching.texts import Log, Message
 
 COMMENT_SECONDS = 15.0
 """Seconds between two comments of a stream (contract page 99, section 4)."""
@@ -20,17 +20,22 @@ RETRY_SECONDS = 1.0
 _WATCH_BYTES = 1_000
 """Bytes that a watch takes with its place among the others, beside what it names."""
 
+_NAME_BYTES = 250
+"""Bytes that a provider takes by which a watch names a tree: its UUID and that of its root, each in a dictionary
+and in a set."""
+
 
 class Watch:
-    """A watcher that waits for news.
+    """A client that waits for news.
 
     Attributes:
         wake: What the server wants to be called when there may be something to send.
-        nbytes: Bytes that it holds while it waits; what several name is counted where it came first.
+        nbytes: Bytes that it holds while it waits.
         is_over: Whether nothing more will come.
         due: When `take` is to be called in any case, of the monotonic clock.
-        next: Number of the first entry of its channel's log that it has not been told.
+        next: Number of the first entry of the log that it has not taken.
         reached: The cursor that the client has, or the hub had when this began to wait.
+        roots: The present root of each provider by which it names a tree; None for a watch of everything.
     """
 
     def __init__(self, hub: Hub, ends: float) -> None:
@@ -50,66 +55,93 @@ class Watch:
         self.due = ends
         self.next = 0
         self.reached = ""
+        self.roots: Mapping[str, str | None] | None = None
         self._hub = hub
         self._ends = ends
-        self._missed: Message | None = None
-        self._has_to_begin_again = False
-        self._channel = hub.join(self)
+        self._trees = frozenset[str]()
+        self._has_missed_news = False
+        hub.join(self)
 
     def narrow(self, roots: Mapping[str, str | None]) -> None:
         """Watch some trees only, before anything is taken.
 
         Args:
             roots: The root of each provider by which a tree is named, as of a moment after this
-                began to wait; None for unknown ones.
-
-        Raises:
-            OverloadedError: if too many trees are watched, or others held the feed for too long.
+                began to wait; None for one that does not exist.
         """
-        narrowed = self._hub.narrow(self, roots)
-        if narrowed is None:
-            self._has_to_begin_again = True
-        else:
-            self._channel, self._missed, added_bytes = narrowed
-            self.nbytes += added_bytes
+        self._follow({uuid: uuid if root == uuid else root for uuid, root in roots.items()})
+        self.nbytes += _NAME_BYTES * len(roots)
+
+    def _follow(self, roots: Mapping[str, str | None]) -> None:
+        self.roots = roots
+        self._trees = frozenset(roots) | {root for root in roots.values() if root is not None}
 
     def take(self) -> bytes | None:
         """Return the data to send now, once; None if there is none."""
         if not self._hub.is_looking:
             self._hub.wake()
-        piece = self._taken()
-        self.due = self._due()
+        piece = self._next_piece(self._hub.log, is_last=monotonic() >= self._ends)
+        self.due = self._next_due()
         if not self._hub.is_looking:
             self.due = min(self.due, monotonic() + RETRY_SECONDS)
         return piece
 
     def finish(self) -> bytes | None:
         """Return the final data before the server stops."""
-        raise NotImplementedError
+        return self._next_piece(self._hub.log, is_last=True)
 
     def close(self) -> None:
         """Stop waiting."""
         self._hub.leave(self)
 
-    def _taken(self) -> bytes | None:
+    def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
         raise NotImplementedError
 
-    def _due(self) -> float:
+    def _next_due(self) -> float:
         return self._ends
 
-    def _is_behind(self, log: Log) -> bool:
-        """Tell whether it has missed something; its next request is told in the usual way."""
-        return self._has_to_begin_again or self.next < log.first
-
-    def _news(self, log: Log) -> Message | None:
-        """Return the news, once, if there is some."""
-        missed, self._missed = self._missed, None
-        if missed is not None:
-            return missed
-        if self.next == log.end:
-            return None
+    def _take_news(self, log: ChangeLog) -> Message | None:
+        """Return the news that was not taken yet, if there is some, and note whether some was missed."""
         number, self.next = self.next, log.end
-        return log.since(number)
+        if number < log.first:
+            self._has_missed_news = True
+            return None
+        if number == log.end:
+            return None
+        if self.roots is None:
+            return log.joined_since(number)
+        selected = [news for entry in log.since(number) if (news := self._select(entry))]
+        if not selected:
+            return None
+        last = log.entries[-1].message
+        if selected == [last.news]:
+            return last
+        return Message(News.as_one(selected), log.cursor)
+
+    def _select(self, entry: Entry) -> News | None:
+        """Return the news of an entry about the watched trees; follow the providers that name them."""
+        roots, news = self.roots or {}, entry.message.news
+        if entry.touched is not None and self._trees.isdisjoint(entry.touched):
+            return None
+        selected = news.within(roots)
+        moves = {
+            uuid: news.changes[uuid].root
+            for uuid in roots.keys() & news.changes.keys()
+            if news.changes[uuid].root != roots[uuid]
+        }
+        if moves:
+            # The members of the former tree have left, and those of the present one have come.
+            left_or_joined = {roots[uuid] for uuid in moves} | set(moves.values())
+            members: dict[str, ProviderChange] = {}
+            for tree in filter(None, left_or_joined):
+                if tree in entry.members:
+                    members.update(entry.members[tree])
+                else:
+                    # The provider moved while this watch began.
+                    self._has_missed_news = True
+            selected = selected.beside(members)
+            self._follow({**roots, **moves})
+        return None if selected.is_empty else selected
 
 
 class EventStream(Watch):
@@ -117,68 +149,54 @@ class EventStream(Watch):
 
     def __init__(self, hub: Hub, ends: float) -> None:
         super().__init__(hub, ends)
-        self._plan()
+        self._plan_comment()
 
     def finish(self) -> bytes | None:
         """End the stream: the client comes again, with the cursor of the last event."""
         self.is_over = True
         return None
 
-    def _taken(self) -> bytes | None:
+    def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
         """Return the next event, or a comment when one is due."""
-        # Before the log: then all is told up to there, if there is nothing in the log.
-        reached = self._hub.reached
-        log = self._channel.log
-        if self._is_behind(log) or monotonic() >= self._ends:
+        news = self._take_news(log)
+        if is_last or self._has_missed_news:
             return self.finish()
-        piece = None
-        news = self._news(log)
         if news is not None:
             self.reached = news.cursor
             piece = news.event
         elif monotonic() >= self._comment_due:
-            piece = texts.comment(None if reached == self.reached else reached)
-            self.reached = reached
-        if piece is not None:
-            self._plan()
+            piece = comment(None if log.cursor == self.reached else log.cursor)
+            self.reached = log.cursor
+        else:
+            return None
+        self._plan_comment()
         return piece
 
-    def _plan(self) -> None:
+    def _plan_comment(self) -> None:
         self._comment_due = monotonic() + COMMENT_SECONDS
-        self.due = self._due()
+        self.due = self._next_due()
 
-    def _due(self) -> float:
+    def _next_due(self) -> float:
         return min(self._ends, self._comment_due)
 
 
 class LongPoll(Watch):
-    """Return an answer as soon as there is a change, or when the time is over."""
+    """An answer as soon as there is news, or when the time is over."""
 
     def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""
         super().__init__(hub, ends)
-        self._last = cursor
+        self._answered_cursor = cursor
 
-    def finish(self) -> bytes | None:
-        """Answer with what there is."""
-        self._ends = 0.0
-        return self._taken()
-
-    def _taken(self) -> bytes | None:
+    def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
         """Return the answer, once there is one."""
-        # Before the log, as above.
-        reached = self._hub.reached
-        log = self._channel.log
-        if self._is_behind(log):
-            return self._nothing()
-        news = self._news(log)
-        if news is not None:
+        news = self._take_news(log)
+        if news is not None and not self._has_missed_news:
             self.is_over = True
             return news.document
-        if reached != self.reached:
-            self._last = reached
-        return self._nothing() if monotonic() >= self._ends else None
-
-    def _nothing(self) -> bytes:
+        if not self._has_missed_news and log.cursor != self.reached:
+            self._answered_cursor = log.cursor
+        if not is_last and not self._has_missed_news:
+            return None
         self.is_over = True
-        return texts.nothing_since(self._last)
+        return empty_document(self._answered_cursor)

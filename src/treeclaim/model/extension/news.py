@@ -107,7 +107,8 @@ class News:
             or uuid in tree_uuids
             or not tree_uuids.isdisjoint(change.trees)
         }
-        return News(self.cursor, kept, self.catalogue)
+        # The object tells callers that everything is kept.
+        return self if len(kept) == len(self.changes) else News(self.cursor, kept, self.catalogue)
 
     def beside(self, members: Mapping[str, ProviderChange]) -> "News":
         """Return this with providers for which another tree became theirs, or the other way round."""

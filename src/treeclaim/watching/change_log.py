@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of the latest changes, and the texts that clients read of them (contract page 99, section 4)."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from treeclaim.model.extension import cursor_text
+from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.parts import Part
+
+
+class Message:
+    """News, with its texts, which are made once for all that get it.
+
+    Attributes:
+        news: The news.
+        cursor: The text of the cursor after it.
+    """
+
+    __slots__ = ("_document", "_event", "cursor", "news")
+
+    def __init__(self, news: News, cursor: str | None = None) -> None:
+        self.news = news
+        self.cursor = cursor_text.written(news.cursor) if cursor is None else cursor
+        self._document: bytes | None = None
+        self._event: bytes | None = None
+
+    @property
+    def document(self) -> bytes:
+        """Return the news as JSON."""
+        if self._document is None:
+            changes = [_change(uuid, change) for uuid, change in self.news.changes.items()]
+            self._document = orjson.dumps(
+                {"changes": changes, "catalogue": self.news.catalogue, "cursor": self.cursor}
+            )
+        return self._document
+
+    @property
+    def event(self) -> bytes:
+        """Return the news as a server-sent event."""
+        if self._event is None:
+            cursor = self.cursor.encode("ascii")
+            self._event = b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor, self.document)
+        return self._event
+
+
+def empty_document(cursor: str) -> bytes:
+    """Return the answer without news since a cursor."""
+    return orjson.dumps({"changes": [], "catalogue": False, "cursor": cursor})
+
+
+def comment(cursor: str | None) -> bytes:
+    """Return a comment that keeps the connection alive.
+
+    Args:
+        cursor: The cursor from which the client is to resume, where changes that do not concern it were passed over;
+            without it, a quiet stream falls behind the feed.
+    """
+    if cursor is None:
+        return b":\n\n"
+    return b":\nid: %b\n\n" % cursor.encode("ascii")
+
+
+def _change(uuid: str, change: ProviderChange) -> dict[str, Any]:
+    if change.generation is None:
+        return {"uuid": uuid, "deleted": True}
+    return {"uuid": uuid, "generation": change.generation, "what": _part_names(int(change.parts))}
+
+
+@lru_cache(maxsize=64)
+def _part_names(parts: int) -> tuple[str, ...]:
+    return tuple(part.word for part in Part if part & parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The news of one look at the feed.
+
+    Attributes:
+        message: The news and its texts.
+        members: By the UUID of a root that a watched provider left or joined, the members of its tree.
+        touched: UUIDs of the changed providers and of the roots that they have and had; None if any tree may be touched.
+    """
+
+    message: Message
+    members: Mapping[str, Mapping[str, ProviderChange]]
+    touched: AbstractSet[str] | None
+
+    @classmethod
+    def of(cls, news: News, members: Mapping[str, Mapping[str, ProviderChange]]) -> "Entry":
+        """Make it of news."""
+        trees = [change.trees for change in news.changes.values()]
+        if news.catalogue or None in trees:
+            return cls(Message(news), members, None)
+        return cls(Message(news), members, set(news.changes).union(*filter(None, trees)))
+
+
+_MOST_ENTRIES = 2_000
+"""Entries of a log: a quarter of an hour, if there is news at each look."""
+
+_MOST_CHANGES = 20_000
+"""Changes of providers in all entries: some 6 MB, which the event loop can join in few milliseconds. A watch that
+reads more slowly ends, and its client then gets everything at once from the database."""
+
+_MOST_JOINED = 1_000
+"""Changes in the joined news that is kept for watches of everything that lag alike: some 350 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLog:
+    """An immutable sequence of entries, which is replaced and never changed: a reader needs no lock.
+
+    Attributes:
+        cursor: The cursor up to which all changes are in it, as text.
+        first: Number of the first entry that is kept.
+        entries: The news, look by look.
+        changes: Changes of providers in all entries.
+        joined: Messages that join the entries from a number on.
+    """
+
+    cursor: str = ""
+    first: int = 0
+    entries: tuple[Entry, ...] = ()
+    changes: int = 0
+    joined: dict[int, Message] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        """Return the number that the next entry will have."""
+        return self.first + len(self.entries)
+
+    def at(self, cursor: str) -> "ChangeLog":
+        """Return this log with a later cursor, between which there is no news."""
+        return replace(self, cursor=cursor)
+
+    def extended(self, entry: Entry, needed: int) -> "ChangeLog":
+        """Return this log with another entry, and without those that no watch needs or that are too many.
+
+        Args:
+            entry: The entry.
+            needed: Number of the first entry that a watch has not taken.
+        """
+        entries = (*self.entries[max(needed - self.first, 0) :], entry)
+        first = self.end + 1 - len(entries)
+        changes = sum(len(kept.message.news.changes) for kept in entries)
+        while len(entries) > 1 and (changes > _MOST_CHANGES or len(entries) > _MOST_ENTRIES):
+            changes -= len(entries[0].message.news.changes)
+            first, entries = first + 1, entries[1:]
+        return ChangeLog(entry.message.cursor, first, entries, changes)
+
+    def broken(self, cursor: str) -> "ChangeLog":
+        """Return an empty log at a cursor, after changes that are not known: every watch ends."""
+        return ChangeLog(cursor, self.end + 1)
+
+    def since(self, number: int) -> tuple[Entry, ...]:
+        """Return the entries from a number on."""
+        return self.entries[number - self.first :]
+
+    def joined_since(self, number: int) -> Message:
+        """Return all news from a number on, of which there must be some, as one message."""
+        entries = self.since(number)
+        if len(entries) == 1:
+            return entries[0].message
+        message = self.joined.get(number)
+        if message is None:
+            news = News.as_one([entry.message.news for entry in entries])
+            message = Message(news, entries[-1].message.cursor)
+            kept_changes = sum(len(kept.news.changes) for kept in self.joined.values())
+            if kept_changes + len(news.changes) <= _MOST_JOINED:
+                self.joined[number] = message
+        return message
