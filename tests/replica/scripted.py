@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from treeclaim.replica import Asked, Question
+from treeclaim.replica import Arrival, Question
 
 _OTHERS = set()
 """Children that ran before a test began: servers that tests share."""
@@ -80,13 +80,13 @@ def deaf(_forest, _budget):
     yield b""
 
 
-def asked_in_thread(replica, asked, **how):
+def answer_in_thread(replica, asked, **how):
     """Ask in a thread; returns it and the list to which the outcome comes."""
     outcome: list[bytes | Exception] = []
 
     def work():
         try:
-            outcome.append(b"".join(replica.answer(asked, Asked.now(**how))))
+            outcome.append(b"".join(replica.answer(asked, Arrival.now(**how))))
         except Exception as error:  # noqa: BLE001 - it is looked at by the test
             outcome.append(error)
 

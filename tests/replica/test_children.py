@@ -15,7 +15,7 @@ import pytest
 
 from tests.paths import ROOT
 from tests.replica.scripted import (
-    asked_in_thread,
+    answer_in_thread,
     child_processes,
     children,
     descriptors_of,
@@ -34,9 +34,9 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
-from treeclaim.replica import Asked, child
+from treeclaim.replica import Arrival, child
 from treeclaim.replica.child_process import ChildFailedError
-from treeclaim.replica.frames import packed, unpacked
+from treeclaim.replica.frames import pickled, unpickled_error
 from treeclaim.replica.question import DEFAULT_MEMORY
 
 
@@ -65,7 +65,7 @@ def test_query_over_its_memory_limit_is_refused(replica):
         yield b"{}"
 
     with pytest.raises(SearchTooLargeError):
-        list(replica.answer(scripted(greedy), Asked.now(60)))
+        list(replica.answer(scripted(greedy), Arrival.now(60)))
 
 
 def test_child_refuses_unknown_names_like_the_worker(replica):
@@ -84,7 +84,7 @@ def test_child_refuses_unknown_names_like_the_worker(replica):
                 list(replica.answer(asked))
             texts.append(str(refusal.value))
         assert texts[0] == texts[1]
-        assert unpacked(packed(refusal.value)).__dict__ == refusal.value.__dict__
+        assert unpickled_error(pickled(refusal.value)).__dict__ == refusal.value.__dict__
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_child_inherits_no_connection_and_ignores_stop_signals(replica):
         time.sleep(4)
         yield b"{}"
 
-    thread, outcome = asked_in_thread(replica, scripted(slow_one))
+    thread, outcome = answer_in_thread(replica, scripted(slow_one))
     eventually(children, "a child runs")
     (process,) = child_processes()
     eventually(lambda: len(descriptors_of(process.pid)) == 5, "it has closed the rest")
@@ -118,10 +118,10 @@ PARENT = """
 import sys, time, pathlib
 sys.path.insert(0, {root!r})
 from tests.replica.worlds import store_of
-from tests.replica.scripted import scripted, deaf, asked_in_thread
+from tests.replica.scripted import scripted, deaf, answer_in_thread
 from treeclaim.replica import Replica
 replica = Replica(store_of(pathlib.Path({folder!r}), 1))
-asked_in_thread(replica, scripted(deaf))
+answer_in_thread(replica, scripted(deaf))
 time.sleep(600)
 """
 
@@ -179,7 +179,7 @@ def test_slow_reading_client_does_not_time_out(replica, monkeypatch):
             yield b"x" * 20_000
 
     size = 0
-    for number, piece in enumerate(replica.answer(scripted(long_one), Asked.now(1.0))):
+    for number, piece in enumerate(replica.answer(scripted(long_one), Arrival.now(1.0))):
         size += len(piece)
         if number == 1:
             time.sleep(2)
@@ -197,7 +197,7 @@ def test_endless_response_ends_at_its_computing_limit(replica, monkeypatch):
 
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError):
-        for _ in replica.answer(scripted(long_one), Asked.now(0.5)):
+        for _ in replica.answer(scripted(long_one), Arrival.now(0.5)):
             pass
     assert time.monotonic() - begin < 20
 
@@ -217,7 +217,7 @@ def test_child_priority_drops_to_the_lowest_later(replica, monkeypatch, in_threa
     monkeypatch.setattr(child, "MILD_SECONDS", 0.05)
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     if in_thread:
-        thread, outcome = asked_in_thread(replica, scripted(priorities), seconds=30)
+        thread, outcome = answer_in_thread(replica, scripted(priorities), seconds=30)
         thread.join(60)
         (told,) = outcome
     else:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.replica.scripted import (
-    asked_in_thread,
+    answer_in_thread,
     child_processes,
     children,
     deaf,
@@ -36,7 +36,7 @@ from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,
 )
-from treeclaim.replica import Asked, Replica, child, child_pool
+from treeclaim.replica import Arrival, Replica, child, child_pool
 from treeclaim.replica import child_process as parent
 from treeclaim.replica.turn import PATIENCE, AttemptClock, OutOfPatienceError
 
@@ -65,7 +65,7 @@ def kill_children():
 
 @pytest.mark.slow
 def test_short_queries_are_answered_while_children_compute(replica, store):
-    hard = [asked_in_thread(replica, scripted(endless), seconds=20) for _ in range(4)]
+    hard = [answer_in_thread(replica, scripted(endless), seconds=20) for _ in range(4)]
     eventually(lambda: len(children()) >= 2, "children run")
     for number in range(30):
         begin = time.monotonic()
@@ -88,7 +88,7 @@ def test_short_queries_are_answered_while_children_compute(replica, store):
 @pytest.mark.slow
 def test_slow_query_is_handed_from_worker_to_child(replica):
     asked = scripted(endless, b"nobody knew", is_hard=False)
-    thread, outcome = asked_in_thread(replica, asked, seconds=5)
+    thread, outcome = answer_in_thread(replica, asked, seconds=5)
     eventually(children, "a child runs")
     assert b"".join(replica.answer(question(key="short")))
     thread.join(60)
@@ -122,7 +122,7 @@ def test_child_response_is_cached_until_a_change(replica, store):
 def test_query_times_out(replica, script, seconds):
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError) as refusal:
-        list(replica.answer(scripted(script), Asked.now(seconds)))
+        list(replica.answer(scripted(script), Arrival.now(seconds)))
     assert seconds - 0.1 < time.monotonic() - begin < 20
     assert refusal.value.seconds == seconds
 
@@ -130,7 +130,7 @@ def test_query_times_out(replica, script, seconds):
 @pytest.mark.parametrize("seconds", [5, 30, 600])
 def test_child_ignoring_its_deadline_is_killed_within_a_tenth(replica, seconds):
     with replica.current() as forest:
-        working = parent.Child(scripted(deaf), forest, Asked.now(seconds))
+        working = parent.Child(scripted(deaf), forest, Arrival.now(seconds))
     try:
         assert 0 < working.time_left <= 1.1 * seconds
     finally:
@@ -140,11 +140,11 @@ def test_child_ignoring_its_deadline_is_killed_within_a_tenth(replica, seconds):
 @pytest.mark.slow
 def test_queue_time_counts_toward_the_timeout(replica):
     """Others have all children; the one that waits is refused when its time is over."""
-    hard = [asked_in_thread(replica, scripted(deaf), seconds=4) for _ in range(4)]
+    hard = [answer_in_thread(replica, scripted(deaf), seconds=4) for _ in range(4)]
     eventually(lambda: replica._children.children.inside == 4, "they run")
     begin = time.monotonic()
     with pytest.raises((OverloadedError, SearchGivenUpError)):
-        list(replica.answer(scripted(endless), Asked.now(0.3)))
+        list(replica.answer(scripted(endless), Arrival.now(0.3)))
     assert time.monotonic() - begin < 5
     for thread, outcome in hard:
         thread.join(60)
@@ -162,7 +162,7 @@ def test_too_many_slow_queries_are_refused_at_once(store):
     eventually(lambda: gate.inside + gate.waiting == 6, "all places are taken")
     begin = time.monotonic()
     with pytest.raises(OverloadedError):
-        list(replica.answer(scripted(deaf, b"very long"), Asked.now(30)))
+        list(replica.answer(scripted(deaf, b"very long"), Arrival.now(30)))
     assert time.monotonic() - begin < 10
     gate.release()
     gate.release()
@@ -171,10 +171,10 @@ def test_too_many_slow_queries_are_refused_at_once(store):
 
 
 def test_third_very_slow_query_is_refused_after_a_second(replica):
-    very_long = [asked_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
+    very_long = [answer_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
     eventually(lambda: replica._children.long.inside == 2, "they have the long places")
     with pytest.raises(OverloadedError):
-        list(replica.answer(scripted(deaf), Asked.now(15)))
+        list(replica.answer(scripted(deaf), Arrival.now(15)))
     assert len(children()) == 2
     assert not any(outcome for _, outcome in very_long)
     kill_children()
@@ -184,7 +184,7 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
 
 def test_query_of_a_disconnected_client_is_dropped(replica):
     gone = threading.Event()
-    thread, outcome = asked_in_thread(replica, scripted(deaf), seconds=60, is_gone=gone.is_set)
+    thread, outcome = answer_in_thread(replica, scripted(deaf), seconds=60, is_gone=gone.is_set)
     eventually(children, "a child runs")
     gone.set()
     thread.join(20)
@@ -195,7 +195,7 @@ def asking(replica, script):
     """An application that asks something which runs in a child."""
 
     def application(environment, start_response):
-        asked = Asked.now(60, environment["treeclaim.client_gone"])
+        asked = Arrival.now(60, environment["treeclaim.client_gone"])
         try:
             body = b"".join(replica.answer(scripted(script), asked))
         except ClientGoneError:
@@ -239,7 +239,7 @@ def test_child_ends_when_its_client_disconnects(replica, ahead, resets):
 def test_query_of_a_disconnected_client_leaves_the_queue(replica):
     gone = threading.Event()
     with replica.current():
-        thread, outcome = asked_in_thread(replica, question(key="x"), is_gone=gone.is_set)
+        thread, outcome = answer_in_thread(replica, question(key="x"), is_gone=gone.is_set)
         eventually(lambda: replica.turn.waiting, "it waits")
         gone.set()
         thread.join(20)
@@ -262,7 +262,7 @@ def test_wait_for_the_forest_times_out(replica, monkeypatch):
         thread.start()
         thread.join(20)
         with pytest.raises(OverloadedError):
-            list(replica.answer(question(key="y"), Asked.now(0.2)))
+            list(replica.answer(question(key="y"), Arrival.now(0.2)))
     assert len(found) == 1
 
 
@@ -281,7 +281,7 @@ def test_query_is_refused_when_no_child_can_be_forked(replica, monkeypatch):
 
     monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(OverloadedError):
-        list(replica.answer(scripted(endless), Asked.now(3)))
+        list(replica.answer(scripted(endless), Arrival.now(3)))
     assert b"".join(replica.answer(question(key="short")))
 
 
@@ -292,7 +292,7 @@ def test_processor_wait_does_not_use_up_patience():
     other = threading.Thread(target=turn.acquire, args=(60,))
     other.start()
     eventually(lambda: turn.waiting, "another one waits")
-    clock = AttemptClock(turn, Asked.now())
+    clock = AttemptClock(turn, Arrival.now())
     time.sleep(2 * PATIENCE)
     clock.check()
     end = time.thread_time() + 2 * PATIENCE
@@ -331,7 +331,7 @@ def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
 @pytest.mark.slow
 def test_medium_query_is_answered_beside_very_slow_ones(replica):
     """Two very long ones have the long places; two children are left for others."""
-    very_long = [asked_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
+    very_long = [answer_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
     eventually(
         lambda: replica._children.long.inside == child_pool.MAX_LONG_CHILDREN,
         "they have the long places",
@@ -342,7 +342,7 @@ def test_medium_query_is_answered_beside_very_slow_ones(replica):
         yield b"{}"
 
     begin = time.monotonic()
-    assert list(replica.answer(scripted(medium), Asked.now(30))) == [b"{}"]
+    assert list(replica.answer(scripted(medium), Arrival.now(30))) == [b"{}"]
     assert time.monotonic() - begin < 10
     assert not any(outcome for _, outcome in very_long)
     for one in child_processes():

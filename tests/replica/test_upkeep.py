@@ -13,7 +13,7 @@ from tests.servers import eventually
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.replica import Asked, Replica, following
+from treeclaim.replica import Arrival, Replica, following
 from treeclaim.replica.following import Upkeep
 from treeclaim.store.operations.providers import links
 
@@ -116,4 +116,6 @@ def test_catching_up_does_not_use_search_time(replica, monkeypatch):
 
     monkeypatch.setattr(replica._follower, "catch_up", slowly)
     for is_hard in (False, True):
-        assert b"".join(replica.answer(scripted(search, is_hard=is_hard), Asked.now(0.5))) == b"{}"
+        assert (
+            b"".join(replica.answer(scripted(search, is_hard=is_hard), Arrival.now(0.5))) == b"{}"
+        )

@@ -31,7 +31,7 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer
-from treeclaim.replica.question import Asked
+from treeclaim.replica.question import Arrival
 from treeclaim.replica.questions import capacity_question
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -187,7 +187,7 @@ class Meter:
 
     def _fits(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
         """Count one flavor; None if the time was too short for it."""
-        arrival = Asked.now(max(seconds, 0.0), most_bytes=self._most_bytes)
+        arrival = Arrival.now(max(seconds, 0.0), most_bytes=self._most_bytes)
         fitting = CapacityLimits(None, 0, arrival.begin + _SHARE_OF_TIME * seconds)
         question = capacity_question({name: request}, fitting)
         child = Child(question, self._follower.forest, arrival)

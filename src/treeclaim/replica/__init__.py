@@ -11,11 +11,11 @@ import numpy.ma  # noqa: F401
 from treeclaim.replica.batches import Batches
 from treeclaim.replica.following import FollowedForest
 from treeclaim.replica.kept import KeptAnswer
-from treeclaim.replica.question import Asked, Question
+from treeclaim.replica.question import Arrival, Question
 from treeclaim.replica.replica import Replica
 
 __all__ = [
-    "Asked",
+    "Arrival",
     "Batches",
     "FollowedForest",
     "KeptAnswer",

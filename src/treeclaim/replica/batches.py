@@ -50,8 +50,8 @@ _TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
 
 
 @dataclass(slots=True, eq=False)
-class _Wanted:
-    """A call that waits.
+class _WaitingCall:
+    """A call that waits for its place.
 
     Attributes:
         request: What its single consumer wants.
@@ -87,7 +87,7 @@ class Batches:
         self._replica = replica
         self._series: Series | None = None
         self._slow = SlowQuestions()
-        self._groups: Groups[_Wanted] = Groups(self._run_group, self._run_alone)
+        self._groups: Groups[_WaitingCall] = Groups(self._run_group, self._run_alone)
 
     def place(self, request: PlacingRequest) -> Placement | None:
         """Find a place for a new consumer, and claim it.
@@ -103,7 +103,7 @@ class Batches:
             StoreUnavailableError: if the database does not answer; the outcome may be unknown.
             OverloadedError: if the Forest was not free in time.
         """
-        waiting_call = _Wanted(request)
+        waiting_call = _WaitingCall(request)
         if are_hard(request.alternatives) or self._slow.has(waiting_call.key):
             return None
         try:
@@ -112,15 +112,15 @@ class Batches:
             metrics.tell_stages(metrics.CLAIM_SECONDS, waiting_call.stages)
         return waiting_call.placement
 
-    def _run_alone(self, member: Member[_Wanted]) -> None:
-        (refusal,) = self._placed([member.request])
+    def _run_alone(self, member: Member[_WaitingCall]) -> None:
+        (refusal,) = self._place_calls([member.request])
         if refusal is not None:
             raise refusal
 
-    def _run_group(self, group: Sequence[Member[_Wanted]]) -> None:
+    def _run_group(self, group: Sequence[Member[_WaitingCall]]) -> None:
         refusals: Sequence[TreeclaimError | None]
         try:
-            refusals = self._placed([member.request for member in group])
+            refusals = self._place_calls([member.request for member in group])
         except TreeclaimError as error:
             # The database, or the Forest, cannot serve any of them.
             refusals = [error] * len(group)
@@ -129,15 +129,15 @@ class Batches:
         for member, refusal in zip(followers, refusals[1:], strict=True):
             member.decide(MemberState.DONE, refusal)
 
-    def _placed(self, calls: Sequence[_Wanted]) -> list[TreeclaimError | None]:
+    def _place_calls(self, calls: Sequence[_WaitingCall]) -> list[TreeclaimError | None]:
         """Place some consumers; return what to raise for each."""
-        failures: dict[_Wanted, TreeclaimError] = {}
-        waiting = deque(self._new_ones(calls))
+        failures: dict[_WaitingCall, TreeclaimError] = {}
+        waiting = deque(self._calls_of_new_consumers(calls))
         while waiting:
-            asking = [call.stages for call in waiting]
-            _enter(asking, SEARCH)
-            claims = self._found(waiting)
-            _enter(asking, WAIT)
+            all_stages = [call.stages for call in waiting]
+            _enter_stage(all_stages, SEARCH)
+            claims = self._find_places(waiting)
+            _enter_stage(all_stages, WAIT)
             if not claims:
                 continue
             refusals = self._store.place_each(
@@ -150,17 +150,19 @@ class Batches:
                         failures[call] = refusal
         return [failures.get(call) for call in calls]
 
-    def _new_ones(self, calls: Sequence[_Wanted]) -> Sequence[_Wanted]:
-        """Return those who hold nothing, as they would take room in the picture of the others."""
+    def _calls_of_new_consumers(self, calls: Sequence[_WaitingCall]) -> Sequence[_WaitingCall]:
+        """Return the calls whose consumers hold nothing: what others hold counts in the Forest already."""
         if len(calls) == 1:
             return calls
         uuids = sorted(uuid for call in calls for uuid in call.consumer_uuids)
         holders = self._store.read(holders_among, uuids)
         return [call for call in calls if holders.keys().isdisjoint(call.consumer_uuids)]
 
-    def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
+    def _find_places(
+        self, waiting: deque[_WaitingCall]
+    ) -> list[tuple[_WaitingCall, ConsumerClaim]]:
         """Take calls from a queue while there is time; return the claims of those that found a place."""
-        claims: list[tuple[_Wanted, ConsumerClaim]] = []
+        claims: list[tuple[_WaitingCall, ConsumerClaim]] = []
         named = frozenset[str]().union(*(call.request.from_holds for call in waiting))
         with self._replica.current(HoldsQuery(named)) as current:
             series, forest = self._series, self._replica.forest
@@ -187,6 +189,6 @@ class Batches:
         return claims
 
 
-def _enter(asking: Sequence[Stages], stage: str) -> None:
-    for stages in asking:
+def _enter_stage(all_stages: Sequence[Stages], stage: str) -> None:
+    for stages in all_stages:
         stages.enter(stage)

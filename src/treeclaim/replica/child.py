@@ -25,8 +25,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
-from treeclaim.replica.frames import COUNT, MessageKind, packed, parts_from, send
-from treeclaim.replica.question import Asked, Question
+from treeclaim.replica.frames import COUNT, MessageKind, pickled, read_parts, send
+from treeclaim.replica.question import Arrival, Question
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
@@ -35,13 +35,14 @@ _FRAME_BYTES = 1 << 20
 """Bytes of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
 what it reads as it is, and never has to put many megabytes together."""
 
-BESIDES = 32_000_000
-"""Bytes that a child may take besides what its search counts: the answer's text, and what Python
+EXTRA_BYTES = 32_000_000
+"""Bytes that a child may take beside those that its search counts: the answer's text, and what Python
 copies of the pages that it shares with the worker."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child, at first and later; plans, of which there is one at a time, have their own. Its parent, which answers short questions, runs first. At the
-lowest priority a child starves beside processes that never pause, and most questions are short."""
+"""Niceness of a child at first, and later. Its parent, which answers short questions, runs first. At the lowest priority
+a child starves beside processes that never pause, and most questions are short. A plan, of which only one runs at a
+time, stays at the first."""
 
 MILD_SECONDS = 1.0
 """Seconds of CPU time that a child has at the milder priority."""
@@ -67,7 +68,7 @@ _IGNORED_SIGNALS = (
 """Signals that stop or reload a service: the parent decides what they mean."""
 
 
-class Forked(NamedTuple):
+class ForkedChild(NamedTuple):
     """A child, seen from its parent.
 
     Attributes:
@@ -84,7 +85,7 @@ class Forked(NamedTuple):
     inlet: int
 
 
-def fork(question: Question, forest: Forest, asked: Asked) -> Forked:
+def fork(question: Question, forest: Forest, arrival: Arrival) -> ForkedChild:
     """Start a child that answers a question. The caller must be the only user of the Forest.
 
     Raises:
@@ -102,12 +103,12 @@ def fork(question: Question, forest: Forest, asked: Asked) -> Forked:
         _close(answer, out, lifeline_end, lifeline, parts, inlet)
         raise
     if process == 0:
-        _live(question, forest, asked, _Ends(out, lifeline_end, parts))
+        _run_child(question, forest, arrival, _Ends(out, lifeline_end, parts))
     _close(out, lifeline_end, parts)
     for pipe in {answer, inlet} - {_NONE}:
         with suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return Forked(process, answer, lifeline, inlet)
+    return ForkedChild(process, answer, lifeline, inlet)
 
 
 def _close(*descriptors: int) -> None:
@@ -123,16 +124,16 @@ class _Ends(NamedTuple):
     parts: int
 
 
-def _live(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> NoReturn:
+def _run_child(question: Question, forest: Forest, arrival: Arrival, ends: _Ends) -> NoReturn:
     """Run the child."""
     code = 1
     try:
         gc.disable()
-        _die_with(ends.lifeline)
+        _end_with_parent(ends.lifeline)
         # A signal that comes before the rest is closed is not for this process either.
-        _mind_no_signals()
+        _ignore_signals()
         _close_all_but(set(ends) - {_NONE})
-        _stand_back(for_good=not question.is_plan)
+        _lower_priority(for_good=not question.is_plan)
         _answer_within_memory(question, forest, arrival, ends)
         code = 0
     finally:
@@ -140,7 +141,7 @@ def _live(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> No
         os._exit(code)
 
 
-def _die_with(lifeline_end: int) -> None:
+def _end_with_parent(lifeline_end: int) -> None:
     fcntl.fcntl(lifeline_end, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline_end, fcntl.F_SETSIG, signal.SIGKILL)
     flags = fcntl.fcntl(lifeline_end, fcntl.F_GETFL)
@@ -159,14 +160,14 @@ def _close_all_but(kept: set[int]) -> None:
                 os.close(descriptor)
 
 
-def _mind_no_signals() -> None:
+def _ignore_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals() - set(_KEPT_SIGNALS):
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN if number in _IGNORED_SIGNALS else signal.SIG_DFL)
 
 
-def _stand_back(*, for_good: bool) -> None:
+def _lower_priority(*, for_good: bool) -> None:
     os.nice(_MILD)
     if for_good:
         # The kernel says when the time is used up, whatever the search does then.
@@ -176,9 +177,11 @@ def _stand_back(*, for_good: bool) -> None:
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
-def _answer_within_memory(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> None:
+def _answer_within_memory(
+    question: Question, forest: Forest, arrival: Arrival, ends: _Ends
+) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    needed_bytes = _data_bytes() + arrival.memory + BESIDES
+    needed_bytes = _data_bytes() + arrival.memory + EXTRA_BYTES
     limit = needed_bytes if most == resource.RLIM_INFINITY else min(needed_bytes, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -198,11 +201,11 @@ def _data_bytes() -> int:
     return 0
 
 
-def _answer(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> None:
+def _answer(question: Question, forest: Forest, arrival: Arrival, ends: _Ends) -> None:
     clock, out = _Clock(arrival), ends.out
     budget = Budget(None, arrival.memory, interrupted=clock.check)
     try:
-        parts = parts_from(ends.parts) if question.reads else iter(())
+        parts = read_parts(ends.parts) if question.reads else iter(())
         drawn = question.work(forest, parts, budget)
         first: list[bytes | memoryview] = []
         size = 0
@@ -216,7 +219,7 @@ def _answer(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> 
             send(out, MessageKind.WHOLE, b"".join(first))
         send(out, MessageKind.END, COUNT.pack(drawn.candidates))
     except TreeclaimError as error:
-        send(out, MessageKind.REFUSAL, packed(error))
+        send(out, MessageKind.REFUSAL, pickled(error))
     except (MemoryError, OSError):
         raise
     except Exception:  # noqa: BLE001
@@ -227,9 +230,9 @@ def _answer(question: Question, forest: Forest, arrival: Asked, ends: _Ends) -> 
 class _Clock:
     """The deadline: of everything until the answer begins, then of computing alone."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
-        self._end = asked.end
+    def __init__(self, arrival: Arrival) -> None:
+        self._arrival = arrival
+        self._end = arrival.end
 
     def check(self) -> None:
         """Raise if the time is over.
@@ -238,7 +241,7 @@ class _Clock:
             SearchGivenUpError: if there is none left.
         """
         if has_passed(self._end):
-            raise SearchGivenUpError(self._asked.seconds or 0)
+            raise SearchGivenUpError(self._arrival.seconds or 0)
 
     def send(self, out: int, piece: bytes) -> None:
         """Send a piece; a slow client may delay this."""

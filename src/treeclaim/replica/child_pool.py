@@ -15,7 +15,7 @@ from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import OverloadedError, TreeclaimError
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.kept import KeptAnswer
-from treeclaim.replica.question import Asked
+from treeclaim.replica.question import Arrival
 
 MAX_CHILDREN = 4
 """Children at once. They share what the machine's cores leave, at a lower priority, and stay within the memory of
@@ -47,29 +47,29 @@ class ChildPool:
         self._plan = Gate(1, 0)
 
     def answer(
-        self, asked: Asked, start: Callable[[], Child | KeptAnswer]
+        self, arrival: Arrival, start: Callable[[], Child | KeptAnswer]
     ) -> "KeptAnswer | AnswerStream":
         """Answer a question in a child.
 
         Args:
-            asked: The arrival of the question, and its client.
+            arrival: The arrival of the question, and its client.
             start: Starts a child, or returns the answer if it is known by now.
 
         Raises:
             OverloadedError: if there is no place, or no long place after a second.
             TreeclaimError: if the question, a bound or the client's end gives reason.
         """
-        if not self.children.acquire(asked.wait, asked.is_gone):
-            raise asked.refused(_SEARCHES)
+        if not self.children.acquire(arrival.wait, arrival.is_gone):
+            raise arrival.overload_error(_SEARCHES)
         with ExitStack() as places:
             places.callback(self.children.release)
             child = start()
             if isinstance(child, KeptAnswer):
                 return child
             places.callback(child.end)
-            if not child.begun(min(BRIEF_SECONDS, child.time_left)):
-                if has_passed(asked.end):
-                    raise asked.given_up()
+            if not child.wait_for_output(min(BRIEF_SECONDS, child.time_left)):
+                if has_passed(arrival.end):
+                    raise arrival.timeout_error()
                 if not self.long.acquire(0):
                     raise OverloadedError(_SEARCHES)
                 places.callback(self.long.release)

@@ -14,9 +14,9 @@ from treeclaim.model.errors import (
     SearchTooLargeError,
 )
 from treeclaim.replica.child import fork
-from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpacked
+from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpickled_error
 from treeclaim.replica.kept import KeptAnswer
-from treeclaim.replica.question import Asked, Question
+from treeclaim.replica.question import Arrival, Question
 
 _LOOK_SECONDS = 0.1
 """Seconds between two looks whether the client is still there, while a child works."""
@@ -37,14 +37,14 @@ class ChildFailedError(Exception):
 class Child:
     """A process that answers one question. Its owner must `end` it."""
 
-    def __init__(self, question: Question, forest: Forest, asked: Asked) -> None:
+    def __init__(self, question: Question, forest: Forest, arrival: Arrival) -> None:
         """Start it. If the question reads, the child waits until it is fed.
 
         Raises:
             OSError: if the system has no room for it.
         """
-        self._asked = asked
-        self._process, self._answer, self._lifeline, self._inlet = fork(question, forest, asked)
+        self._arrival = arrival
+        self._process, self._answer, self._lifeline, self._inlet = fork(question, forest, arrival)
         self._poll = select.poll()
         self._poll.register(self._answer, select.POLLIN)
         self._is_over = False
@@ -63,7 +63,7 @@ class Child:
             for part in parts:
                 remaining_bytes = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
                 while remaining_bytes:
-                    self._asked.check()
+                    self._arrival.check()
                     if ready.poll(1000 * _LOOK_SECONDS):
                         remaining_bytes = remaining_bytes[
                             os.write(self._inlet, remaining_bytes[:_LARGEST_READ]) :
@@ -79,7 +79,7 @@ class Child:
         if inlet >= 0:
             os.close(inlet)
 
-    def begun(self, seconds: float) -> bool:
+    def wait_for_output(self, seconds: float) -> bool:
         """Wait until the child has output.
 
         Raises:
@@ -89,7 +89,7 @@ class Child:
         while (remaining_seconds := end - time.monotonic()) > 0:
             if self._poll.poll(1000 * min(remaining_seconds, _LOOK_SECONDS)):
                 return True
-            if self._asked.is_gone():
+            if self._arrival.is_gone():
                 raise ClientGoneError
         return False
 
@@ -99,17 +99,17 @@ class Child:
         Raises:
             TreeclaimError: as the question gives reason for, or the bounds of time and memory.
         """
-        kind, content = self._frame(self.time_left)
+        kind, content = self._read_frame(self.time_left)
         if kind is MessageKind.PIECE:
             return content
-        _, count = self._frame(self.time_left)
+        _, count = self._read_frame(self.time_left)
         return KeptAnswer((content,), COUNT.unpack(count)[0])
 
     @property
     def time_left(self) -> float:
         """Return the seconds until the child is killed."""
-        end = self._asked.end
-        lateness = max(_LEAST_LATENESS, (_LATENESS - 1) * (self._asked.seconds or 0))
+        end = self._arrival.end
+        lateness = max(_LEAST_LATENESS, (_LATENESS - 1) * (self._arrival.seconds or 0))
         return end + lateness - time.monotonic()
 
     def pieces(self, longest: float) -> Iterator[bytes | int]:
@@ -118,24 +118,24 @@ class Child:
         Args:
             longest: Seconds to wait for the child altogether, if the question has no limit.
         """
-        seconds = longest if self._asked.seconds is None else self._asked.seconds
+        seconds = longest if self._arrival.seconds is None else self._arrival.seconds
         while True:
             begin = time.monotonic()
-            kind, content = self._frame(seconds)
+            kind, content = self._read_frame(seconds)
             seconds -= time.monotonic() - begin
             if kind is MessageKind.END:
                 yield COUNT.unpack(content)[0]
                 return
             yield content
 
-    def _frame(self, seconds: float) -> tuple[MessageKind, bytes]:
+    def _read_frame(self, seconds: float) -> tuple[MessageKind, bytes]:
         end = time.monotonic() + seconds
         number, length = HEADER.unpack(self._read(HEADER.size, end))
         kind, content = MessageKind(number), self._read(length, end)
         if kind is MessageKind.REFUSAL:
-            raise unpacked(content)
+            raise unpickled_error(content)
         if kind is MessageKind.TOO_LARGE:
-            raise SearchTooLargeError(self._asked.memory // 1_000_000)
+            raise SearchTooLargeError(self._arrival.memory // 1_000_000)
         if kind is MessageKind.FAILED:
             raise ChildFailedError(content.decode())
         return kind, content
@@ -144,8 +144,8 @@ class Child:
         parts: list[bytes] = []
         missing = length
         while missing:
-            if not self.begun(end - time.monotonic()):
-                raise self._asked.given_up()
+            if not self.wait_for_output(end - time.monotonic()):
+                raise self._arrival.timeout_error()
             part = os.read(self._answer, min(missing, _LARGEST_READ))
             if not part:
                 # Killed from outside, or by the kernel for want of memory.

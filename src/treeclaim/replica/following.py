@@ -44,7 +44,7 @@ class Follower:
     """A Forest that is brought up to date before each use, by one thread at a time.
 
     Attributes:
-        forest: All providers as they were when the store was last asked.
+        forest: All providers as they were at the last look at the feed.
         version: Another number after each change, so that stale results can be recognised.
     """
 

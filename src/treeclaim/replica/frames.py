@@ -45,18 +45,18 @@ def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> No
             remaining_bytes = remaining_bytes[os.write(pipe, remaining_bytes) :]
 
 
-def packed(content: object) -> bytes:
+def pickled(content: object) -> bytes:
     """Pickle an error, or a part of what was read for a child."""
     return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
 
-def unpacked(content: bytes) -> TreeclaimError:
+def unpickled_error(content: bytes) -> TreeclaimError:
     """Return an error that a child has pickled."""
     error: TreeclaimError = pickle.loads(content)  # noqa: S301 - written by our own child
     return error
 
 
-def parts_from(pipe: int) -> Iterator[Any]:
+def read_parts(pipe: int) -> Iterator[Any]:
     """Yield the parts that the parent sends, until it has sent all."""
     with open(pipe, "rb", closefd=False) as stream:
         while header := stream.read(HEADER.size):

@@ -47,7 +47,7 @@ class KeptAnswer:
         cls, pieces: Iterable[Piece], candidates: int = 0, modified_at: float | None = None
     ) -> "KeptAnswer":
         """Make it of pieces of any length, without a copy of those that are large."""
-        return cls(_few(pieces), candidates, modified_at)
+        return cls(_join_small(pieces), candidates, modified_at)
 
     @cached_property
     def nbytes(self) -> int:
@@ -55,7 +55,7 @@ class KeptAnswer:
         return sum(map(len, self.pieces))
 
 
-def _few(pieces: Iterable[Piece]) -> Sequence[Piece]:
+def _join_small(pieces: Iterable[Piece]) -> Sequence[Piece]:
     few: list[Piece] = []
     small: list[Piece] = []
     for piece in pieces:

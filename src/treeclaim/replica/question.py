@@ -63,14 +63,14 @@ class HoldsQuery:
 NO_HOLDS = HoldsQuery()
 
 
-def nobody_left() -> bool:
-    """Assume that the client is still connected, where the server cannot tell."""
+def _assume_connected() -> bool:
+    """Return False, where the server cannot tell whether the client has disconnected."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The arrival of a question, from which its time runs, waiting included.
+class Arrival:
+    """The arrival of a question. Its time runs from there, waiting included.
 
     Attributes:
         seconds: Time that the operator allows; None for any time.
@@ -91,11 +91,11 @@ class Asked:
         seconds: float | None = None,
         is_gone: Callable[[], bool] | None = None,
         most_bytes: int | None = None,
-    ) -> "Asked":
+    ) -> "Arrival":
         """Start the time now; without a limit, the search may hold `DEFAULT_MEMORY`."""
         begin = time.monotonic()
         end = float("inf") if seconds is None else begin + seconds
-        return cls(seconds, is_gone or nobody_left, begin, end, most_bytes or DEFAULT_MEMORY)
+        return cls(seconds, is_gone or _assume_connected, begin, end, most_bytes or DEFAULT_MEMORY)
 
     def check(self) -> None:
         """Raise if the time is over or the client has disconnected.
@@ -105,12 +105,12 @@ class Asked:
             ClientGoneError: if the client has disconnected.
         """
         if has_passed(self.end):
-            raise self.given_up()
+            raise self.timeout_error()
         if self.is_gone():
             raise ClientGoneError
 
-    def later(self, seconds: float) -> "Asked":
-        """Return the question with a later deadline, for time that was spent on other work."""
+    def extended_by(self, seconds: float) -> "Arrival":
+        """Return the arrival with a later deadline, for time that was spent on other work."""
         return replace(self, end=self.end + seconds)
 
     @property
@@ -118,11 +118,11 @@ class Asked:
         """Return how many seconds the question may still wait for a turn."""
         return min(self.end, self.begin + LONGEST_WAIT) - time.monotonic()
 
-    def given_up(self) -> SearchGivenUpError:
+    def timeout_error(self) -> SearchGivenUpError:
         """Return the refusal for a question that used up its time."""
         return SearchGivenUpError(self.seconds or 0)
 
-    def refused(self, resource: str) -> OverloadedError | ClientGoneError:
+    def overload_error(self, resource: str) -> OverloadedError | ClientGoneError:
         """Return the refusal for a question that did not get a turn."""
         return ClientGoneError() if self.is_gone() else OverloadedError(resource)
 

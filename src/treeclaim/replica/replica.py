@@ -19,9 +19,9 @@ from treeclaim.replica.child import WHOLE_ANSWER
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower, Upkeep
-from treeclaim.replica.frames import packed
+from treeclaim.replica.frames import pickled
 from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
-from treeclaim.replica.question import LONGEST_WAIT, NO_HOLDS, Asked, HoldsQuery, Question
+from treeclaim.replica.question import LONGEST_WAIT, NO_HOLDS, Arrival, HoldsQuery, Question
 from treeclaim.replica.turn import AttemptClock, OutOfPatienceError, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -171,7 +171,7 @@ class Replica:
             self._follower.catch_up(began)
             return self._store.read(read)
 
-    def answer(self, question: Question, asked: Asked | None = None) -> Iterable[Piece]:
+    def answer(self, question: Question, arrival: Arrival | None = None) -> Iterable[Piece]:
         """Return the JSON body that answers a question, in one or more pieces; all of them in a list.
 
         A short answer is made at once, and kept until something changes. A longer one is made by a
@@ -186,34 +186,34 @@ class Replica:
             OverloadedError: if too many ask too much, another plan is made, or the system has no room for a child.
             ClientGoneError: if the client has hung up.
         """
-        asked = asked or Asked.now()
+        arrival = arrival or Arrival.now()
         outcome: KeptAnswer | AnswerStream | None = None
         if question.reads is None:
-            outcome = self._try_within_turn(question, asked)
+            outcome = self._try_within_turn(question, arrival)
         if outcome is None:
             with metrics.phase("slow"):
-                outcome = self._answer_in_child(question, asked)
+                outcome = self._answer_in_child(question, arrival)
         if isinstance(outcome, AnswerStream):
             return outcome
         metrics.CANDIDATES.inc(outcome.candidates)
         return list(outcome.pieces)
 
     @contextmanager
-    def _turn_of(self, arrival: Asked, holds: HoldsQuery) -> Iterator[tuple[Forest, Asked]]:
+    def _turn_of(self, arrival: Arrival, holds: HoldsQuery) -> Iterator[tuple[Forest, Arrival]]:
         """Give the Forest, and the question with the time for catching up added to its own."""
         began = monotonic()
         if not self.turn.acquire(arrival.wait, arrival.is_gone):
-            raise arrival.refused(_INVENTORY)
+            raise arrival.overload_error(_INVENTORY)
         try:
             entered = monotonic()
             with metrics.phase("feed"):
                 self._follower.catch_up(began)
                 forest = self._follower.with_holds(holds)
-            yield forest, arrival.later(monotonic() - entered)
+            yield forest, arrival.extended_by(monotonic() - entered)
         finally:
             self.turn.release()
 
-    def _try_within_turn(self, question: Question, arrival: Asked) -> KeptAnswer | None:
+    def _try_within_turn(self, question: Question, arrival: Arrival) -> KeptAnswer | None:
         """Return the answer if it is known or soon found, else None."""
         if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
@@ -242,7 +242,7 @@ class Replica:
                 allocator.give_back()
             return answer
 
-    def _answer_in_child(self, question: Question, arrival: Asked) -> KeptAnswer | AnswerStream:
+    def _answer_in_child(self, question: Question, arrival: Arrival) -> KeptAnswer | AnswerStream:
         if question.holds.everywhere:
             # With very many holds the database takes a second to add up their amounts. No other thread needs to wait
             # for the Forest meanwhile.
@@ -265,7 +265,7 @@ class Replica:
             self._answers.keep(version, question.key, outcome)
         return outcome
 
-    def _start_reading(self, question: Question, arrival: Asked) -> Child:
+    def _start_reading(self, question: Question, arrival: Arrival) -> Child:
         """Start a child at a moment of the Forest, and send it what is read of that moment.
 
         Raises:
@@ -289,7 +289,7 @@ class Replica:
             size = 0
             for part in question.reads(transaction, cursor) if question.reads else ():
                 arrival.check()
-                parts.append(packed(part))
+                parts.append(pickled(part))
                 size += len(parts[-1])
                 if size > arrival.memory:
                     raise SearchTooLargeError(arrival.memory // 1_000_000)
@@ -323,7 +323,7 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
         metrics.tell_stages(metrics.SEARCH_SECONDS, stages)
 
 
-def _fork(question: Question, forest: Forest, arrival: Asked) -> Child:
+def _fork(question: Question, forest: Forest, arrival: Arrival) -> Child:
     """Start a child.
 
     Raises:

@@ -15,7 +15,7 @@ from treeclaim import metrics
 from treeclaim.gate import Gate
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.replica.question import Asked
+from treeclaim.replica.question import Arrival
 
 LONGEST_HOLD = 0.020
 """Seconds of CPU time for which one thread may keep all others from the Forest."""
@@ -42,12 +42,12 @@ class AttemptClock:
 
     Attributes:
         turn: The gate that the caller is in.
-        asked: The arrival of the question.
+        arrival: The arrival of the question.
         begin: CPU time of the thread at the beginning.
     """
 
     turn: Gate
-    asked: Asked
+    arrival: Arrival
     begin: float = field(default_factory=time.thread_time)
 
     def check(self) -> None:
@@ -57,8 +57,8 @@ class AttemptClock:
             OutOfPatienceError: if the attempt took too long.
             SearchGivenUpError: if the deadline has passed.
         """
-        if has_passed(self.asked.end):
-            raise self.asked.given_up()
+        if has_passed(self.arrival.end):
+            raise self.arrival.timeout_error()
         spent = time.thread_time() - self.begin
         if spent >= PATIENCE and (self.turn.waiting or spent > ALONE_PATIENCE):
             raise OutOfPatienceError("takes longer than a turn")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.service import client_of, make_application
 from treeclaim.api.resources.placing import placements
-from treeclaim.replica import Asked
+from treeclaim.replica import Arrival
 
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
@@ -57,6 +57,6 @@ def test_sums_are_computed_once_per_consumer_and_alternative(client, monkeypatch
 
 def test_comparison_checks_the_deadline_for_each_consumer(client, monkeypatch):
     looks = []
-    monkeypatch.setattr(Asked, "check", lambda _: looks.append(1))
+    monkeypatch.setattr(Arrival, "check", lambda _: looks.append(1))
     assert place(client, ["resources=VCPU:2,MEMORY_MB:1"], CONSUMERS).status_code == 200
     assert len(looks) >= len(CONSUMERS)

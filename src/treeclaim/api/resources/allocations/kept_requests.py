@@ -9,7 +9,7 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.resources.candidates.operations import asked_by, request_of
+from treeclaim.api.resources.candidates.operations import arrival_of, request_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
@@ -61,7 +61,7 @@ def require_valid(
     for uuid, texts in new.items():
         if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
             raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
-    queries = Queries(call, asked_by(call), (text for texts in new.values() for text in texts))
+    queries = Queries(call, arrival_of(call), (text for texts in new.values() for text in texts))
     with refusing_queries():
         read = {
             f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)

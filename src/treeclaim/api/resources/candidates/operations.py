@@ -25,7 +25,7 @@ from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError, ResourceClassNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
-from treeclaim.replica import Asked
+from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
 
 _REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
@@ -50,7 +50,7 @@ def list_candidates(call: Call) -> Reply:
     most_groups = call.services.limits.request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
-    arrival = asked_by(call)
+    arrival = arrival_of(call)
     mixes: Sequence[str] = ()
     if request.order is not None:
         named = Mixes(call, arrival.check)
@@ -75,10 +75,10 @@ def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
         call.require_allowed(DRAW_RULE)
 
 
-def asked_by(call: Call) -> Asked:
+def arrival_of(call: Call) -> Arrival:
     """Start the deadline of a search, which also ends when its client hangs up."""
     search = call.services.search
-    return Asked.now(search.seconds, call.client_gone, search.most_bytes)
+    return Arrival.now(search.seconds, call.client_gone, search.most_bytes)
 
 
 def _unknown_class(error: ResourceClassNotFoundError) -> ApiError:
@@ -127,9 +127,9 @@ _OWN = ("nearest", "tree")
 def explain_candidates(call: Call) -> Reply:
     """Explain the result of a request for candidates."""
     most_groups = call.services.limits.request_groups
-    request, focus = _asked(call.request.query_string, call.version, most_groups)
+    request, focus = _explained_request(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
-    arrival = asked_by(call)
+    arrival = arrival_of(call)
     # An order is checked as in a search, and explains nothing.
     Mixes(call, arrival.check).in_order_of(request)
     key = key_of("explain", call.version, call.request.query_string)
@@ -146,7 +146,7 @@ def explain_candidates(call: Call) -> Reply:
 
 
 @remembering_short(_EXPLAINED, _LONGEST_EXPLAINED)
-def _asked(
+def _explained_request(
     query_string: str, version: Version, most_groups: int
 ) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)

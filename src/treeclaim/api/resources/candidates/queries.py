@@ -22,7 +22,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica import Asked
+from treeclaim.replica import Arrival
 from treeclaim.store.database.transactions import chunks
 
 _LONGEST_QUERY = 256 * 1024
@@ -39,12 +39,12 @@ _NAMES_AT_ONCE = 500
 class Queries:
     """Reads the queries of one call, each text once, and within the time that a search has."""
 
-    def __init__(self, call: Call, asked: Asked, texts: Iterable[str]) -> None:
+    def __init__(self, call: Call, arrival: Arrival, texts: Iterable[str]) -> None:
         """Look how many groups there are altogether, before any query is read.
 
         Args:
             call: The call.
-            asked: When it came, and how long it may take.
+            arrival: When it came, and how long it may take.
             texts: All queries.
 
         Raises:
@@ -53,9 +53,9 @@ class Queries:
         _require_few_groups(sum(f"&{text}".count("&resources") for text in set(texts)))
         self._version = call.version
         self._most_groups = call.services.limits.request_groups
-        self._asked = asked
+        self._arrival = arrival
         self._known: dict[str, CandidateRequest] = {}
-        self._mixes = Mixes(call, asked.check)
+        self._mixes = Mixes(call, arrival.check)
         self._groups = 0
 
     def at(self, where: str, query: str) -> CandidateRequest:
@@ -66,7 +66,7 @@ class Queries:
             SearchGivenUpError: if the time of the call is over.
             ClientGoneError: if its client has hung up.
         """
-        self._asked.check()
+        self._arrival.check()
         cached_request = self._known.get(query)
         if cached_request is not None:
             return cached_request

@@ -20,7 +20,7 @@ from treeclaim.api.protocol.request.bodies import Body, BodyReader, Query
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now, quoted
-from treeclaim.api.resources.candidates.operations import asked_by
+from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
 from treeclaim.model.request import CandidateRequest
@@ -95,7 +95,7 @@ def put_mix(call: Call) -> Reply:
     texts = {f"requests.{name}": entry.query for name, entry in mix.requests.items()}
     if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
-    queries = Queries(call, asked_by(call), texts.values())
+    queries = Queries(call, arrival_of(call), texts.values())
     with refusing_queries():
         parsed = {
             quoted(where): queries.at(quoted(where), query) for where, query in texts.items()

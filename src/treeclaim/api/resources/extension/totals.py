@@ -24,7 +24,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.candidates.mixes import Mixes
-from treeclaim.api.resources.candidates.operations import asked_by
+from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.assumptions import (
@@ -193,7 +193,7 @@ def show_given_totals(call: Call) -> Reply:
     form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
     totals_query = _read_query(call, pairs, query)
     body: TotalsBody = call.json()
-    arrival = asked_by(call)
+    arrival = arrival_of(call)
     with (
         lists.classes_named_by("resource_class"),
         refusing_queries(),
@@ -216,7 +216,7 @@ def _answer_by_child(
     form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
     question = _totals_question(wanted, form, NOTHING_GIVEN)
     with lists.classes_named_by("resource_class"), refusing_queries():
-        body = call.services.replica.answer(question, asked_by(call))
+        body = call.services.replica.answer(question, arrival_of(call))
     return Reply(body=body, is_ready_made=True, modified_at=now())
 
 

@@ -14,7 +14,7 @@ from treeclaim.api.protocol.request.validation import (
 )
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
-from treeclaim.api.resources.candidates.operations import asked_by, require_may_draw
+from treeclaim.api.resources.candidates.operations import arrival_of, require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing import bodies
 from treeclaim.api.resources.placing.placements import placed_by
@@ -41,7 +41,7 @@ def find_alternatives(call: Call) -> Reply:
     """List the candidates of the first of some queries that has any."""
     body: bodies.AlternativesBody = call.json()
     texts = body.alternatives
-    arrival = asked_by(call)
+    arrival = arrival_of(call)
     queries = Queries(call, arrival, [*texts, *body.placed_queries])
     with refusing_queries():
         requests = {
@@ -69,7 +69,7 @@ def find_alternatives(call: Call) -> Reply:
 def place_consumers(call: Call) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
     body: bodies.PlacementsBody = call.json()
-    arrival = asked_by(call)
+    arrival = arrival_of(call)
     with refusing_queries():
         texts = chain.from_iterable(request.alternatives for request in body.requests)
         queries = Queries(call, arrival, chain(texts, body.placed_queries))
@@ -92,7 +92,7 @@ def place_consumers(call: Call) -> Reply:
 def count_fitting(call: Call) -> Reply:
     """Count how many consumers of some requests fit."""
     body: bodies.CapacityBody = call.json()
-    arrival = asked_by(call)
+    arrival = arrival_of(call)
     queries = Queries(call, arrival, [*body.requests.values(), *body.placed_queries])
     seconds = arrival.seconds
     fitting = CapacityLimits(

@@ -24,7 +24,7 @@ from treeclaim.model.extension.placing import (
 )
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica import Asked
+from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
@@ -36,14 +36,14 @@ _NEW_GENERATION = 1
 
 
 def placed_by(
-    call: Call, placing: Placing, asked: Asked, *, is_dry: bool, given: Given = NOTHING_GIVEN
+    call: Call, placing: Placing, arrival: Arrival, *, is_dry: bool, given: Given = NOTHING_GIVEN
 ) -> Reply:
     """Place the consumers of a call.
 
     Args:
         call: The call.
         placing: What it asks for.
-        asked: When it came, and how long it may take.
+        arrival: When it came, and how long it may take.
         is_dry: Whether nothing is to be written.
         given: What is assumed, if nothing is written.
 
@@ -59,9 +59,9 @@ def placed_by(
     gone = _gone(call, given)
     may_be_holds = any(request.hold is not None for request in placing.requests)
     for _ in range(call.services.limits.claim_attempts):
-        holders = _holders(call, placing, asked, gone, may_be_holds=may_be_holds)
+        holders = _holders(call, placing, arrival, gone, may_be_holds=may_be_holds)
         _require_sources(call, placing, holders)
-        outcome = _found(call, placing, holders, fixed, asked, given=given)
+        outcome = _found(call, placing, holders, fixed, arrival, given=given)
         if outcome.unplaced and call.services.store.end_holds():
             continue
         if outcome.unplaced and not placing.partial:
@@ -98,13 +98,13 @@ def _found(
     placing: Placing,
     holders: Mapping[str, Holder],
     fixed: Sequence[Placement],
-    asked: Asked,
+    arrival: Arrival,
     *,
     given: Given,
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
     question = placing_question(placing, holders, fixed, shows_held=True)
-    return Outcome.read(b"".join(answer_under(call, question, given, asked)))
+    return Outcome.read(b"".join(answer_under(call, question, given, arrival)))
 
 
 def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequence[Placement]:
@@ -170,7 +170,7 @@ def _left_of(
 
 
 def _holders(
-    call: Call, placing: Placing, arrival: Asked, gone: AbstractSet[str], *, may_be_holds: bool
+    call: Call, placing: Placing, arrival: Arrival, gone: AbstractSet[str], *, may_be_holds: bool
 ) -> dict[str, Holder]:
     """Return which consumers hold something already, with their alternative, or only counted.
 
@@ -236,14 +236,14 @@ class _KnownSums:
     There may be a thousand consumers, and sixteen alternatives with hundreds of groups.
     """
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, arrival: Arrival) -> None:
+        self._arrival = arrival
         self._sums: dict[CandidateRequest, _Sum] = {}
         self._alternatives: dict[tuple[CandidateRequest, ...], dict[_Sum, int]] = {}
 
     def alternatives(self, request: PlacingRequest) -> Mapping[_Sum, int]:
         """Return the numbers of the first alternatives of a request by what they add up to."""
-        self._asked.check()
+        self._arrival.check()
         numbers = self._alternatives.get(request.alternatives)
         if numbers is None:
             numbers = self._alternatives[request.alternatives] = {}
@@ -252,7 +252,7 @@ class _KnownSums:
         return numbers
 
     def _sum(self, alternative: CandidateRequest) -> _Sum:
-        self._asked.check()
+        self._arrival.check()
         if alternative not in self._sums:
             self._sums[alternative] = _sum_of(group.resources for group in alternative.groups)
         return self._sums[alternative]

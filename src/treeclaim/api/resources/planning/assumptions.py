@@ -22,7 +22,7 @@ from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.parts import CONDITIONS
-from treeclaim.replica import Asked, Question
+from treeclaim.replica import Arrival, Question
 from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import question_under
 
@@ -132,7 +132,9 @@ def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterato
         yield replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
 
 
-def answer_under(call: Call, question: Question, given: Given, asked: Asked) -> Iterable[Piece]:
+def answer_under(
+    call: Call, question: Question, given: Given, arrival: Arrival
+) -> Iterable[Piece]:
     """Answer a question as things are, or as they would be.
 
     Raises:
@@ -140,9 +142,9 @@ def answer_under(call: Call, question: Question, given: Given, asked: Asked) -> 
         TreeclaimError: what the question gives reason for.
     """
     if not given:
-        return call.services.replica.answer(question, asked)
+        return call.services.replica.answer(question, arrival)
     with refusing_entries(call.deadline):
-        return call.services.replica.answer(question_under(given, question), asked)
+        return call.services.replica.answer(question_under(given, question), arrival)
 
 
 @contextmanager

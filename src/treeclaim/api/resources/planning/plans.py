@@ -33,7 +33,7 @@ from treeclaim.api.resources.planning.assumptions import (
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.planning import Given, PlanRule
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica import Asked
+from treeclaim.replica import Arrival
 from treeclaim.replica.planning import Planner, plan_question
 
 _MOST_RULES = 16
@@ -86,7 +86,7 @@ class PlanCall:
     Attributes:
         call: The call.
         body: Its body.
-        asked: When it came.
+        arrival: When it came.
         end: When the best plan so far is returned, by the monotonic clock.
         queries: Reads more queries of the call.
         assumptions: What is assumed.
@@ -96,7 +96,7 @@ class PlanCall:
 
     call: Call
     body: PlanBody
-    asked: Asked
+    arrival: Arrival
     end: float
     queries: Queries
     assumptions: Given
@@ -112,9 +112,9 @@ class PlanCall:
         """
         call.require_allowed(LIST_RULE)
         seconds = call.services.limits.plan_seconds
-        asked = Asked.now(seconds + _GRACE, call.client_gone, call.services.search.most_bytes)
+        arrival = Arrival.now(seconds + _GRACE, call.client_gone, call.services.search.most_bytes)
         texts = chain(*body.requests.values(), body.placed_queries, others)
-        queries = Queries(call, asked, texts)
+        queries = Queries(call, arrival, texts)
         parsed = {
             place: queries.without_holds(place, text)
             for consumer, alternatives in body.requests.items()
@@ -128,8 +128,8 @@ class PlanCall:
             for rule in body.rules
         ]
         assumptions = read_assumptions(call, body, queries)
-        end = asked.begin + seconds
-        return cls(call, body, asked, end, queries, assumptions, tuple(rules), parsed)
+        end = arrival.begin + seconds
+        return cls(call, body, arrival, end, queries, assumptions, tuple(rules), parsed)
 
     def answer(
         self,
@@ -167,5 +167,5 @@ class PlanCall:
             named=frozenset(holds),
         )
         with refusing_queries(), refusing_entries(self.call.deadline):
-            pieces = self.call.services.replica.answer(question, self.asked)
+            pieces = self.call.services.replica.answer(question, self.arrival)
             return Reply(body=pieces, is_ready_made=True)
