@@ -122,7 +122,7 @@ WORKING_SECONDS = 1.0
 """Seconds between these reports."""
 
 STARTS = 3
-"""How many stalled loaders are replaced at the start of the service; after that, somebody else has to decide."""
+"""Loaders that the start of a service may take. If the last of them stalls or is killed too, the service ends."""
 
 TICK_SECONDS = 0.1
 """Seconds between two looks of the master, and of a loader, at what has happened."""

@@ -159,21 +159,63 @@ def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
         assert running.ask("/ready") == (200, "ready\n")
 
 
-def test_loader_stalled_at_start_is_replaced(tmp_path):
-    def loader():
-        return next(iter(psutil.Process(started.process.pid).children()), None)
-
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        (psutil.Process.suspend, "the loader has stalled"),
+        (psutil.Process.kill, "the loader has ended (signal SIGKILL)"),
+    ],
+)
+def test_loader_lost_at_start_is_replaced(tmp_path, fault, problem):
     environment = service_environment(tmp_path)
+    with starting(environment, tmp_path) as server:
+        lost = eventually(lambda: loader_of(server), "a loader starts")
+        fault(lost)
+        eventually(answers(server.url), "another one serves")
+        assert not lost.is_running()
+        assert f"Another loader is started: {problem}" in server.log.read_text()
+
+
+def test_loader_killed_at_start_leaves_its_admin_address_to_the_next(tmp_path):
+    """The loaders wait for a database that does not exist, and answer probes."""
+    port = free_port()
+    environment = service_environment(
+        tmp_path,
+        database=f"postgresql://none@127.0.0.1:{free_port()}/none",
+        OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{port}",
+        OS_PLACEMENT_DATABASE__MAX_RETRIES="-1",
+    )
+    with starting(environment, tmp_path) as server:
+        service = Service(server, f"http://127.0.0.1:{port}")
+        service.told("/live", 200)
+        former = service.one(ADMIN)
+        loader_of(server).kill()
+        eventually(lambda: not former.is_running(), "its admin listener ends")
+        service.told("/live", 200)
+        assert "cannot listen" not in server.log.read_text()
+
+
+def test_loaders_killed_at_start_end_the_service(tmp_path):
+    with starting(service_environment(tmp_path), tmp_path) as server:
+        while server.process.poll() is None:
+            if (loader := loader_of(server)) is not None:
+                loader.kill()
+        assert server.process.returncode == 1
+        text = server.log.read_text()
+        assert text.count("Another loader is started: the loader has ended (signal SIGKILL)") == 2
+
+
+@contextmanager
+def starting(environment, folder):
+    """Start a service without waiting until it answers, for a block."""
     url = f"http://127.0.0.1:{free_port()}"
     command = [*TREECLAIM, "serve", f"--port={httpx.URL(url).port}"]
-    stalled = []
+    with running(command, environment, folder / "log", lambda: True) as server:
+        server.url = url
+        yield server
 
-    def is_ready():
-        return True
 
-    with running(command, environment, tmp_path / "log", is_ready) as started:
-        stalled.append(eventually(loader, "a loader starts"))
-        stalled[0].suspend()
-        eventually(answers(url), "another one serves")
-        assert not stalled[0].is_running()
-        assert "the loader has stalled" in started.log.read_text()
+def loader_of(server):
+    """The loader that the first process has started; None while there is none."""
+    with suppress(psutil.NoSuchProcess):
+        return next(iter(psutil.Process(server.process.pid).children()), None)

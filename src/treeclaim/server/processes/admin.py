@@ -56,17 +56,18 @@ _LIMITS = ConnectionLimits(
 
 
 def run_admin(
-    state: PreforkState, listener: socket.socket, table: LivenessTable, row: int
+    state: PreforkState, loader: int, listener: socket.socket, table: LivenessTable, row: int
 ) -> None:
     """Serve until SIGTERM, or until the loader is gone after its master has ended.
 
     Args:
         state: Configuration, and expiry of certificates.
+        loader: Process id of the loader, which may have ended already.
         listener: Socket of the admin listener.
         table: Liveness of the workers, which have the rows after this process.
         row: Row of this process.
     """
-    configuration, loader = state.configuration, os.getppid()
+    configuration = state.configuration
     start_helper_thread("master", partial(_leave_after, loader))
     with closing(Store(configuration.database)) as store:
         collectors: list[Collector] = [

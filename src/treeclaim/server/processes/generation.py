@@ -98,6 +98,7 @@ class Generation:
             is_first: Whether no other generation serves.
         """
         workers = state.settings.workers
+        self._loader = os.getpid()
         self._state = state
         self._control = control
         self._listener = listener
@@ -395,13 +396,12 @@ class Generation:
         if self._listener is not None:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
-        loader = os.getppid()
         while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
             # A probe that this process answered before would find no workers.
-            if os.getppid() != loader:
+            if os.getppid() != self._loader:
                 return
             time.sleep(TICK_SECONDS)
-        run_admin(self._state, self._admin_listener, self._table, row)
+        run_admin(self._state, self._loader, self._admin_listener, self._table, row)
 
     # Inventory.
 

@@ -27,6 +27,7 @@ from treeclaim.server.bounds import (
     STARTS,
     TICK_SECONDS,
 )
+from treeclaim.server.processes.children import describe_end
 from treeclaim.server.processes.control import make_controls
 from treeclaim.server.processes.listening import (
     ListenError,
@@ -56,6 +57,7 @@ class _Loader:
         control: The connection.
         heard_at: Time of its last message, of the monotonic clock.
         has_ended: Whether the process has ended.
+        exit_code: Its exit code once it has ended, negative for a signal.
         is_lost: Whether it, or another process of an only worker, has ended or stalled while it serves.
         is_alone: Whether it has become the only worker, which reports no work.
         admin_address, admin_listener: Where its admin listener answers probes.
@@ -65,6 +67,7 @@ class _Loader:
         """Start an interpreter."""
         self.heard_at = time.monotonic()
         self.has_ended = self.is_lost = self.is_alone = False
+        self.exit_code = 0
         self.admin_address: Sequence[Any] = ()
         self.admin_listener: socket.socket | None = None
         self.control, theirs = make_controls()
@@ -110,7 +113,8 @@ class _Loader:
 class Master:
     """The first process.
 
-    `_serving` is the loader whose generation serves, `_starting` the loader of its successor.
+    `_serving` is the loader whose generation serves, `_starting` the loader of its successor, and `_failed` the last
+    loader that was replaced before any served.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -118,6 +122,7 @@ class Master:
         self._loaders: list[_Loader] = []
         self._serving: _Loader | None = None
         self._starting: _Loader | None = None
+        self._failed: _Loader | None = None
         self._listener: socket.socket | None = None
         self._is_stopping = self._is_reload_due = False
         self._starts = 0
@@ -173,7 +178,9 @@ class Master:
             if loader.has_ended:
                 self._loaders.remove(loader)
                 loader.control.close()
-                self._give_up(loader, "the loader has ended")
+                words = f"the loader has ended ({describe_end(loader.exit_code)})"
+                # What a signal has ended may work the next time; a fault of the service stays.
+                self._give_up(loader, words, may_try_again=loader.exit_code < 0)
             elif not loader.is_alone and time.monotonic() - loader.heard_at > SILENCE_SECONDS:
                 loader.kill()
                 words = f"the loader has stalled: it said nothing for {SILENCE_SECONDS:.0f} s"
@@ -182,9 +189,11 @@ class Master:
     def _reap(self) -> None:
         # In a container, orphans of other processes are children of this process too.
         with suppress(ChildProcessError):
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 for loader in self._loaders:
-                    loader.has_ended = loader.has_ended or loader.pid == pid
+                    if loader.pid == ended[0]:
+                        loader.has_ended = True
+                        loader.exit_code = os.waitstatus_to_exitcode(ended[1])
 
     def _follow(self, loader: _Loader, message: Mapping[str, Any]) -> None:
         if loader is self._starting and message["kind"] == "checked":
@@ -200,9 +209,10 @@ class Master:
         if self._listener is None and self._settings.workers:
             self._listener = listening_socket(self._settings)
         serving, loader.admin_address = self._serving, address
+        former, self._failed = serving or self._failed, None
         try:
-            if serving is not None and serving.admin_address == address:
-                loader.admin_listener = serving.admin_listener
+            if former is not None and former.admin_address == address:
+                loader.admin_listener = former.admin_listener
             if address and loader.admin_listener is None:
                 loader.admin_listener = admin_socket(*address)
         except ListenError as error:
@@ -231,21 +241,28 @@ class Master:
             self._starting = None
             loader.stop()
             loader.kill()
-            _close_admin(loader, kept=self._serving)
             if self._serving is None:
                 if not may_try_again or self._starts >= STARTS:
                     raise StartError(why)
+                # Its admin listener stays open: a process that it forked may not have left the address yet.
+                self._failed = loader
                 self._note_problem(why)
-            elif self._serving.is_lost:
+                self._postpone()
+                return
+            _close_admin(loader, kept=self._serving)
+            if self._serving.is_lost:
                 self._note_problem(why)
-                self._start_at = time.monotonic() + self._pause
-                self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+                self._postpone()
             else:
                 self._serving.control.send("reload_refused", why=why)
                 _notify("READY=1")
         elif loader is self._serving and not loader.is_lost:
             loader.is_lost = True
             self._note_problem(why)
+
+    def _postpone(self) -> None:
+        self._start_at = time.monotonic() + self._pause
+        self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
 
     def _note_problem(self, why: str) -> None:
         """Report a problem on standard error, as the log is known to loaders only; the next one logs it."""
