@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench lock generated man wheels release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench lock generated wheels release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -117,9 +117,6 @@ lock: $(READY)  ## pin all packages anew, with their hashes
 
 generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters and parts of the pages
 	$(BIN)/python -m tools.generated
-
-man: $(RUNTIME)  ## write man pages of all commands to build/man
-	$(BIN)/python -m tools.manual build/man
 
 clean:  ## remove what was made
 	rm -rf $(VENV) docs/site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -2,11 +2,10 @@
 """`python -m bench`: measure Treeclaim, and a peer beside it."""
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,22 +13,16 @@ import orjson
 from rich.console import Console
 
 from bench import cases
-from bench.clients.endpoint import Endpoint
+from bench.clients.endpoint import OURS, PEER, Endpoint
 from bench.measuring import busy_cloud, fixed_rate
-from bench.measuring.loading import bytes_each, first_answer
+from bench.measuring.loading import bytes_each, first_answer, serving
 from bench.measuring.row import Row
 from bench.measuring.searches import measure_loads, measure_searches
 from bench.reporting import thresholds
 from bench.reporting.report import show
-from tests import peer
 from tests.clouds import World
-from tests.clouds.bulk import write_world
 from tests.clouds.http_loading import load_world
-from tests.databases import KINDS, server_of
-from tests.delay import delayed
-
-OURS = "treeclaim"
-PEER = "openstack-placement"
+from tests.databases import KINDS
 
 Measure = Callable[[World, Sequence[Endpoint]], Iterator[Row]]
 """Measures something of a world at one or two endpoints, ours first."""
@@ -119,7 +112,7 @@ class Bench:
         """Write what is known so far, so that a run that is stopped leaves something."""
         self._rows.append(row)
         if self._options.json is not None:
-            document = [one.as_json() for one in self._rows]
+            document = [asdict(row) for row in self._rows]
             self._options.json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
     @contextmanager
@@ -135,18 +128,16 @@ class Bench:
 
     def _started(self, stack: ExitStack, name: str, world: World) -> Endpoint:
         """Start a server on a database of its own that holds the world."""
-        folder = Path(stack.enter_context(peer.new_folder()))
-        server = server_of(self._options.database)
-        database = stack.enter_context(server.database(folder))
-        write_world(database, world)
-        database = stack.enter_context(delayed(database, self._options.delay / 1000))
-        start = peer.treeclaim_on if name == OURS else peer.openstack_placement_on
-        try:
-            running = start(database, folder, self._options.workers)
-            url, process = stack.enter_context(running)
-        except subprocess.CalledProcessError:
-            raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
-        endpoint = Endpoint(name, url)
+        options = self._options
+        endpoint, process = stack.enter_context(
+            serving(
+                name,
+                world,
+                options.database,
+                workers=options.workers,
+                delay=options.delay / 1000,
+            )
+        )
         row = first_answer(endpoint, process, world)
         smallest = self._smallest.setdefault(name, row)
         row = replace(row, bytes_each=bytes_each(row, smallest))

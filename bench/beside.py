@@ -14,23 +14,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
 from bench import cases
-from bench.clients.endpoint import Endpoint, median
+from bench.clients.endpoint import EXTENDED, Endpoint, median
 from bench.measuring import busy_cloud
-from bench.measuring.loading import first_answer
+from bench.measuring.loading import first_answer, serving
 from bench.measuring.row import Row
 from bench.measuring.searches import measure_loads, measure_searches
 from bench.placing import __main__ as placing
 from bench.placing.cases import CASES, SEARCHES, Running
 from tests import peer
 from tests.clouds import World, nested
-from tests.clouds.bulk import write_world
-from tests.databases import server_of
 
 THIS = "this checkout"
 OTHER = "the other checkout"
@@ -138,9 +137,7 @@ def _plan(extent: Extent) -> Iterator[tuple[Callable[[], World], list[Measure]]]
 def _explain(world: World, endpoints: Sequence[Endpoint]) -> Iterator[Row]:
     """Explain ten requests that no provider can serve; each request names another amount."""
     for endpoint in endpoints:
-        extension = Endpoint(
-            endpoint.name, endpoint.url, version="placement 1.39, treeclaim latest"
-        )
+        extension = Endpoint(endpoint.name, endpoint.url, EXTENDED)
         path = "/allocation_candidates/explain?nearest=50&resources=VCPU:{}"
         seconds = [extension.get(path.format(100_000 + number)).seconds for number in range(10)]
         yield Row(f"{world.name}: explain", endpoint.name, median_ms=1000 * median(seconds))
@@ -154,19 +151,20 @@ def _endpoints(
     with ExitStack() as stack:
         endpoints, first = [], []
         for checkout in checkouts:
-            folder = Path(stack.enter_context(peer.new_folder()))
-            url = stack.enter_context(server_of(database).database(folder))
-            write_world(url, world)
-            _drop_own_tables(url)
-            running = peer.treeclaim_on(
-                url, folder, python=checkout.python, source=checkout.folder / "src"
-            )
-            address, process = stack.enter_context(running)
-            endpoints.append(Endpoint(checkout.name, address))
+            service = serving(checkout.name, world, database, start=partial(_start, checkout))
+            endpoint, process = stack.enter_context(service)
+            endpoints.append(endpoint)
             # One start says nothing of its duration; its memory is steady.
-            first.append(replace(first_answer(endpoints[-1], process, world), median_ms=None))
+            first.append(replace(first_answer(endpoint, process, world), median_ms=None))
         rows.add(iter(first))
         yield endpoints
+
+
+def _start(checkout: Checkout, database: str, folder: Path, workers: int) -> Any:
+    _drop_own_tables(database)
+    return peer.treeclaim_on(
+        database, folder, workers, python=checkout.python, source=checkout.folder / "src"
+    )
 
 
 def _drop_own_tables(url: str) -> None:
@@ -197,7 +195,7 @@ def _place(
             for kind in wanted:
                 for number in range(extent.pairs):
                     for endpoint in endpoints[:: -1 if number % 2 else 1]:
-                        found = kind(Running(world, endpoint.url, None), options)
+                        found = kind(Running.at(world, endpoint, None), options)
                         rows.add((one.ours for one in found), endpoint.name)
 
 

@@ -4,15 +4,25 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from bench.contention import world_with_pool
 from tests.clouds import World, flat, nested, sharing, wide
 
 Make = Callable[[], World]
+
+_HOSTS = 1000
+_POOL_SIZE = 10_000_000
 
 
 def busy_flat() -> World:
     """Return hosts and a pool, in which others claim while a client asks."""
     return _busy(world_with_pool())
+
+
+def world_with_pool() -> World:
+    """Return hosts, and before them a provider with room for all claims."""
+    world = flat(_HOSTS + 1)
+    first, *hosts = world.providers
+    pool = type(first)(first.uuid, "pool", inventories={"DISK_GB": _POOL_SIZE})
+    return World(f"flat {_HOSTS}", (pool, *hosts), world.query, world.limits, world.claim)
 
 
 def busy_nested() -> World:

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from bench import __main__ as http
 from bench import beside, seeing
+from bench.clients.endpoint import OURS, PEER
 from bench.measuring.row import Row
 from bench.placing import __main__ as placing
 from bench.placing.comparison import Comparison, speed
@@ -97,10 +98,10 @@ def _measured(database: str, *, peer: bool) -> Iterator[Comparison]:
 
 def _paired(rows: Sequence[Row]) -> Iterator[Comparison]:
     """Put each row of ours beside the peer's of the same case."""
-    peers = {row.case: row for row in rows if row.endpoint == http.PEER}
+    peers = {row.case: row for row in rows if row.endpoint == PEER}
     seen = set()
     for row in rows:
-        if row.endpoint == http.OURS and row.case not in seen:
+        if row.endpoint == OURS and row.case not in seen:
             seen.add(row.case)
             yield Comparison(row, peers.get(row.case))
 

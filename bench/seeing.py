@@ -8,28 +8,22 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.synchronize import Event
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import orjson
 from rich.console import Console
 
-from bench.clients.connection import Connection
-from bench.clients.endpoint import Endpoint, median, percentile
+from bench.clients.endpoint import EXTENDED, OURS, PEER, Endpoint, median, percentile
+from bench.measuring.loading import serving
 from bench.measuring.row import Row
 from bench.measuring.searches import orjson_ms
 from bench.reporting import thresholds
 from bench.reporting.report import show
-from tests import peer
 from tests.clouds import World, flat
-from tests.clouds.bulk import write_world
-
-OURS = "treeclaim"
-PEER = "openstack-placement"
 
 _HOSTS = 10_000
 _EVERYTHING = f"flat {_HOSTS}: everything"
@@ -39,7 +33,7 @@ _SAMPLE = 200
 _PARTS = ("inventories", "usages", "traits", "aggregates")
 _EXTENDED = {
     "X-Auth-Token": "admin",
-    "OpenStack-API-Version": "placement 1.39, treeclaim latest",
+    "OpenStack-API-Version": EXTENDED,
     "Accept": "application/json",
 }
 _TIMEOUT = 600.0
@@ -76,13 +70,10 @@ def bulk(*, peer: bool) -> Iterator[Row]:
     """Read 10,000 hosts with everything: in one answer, and by four calls each."""
     world = flat(_HOSTS)
     path = f"/treeclaim/providers?include={','.join(_PARTS)}&limit={_HOSTS}"
-    with _started(world, OURS) as url, closing(Connection(url, _EXTENDED, _TIMEOUT)) as ours:
-        seconds = []
-        for _ in range(_READINGS):
-            begin = time.perf_counter()
-            status, body = ours.get(path)
-            seconds.append(time.perf_counter() - begin)
-            _require(status, body)
+    with serving(OURS, world) as (endpoint, _):
+        extension = Endpoint(OURS, endpoint.url, EXTENDED)
+        answers = [extension.get(path) for _ in range(_READINGS)]
+    seconds, body = [answer.seconds for answer in answers], answers[-1].body
     document = orjson.loads(body)
     if len(document["providers"]) != _HOSTS:
         raise SystemExit(f"{len(document['providers'])} providers in the answer")
@@ -95,10 +86,8 @@ def bulk(*, peer: bool) -> Iterator[Row]:
         orjson_ms=orjson_ms(document),
     )
     if peer:
-        with _started(world, PEER) as url:
-            yield Row(
-                _EVERYTHING, PEER, median_ms=1000 * _by_four_calls(world, Endpoint(PEER, url))
-            )
+        with serving(PEER, world) as (endpoint, _):
+            yield Row(_EVERYTHING, PEER, median_ms=1000 * _by_four_calls(world, endpoint))
 
 
 def _by_four_calls(world: World, endpoint: Endpoint) -> float:
@@ -119,16 +108,15 @@ def watchers(count: int) -> Iterator[Row]:
     """Search with and without watchers in turn, while somebody writes all the time."""
     world = flat(1_000)
     with ExitStack() as stack:
-        url = stack.enter_context(_started(world, OURS))
-        endpoint = Endpoint(OURS, url)
-        _in_background(stack, _write, url, world.providers[0].uuid)
+        endpoint, _ = stack.enter_context(serving(OURS, world))
+        _in_background(stack, _write, endpoint.url, world.providers[0].uuid)
         alone: list[float] = []
         beside: list[float] = []
         questions = iter(range(1, 1_000_000))
         for _ in range(_ROUNDS):
             alone += _searches(endpoint, world, questions)
             with ExitStack() as inner:
-                _watching(inner, url, count)
+                _watching(inner, endpoint.url, count)
                 beside += _searches(endpoint, world, questions)
     yield replace(
         Row(_BESIDE.format(count), OURS),
@@ -188,22 +176,6 @@ def _write(url: str, provider: str) -> None:
             traits = [] if shown["traits"] else ["HW_CPU_X86_AVX2"]
             client.put(path, json=shown | {"traits": traits}).raise_for_status()
             time.sleep(1 / _WRITES_A_SECOND)
-
-
-def _require(status: int, body: bytes) -> None:
-    if status != httpx.codes.OK:
-        raise SystemExit(f"{status}: {body[:1000].decode()}")
-
-
-@contextmanager
-def _started(world: World, name: str) -> Iterator[str]:
-    """Run a service with one worker on an SQLite database that holds a world."""
-    with peer.new_folder() as folder:
-        database = f"sqlite:///{folder}/bench.db"
-        write_world(database, world)
-        start = peer.treeclaim_on if name == OURS else peer.openstack_placement_on
-        with start(database, Path(folder)) as (url, _):
-            yield url
 
 
 def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -94,7 +94,6 @@ RESOURCES = {
     # Keystone, and below openstack-placement: packages that `environments.py` installs.
     "keystone": Resource("python3-venv"),
     "logrotate": Resource("logrotate", ("logrotate",)),
-    "man": Resource("man-db", ("man",)),
     "mariadb": Resource("mariadb-server", ("mariadbd", "mariadb-install-db", "mariadb-dump")),
     "memcached": Resource("memcached", ("memcached",)),
     "mounts": Resource("mount", ("mount", "umount"), condition=_require_mounts),

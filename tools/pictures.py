@@ -6,17 +6,17 @@ answers: a host's tree, the pool that two hosts share, and a candidate. So the p
 """
 
 import html
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from tests.ports import free_port
+from tests import peer
+from treeclaim.client import Client
+from treeclaim.client.claims import amounts_by_provider
+from treeclaim.client.loading import apply_topology
+from treeclaim.client.topology import read_topology
 
 ROOT = Path(__file__).parents[1]
 TOPOLOGY = ROOT / "examples" / "topology.yaml"
@@ -26,7 +26,11 @@ CANDIDATE = (
     "resources=DISK_GB:500&resources_CPU=VCPU:4,MEMORY_MB:4096&resources_FPGA=FPGA:1"
     "&same_subtree=_CPU,_FPGA&group_policy=none&limit=1"
 )
-_HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+_SHARES = "MISC_SHARES_VIA_AGGREGATE"
+
+Provider = Mapping[str, Any]
+"""A provider with inventories and traits, as GET /treeclaim/providers has it."""
 
 _WIDTH, _LINE, _PAD, _GAP_X, _GAP_Y = 206, 16, 9, 14, 34
 _STYLE = """
@@ -39,28 +43,6 @@ path { fill: none; stroke: #9aa5b1; stroke-width: 1.5 } .lends { stroke: #0ca678
 .note { fill: #52606d; font-style: italic }
 .paper { fill: #ffffff; stroke: none; rx: 0 }
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """A provider as a picture shows it.
-
-    Attributes:
-        uuid, name, parent: As the API has them.
-        inventories: Total by class.
-        traits: Names.
-    """
-
-    uuid: str
-    name: str
-    parent: str | None
-    inventories: Mapping[str, int]
-    traits: Sequence[str]
-
-    @property
-    def is_sharing(self) -> bool:
-        """Tell whether it lends its inventory to the trees in its aggregates."""
-        return "MISC_SHARES_VIA_AGGREGATE" in self.traits
 
 
 @dataclass(slots=True)
@@ -105,67 +87,20 @@ def main() -> None:
     """Draw all pictures into the folder that the command line names, or into the documentation."""
     pictures = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
     pictures.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        port = free_port()
-        process = _serve(Path(folder), port)
-        try:
-            _load(port)
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=_HEADERS) as client:
-                _draw_all(client, pictures)
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
+    with (
+        peer.new_folder() as folder,
+        peer.treeclaim_on(f"sqlite:///{folder}/pictures.db", Path(folder)) as (url, _),
+        Client(url, "admin") as client,
+    ):
+        apply_topology(client, read_topology(TOPOLOGY))
+        _draw_all(client, pictures)
 
 
-def _serve(folder: Path, port: int) -> subprocess.Popen[bytes]:
-    configuration = folder / "placement.conf"
-    configuration.write_text(
-        "[api]\nauth_strategy = noauth2\n"
-        f"[placement_database]\nconnection = sqlite:///{folder}/pictures.db\n"
-        "sync_on_startup = true\n"
-    )
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "treeclaim",
-            "serve",
-            "--port",
-            str(port),
-            "--config-file",
-            str(configuration),
-        ],
-    )
-    transport = httpx.HTTPTransport(retries=8)
-    with httpx.Client(transport=transport) as client:
-        client.get(f"http://127.0.0.1:{port}/").raise_for_status()
-    return process
-
-
-def _load(port: int) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "treeclaim",
-            "load",
-            str(TOPOLOGY),
-            "--endpoint",
-            f"http://127.0.0.1:{port}",
-            "--token",
-            "admin",
-        ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-
-
-def _draw_all(client: httpx.Client, pictures: Path) -> None:
-    providers = list(_providers(client))
-    by_name = {provider.name: provider for provider in providers}
+def _draw_all(client: Client, pictures: Path) -> None:
+    providers = list(client.provider_states(("inventories", "traits")))
+    by_name = {provider["name"]: provider for provider in providers}
     pool = by_name["rack-1-pool"]
-    host = box_of(by_name["host-1"], providers, {})
-    write(pictures / "tree.svg", [host], [], "")
+    write(pictures / "tree.svg", [box_of(by_name["host-1"], providers, {})], [], "")
     edges = [box_of(by_name[name], providers, {}) for name in ("edge-1", "edge-2")]
     shared = box_of(pool, providers, {})
     lends = [(shared, box) for box in edges]
@@ -175,46 +110,28 @@ def _draw_all(client: httpx.Client, pictures: Path) -> None:
         lends,
         "lends DISK_GB to its aggregate",
     )
-    answer = _asked(client, f"/allocation_candidates?{CANDIDATE}")
-    taken = {
-        uuid: part["resources"]
-        for uuid, part in answer["allocation_requests"][0]["allocations"].items()
-    }
+    candidate = client.candidates(CANDIDATE)["allocation_requests"][0]
+    taken = amounts_by_provider(candidate["allocations"])
     host = box_of(by_name["host-1"], providers, taken)
     shared = box_of(pool, providers, taken)
     write(pictures / "candidate.svg", [host, shared], [(shared, host)], "lends 500 DISK_GB")
-
-
-def _asked(client: httpx.Client, path: str) -> Any:
-    return client.get(path).raise_for_status().json()
-
-
-def _providers(client: httpx.Client) -> Iterator[Provider]:
-    for found in _asked(client, "/resource_providers")["resource_providers"]:
-        path = f"/resource_providers/{found['uuid']}"
-        inventories = _asked(client, f"{path}/inventories")["inventories"]
-        yield Provider(
-            uuid=found["uuid"],
-            name=found["name"],
-            parent=found["parent_provider_uuid"],
-            inventories={name: amounts["total"] for name, amounts in inventories.items()},
-            traits=_asked(client, f"{path}/traits")["traits"],
-        )
 
 
 def box_of(
     provider: Provider, providers: Sequence[Provider], taken: Mapping[str, Mapping[str, int]]
 ) -> Box:
     """Return a provider's box with those of all below it; what is taken of each is marked."""
-    own = taken.get(provider.uuid, {})
-    lines = [("name", provider.name)]
-    for name, total in provider.inventories.items():
-        lines.append(("amount", f"{name} {total:,}"))
+    own = taken.get(provider["uuid"], {})
+    lines = [("name", provider["name"])]
+    for name, fields in provider["inventories"].items():
+        lines.append(("amount", f"{name} {fields['total']:,}"))
         if name in own:
             lines.append(("taken", f"  takes {own[name]:,}"))
-    lines += [("trait", trait) for trait in provider.traits]
+    lines += [("trait", trait) for trait in provider["traits"]]
     below = [
-        box_of(child, providers, taken) for child in providers if child.parent == provider.uuid
+        box_of(child, providers, taken)
+        for child in providers
+        if child["parent_provider_uuid"] == provider["uuid"]
     ]
     return Box(provider, lines, below, bool(own))
 
@@ -252,7 +169,7 @@ def _drawn(box: Box) -> Iterator[str]:
         end = child.x + _WIDTH / 2
         half = (bottom + child.y) / 2
         yield f'<path d="M{middle:.1f} {bottom:.1f} V{half:.1f} H{end:.1f} V{child.y:.1f}"/>'
-    kind = "chosen" if box.chosen else "sharing" if box.provider.is_sharing else "plain"
+    kind = "chosen" if box.chosen else "sharing" if _SHARES in box.provider["traits"] else "plain"
     yield (
         f'<rect class="{kind}" x="{box.x:.1f}" y="{box.y:.1f}" '
         f'width="{_WIDTH}" height="{box.height:.1f}"/>'

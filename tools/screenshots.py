@@ -5,23 +5,18 @@ A service of its own gets a cloud of four racks and some hundred claims, the sam
 Chromium looks at each page of it.
 """
 
-import os
 import random
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.ports import free_port
-from treeclaim.client import Client, ClientError
+from tests import peer
+from treeclaim.client import Client
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology
 
@@ -77,7 +72,6 @@ _HOPELESS = (
     "&required_NUMA=HW_NUMA_ROOT&same_subtree=_NUMA,_GPU,_NET"
 )
 
-_START_SECONDS = 60
 _WIDTH = 1200
 _MOST_MILLISECONDS = 60_000
 _SETTLE_MILLISECONDS = 800
@@ -123,8 +117,8 @@ def main() -> None:
     """Take all pictures."""
     program = shutil.which("chromium") or sys.exit("Chromium is not installed.")
     with (
-        tempfile.TemporaryDirectory(prefix="treeclaim-screenshots-") as folder,
-        _service(Path(folder)) as url,
+        peer.new_folder() as folder,
+        peer.treeclaim_on(f"sqlite:///{folder}/cloud.db", Path(folder)) as (url, _),
         sync_playwright() as playwright,
     ):
         tree = _fill(url)
@@ -177,43 +171,6 @@ def _fill(url: str) -> str:
         client.call("PUT", "/traits/CUSTOM_OLD_NIC")
         client.call("POST", "/resource_providers", json={"name": "r2-host-7.example.org"})
     return str(host["uuid"])
-
-
-@contextmanager
-def _service(folder: Path) -> Iterator[str]:
-    """Run `treeclaim serve` on an empty database in a folder."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    environment |= {
-        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{folder}/cloud.db",
-        "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
-        "OS_API__AUTH_STRATEGY": "noauth2",
-        "OS_TREECLAIM__ADMIN_LISTEN": "",
-    }
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
-    with (folder / "service.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
-        _await(url)
-        yield url
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _await(url: str) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            with Client(url, "admin") as client:
-                client.get("/")
-        except ClientError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An endpoint under measurement: asks it, claims from it."""
+"""An endpoint under measurement, and what clients send to it."""
 
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -13,7 +13,14 @@ import orjson
 
 from bench.clients.connection import Connection
 
+OURS = "treeclaim"
+PEER = "openstack-placement"
+
+EXTENDED = "placement 1.39, treeclaim latest"
+"""Version of requests that use the extension."""
+
 _TIMEOUT = 600.0
+_OWNER = {"project_id": "bench", "user_id": "bench", "consumer_type": "INSTANCE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +39,12 @@ class Answer:
 class Endpoint:
     """A Placement API endpoint; each thread has a connection of its own that stays open."""
 
-    def __init__(
-        self, name: str, url: str, token: str = "admin", version: str = "placement 1.39"
-    ) -> None:
+    def __init__(self, name: str, url: str, version: str = "placement 1.39") -> None:
         self.name = name
         self.url = url
-        self._token = token
         self._version = version
         self._headers = {
-            "X-Auth-Token": token,
+            "X-Auth-Token": "admin",
             "OpenStack-API-Version": version,
             "Accept": "application/json",
         }
@@ -73,9 +77,7 @@ class Endpoint:
 
     def claim_candidate(self, candidate: dict[str, Any]) -> bool:
         """Claim what a candidate offers for a new consumer; tell whether it was taken."""
-        return self._claim(
-            {"allocations": candidate["allocations"], "mappings": candidate["mappings"]}
-        )
+        return self._claim({name: candidate[name] for name in ("allocations", "mappings")})
 
     def claim(self, provider: str, amounts: dict[str, int]) -> bool:
         """Claim for a new consumer; tell whether it was taken."""
@@ -84,6 +86,13 @@ class Endpoint:
     def take(self, allocations: dict[str, Any]) -> bool:
         """Claim some allocations for a new consumer; tell whether they were taken."""
         return self._claim({"allocations": allocations})
+
+    def place(self, query: str, consumers: int, rules: Sequence[Mapping[str, Any]] = ()) -> bool:
+        """Place new consumers in one call; return whether they have places."""
+        uuids = [str(uuid.uuid4()) for _ in range(consumers)]
+        request = {"alternatives": [query], "consumers": uuids, **_OWNER}
+        body = orjson.dumps({"requests": [request], "rules": list(rules)})
+        return self._connection().post("/treeclaim/placements", body)[0] == HTTPStatus.CREATED
 
     def post(self, path: str, body: dict[str, Any]) -> None:
         """Send a JSON object; only success counts.
@@ -106,7 +115,7 @@ class Endpoint:
 
     def another(self) -> "Endpoint":
         """Return the same endpoint as another client sees it, by connections of its own."""
-        return Endpoint(self.name, self.url, self._token, self._version)
+        return Endpoint(self.name, self.url, self._version)
 
     def _insist(self, method: str, path: str, body: bytes) -> None:
         status, answer = self._connection().send(method, path, body)
@@ -114,12 +123,7 @@ class Endpoint:
             raise SystemExit(f"{self.name} answered {status}: {answer.decode()}")
 
     def _claim(self, wanted: dict[str, Any]) -> bool:
-        body = wanted | {
-            "project_id": "bench",
-            "user_id": "bench",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = wanted | _OWNER | {"consumer_generation": None}
         status, _ = self._connection().put(f"/allocations/{uuid.uuid4()}", orjson.dumps(body))
         return status == HTTPStatus.NO_CONTENT
 

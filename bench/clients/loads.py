@@ -13,25 +13,48 @@ from bench.clients.candidates import drawn
 from bench.clients.endpoint import Endpoint
 from tests.clouds import World
 
+_TIMEOUT = 600.0
+
 Step = Callable[[int], bool]
 """Takes the n-th step; returns whether it was completed."""
 
 
 def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
-    """Let some clients take the steps in turn, for a while; return completed ones per second."""
-    start = time.perf_counter()
+    """Let clients take steps at once until the steps or the seconds are over.
 
-    def in_time(number: int) -> bool:
-        return time.perf_counter() - start < seconds and step(number)
+    Each client warms up by a step that does not count.
+
+    Returns:
+        Completed steps per second.
+    """
+    begin = threading.Barrier(clients + 1, timeout=_TIMEOUT)
+    numbers = iter(range(steps))
+    lock = threading.Lock()
+
+    def work(warm_up: int) -> int:
+        step(warm_up)
+        begin.wait()
+        completed = 0
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                break
+            completed += step(number)
+        return completed
 
     with ThreadPoolExecutor(clients) as pool:
-        done = sum(pool.map(in_time, range(steps)))
-        return done / (time.perf_counter() - start)
+        working = [pool.submit(work, number) for number in range(clients)]
+        begin.wait()
+        start = time.perf_counter()
+        completed = sum(client.result() for client in working)
+        return completed / (time.perf_counter() - start)
 
 
-def claims(endpoint: Endpoint, world: World) -> Step:
-    """Claim from one provider after the other."""
-    providers = [provider.uuid for provider in world.providers]
+def claims(endpoint: Endpoint, world: World, *, first: int = 0) -> Step:
+    """Claim from one provider after the other, from the first of these on."""
+    providers = [provider.uuid for provider in world.providers[first:]]
     return lambda number: endpoint.claim(providers[number % len(providers)], world.claim)
 
 
@@ -48,6 +71,16 @@ def pairs(endpoint: Endpoint, world: World) -> Step:
         return endpoint.take(drawn(endpoint.ask(world.query, 1000).body, dice))
 
     return step
+
+
+def contended(endpoint: Endpoint, world: World) -> dict[str, Step]:
+    """Return loads of a world that begins with a pool, by name."""
+    pool, hosts = world.providers[0].uuid, len(world.providers) - 1
+    return {
+        f"claims on {hosts} hosts": claims(endpoint, world, first=1),
+        "claims on one pool": lambda _: endpoint.claim(pool, {"DISK_GB": 1}),
+        "search and claim": pairs(endpoint, world),
+    }
 
 
 def refreshes(endpoint: Endpoint, world: World) -> Step:

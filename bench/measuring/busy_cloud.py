@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import orjson
 
+from bench.clients import loads
 from bench.clients.endpoint import Endpoint, median, percentile
-from bench.contention import Service
-from bench.contention import cases as contention_cases
 from bench.measuring.row import Row
 from tests.clouds import World
 
@@ -140,11 +139,11 @@ def one_claim(world: World, endpoints: Sequence[Endpoint], seconds: float) -> It
 
 def contended(world: World, endpoints: Sequence[Endpoint], seconds: float) -> Iterator[Row]:
     """Let sixteen clients claim, and search and claim, as fast as they are answered."""
-    for case, step in contention_cases(world).items():
+    for case in loads.contended(endpoints[0], world):
         for endpoint in endpoints:
-            rate = Service(endpoint.name, endpoint.url).turn(step, _CLIENTS, _MOST_CLAIMS, seconds)
+            step = loads.contended(endpoint, world)[case]
             yield Row(
                 case=f"{world.name}, {case}, {_CLIENTS} clients",
                 endpoint=endpoint.name,
-                per_second=rate.completed_per_second,
+                per_second=loads.per_second(step, _CLIENTS, _MOST_CLAIMS, seconds),
             )

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A row of the report."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +15,6 @@ class Row:
         quiet_ms: Median of the same when nobody writes, measured in turn with it.
         body_bytes: Length of an answer.
         candidates: In one answer.
-        candidates_per_second: At the median latency.
         per_second: Completed claims, pairs or refreshes; in an open loop, searches that arrive.
         refused: Claims that were not taken meanwhile.
         resident_bytes: Memory of all processes of a service, what they share counted once.
@@ -34,7 +32,6 @@ class Row:
     quiet_ms: float | None = None
     body_bytes: int | None = None
     candidates: int | None = None
-    candidates_per_second: float | None = None
     per_second: float | None = None
     orjson_ms: float | None = None
     alone_ms: float | None = None
@@ -42,7 +39,3 @@ class Row:
     resident_bytes: int | None = None
     providers: int | None = None
     bytes_each: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the row as it is written to a file."""
-        return asdict(self)

@@ -3,35 +3,28 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
+from bench.clients.endpoint import OURS, PEER
+from bench.measuring.loading import serving
 from bench.placing.cases import CASES, SEARCHES, Running
-from bench.placing.comparison import OURS, PEER, Comparison, markdown, show
-from tests import peer
+from bench.placing.comparison import Comparison, show
 from tests.clouds import World
-from tests.clouds.bulk import write_world
-from tests.databases import KINDS, server_of
+from tests.databases import KINDS
 
 
 @contextmanager
 def running_on(world: World, options: argparse.Namespace) -> Iterator[Running]:
     """Run the services on a world for a block."""
-    starts: dict[str, Callable[..., Any]] = {OURS: peer.treeclaim_on}
-    if not options.no_peer:
-        starts[PEER] = peer.openstack_placement_on
-    urls: dict[str, str] = {}
     with ExitStack() as stack:
-        for name, start in starts.items():
-            folder = Path(stack.enter_context(peer.new_folder()))
-            database = stack.enter_context(server_of(options.database).database(folder))
-            write_world(database, world)
-            urls[name], _ = stack.enter_context(start(database, folder, options.workers))
-        yield Running(world, urls[OURS], urls.get(PEER))
+        endpoints = [
+            stack.enter_context(serving(name, world, options.database, workers=options.workers))[0]
+            for name in (OURS, *(() if options.no_peer else (PEER,)))
+        ]
+        yield Running.at(world, endpoints[0], endpoints[1] if endpoints[1:] else None)
 
 
 def measure(options: argparse.Namespace, console: Console) -> list[Comparison]:
@@ -62,7 +55,6 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=8, help="consumers that the peer places")
     parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table to a file")
     return parser.parse_args(arguments)
 
 
@@ -71,8 +63,6 @@ def main() -> int:
     options = options_of()
     console = Console(width=180)
     found = measure(options, console)
-    if options.markdown is not None:
-        options.markdown.write_text(markdown(found))
     return 0 if show(found, console) else 1
 
 

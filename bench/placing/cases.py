@@ -5,31 +5,28 @@ import itertools
 import random
 import threading
 import time
-import uuid
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 
-from bench.clients.endpoint import median
-from bench.contention import Client, Service
+from bench.clients.endpoint import EXTENDED, OURS, PEER, Endpoint, median
+from bench.clients.loads import Step, claims, per_second
 from bench.measuring.row import Row
-from bench.placing.comparison import OURS, PEER, Comparison
+from bench.placing.comparison import Comparison
 from tests.clouds import World, WorldMaker, flat
 from tests.databases import KINDS
 from tests.faults.hostile_load import ask
 
-_VERSION = "placement 1.39, treeclaim latest"
 _CONSUMERS = 1_000
 _CLIENTS = 16
 _FLAVORS = 50
 _FOUND = 1_000
 """Candidates that Nova asks for."""
 
-_OWNER = {"project_id": "bench", "user_id": "bench", "consumer_type": "INSTANCE"}
+_SECONDS = 600.0
 _APART = {"domains": "tree", "max_per_domain": 1}
 _QUIET = "without batches"
 _FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
@@ -53,12 +50,18 @@ class Running:
 
     Attributes:
         world: What they have.
-        ours, peer: URLs; None for no peer.
+        ours: This service, called with its extension.
+        peer: The other service; None for no peer.
     """
 
     world: World
-    ours: str
-    peer: str | None
+    ours: Endpoint
+    peer: Endpoint | None
+
+    @classmethod
+    def at(cls, world: World, ours: Endpoint, peer: Endpoint | None) -> "Running":
+        """Return running services by their endpoints."""
+        return cls(world, Endpoint(OURS, ours.url, EXTENDED), peer)
 
 
 def devices(trees: int, seed: int = 11) -> World:
@@ -82,22 +85,9 @@ def devices(trees: int, seed: int = 11) -> World:
     return World(f"nested {trees} x 7", maker.providers, query, (10,))
 
 
-def placed(client: Client, query: str, consumers: int, rules: Sequence[Mapping[str, Any]]) -> int:
-    """Place new consumers in one call; return the status."""
-    request = {
-        "alternatives": [query],
-        "consumers": [str(uuid.uuid4()) for _ in range(consumers)],
-        **_OWNER,
-    }
-    body = orjson.dumps({"requests": [request], "rules": list(rules)})
-    return client.post("/treeclaim/placements", body)[0]
-
-
-def nova_places(client: Client, query: str, taken: set[str]) -> int:
-    """Do the same for one consumer as Nova does: search, weigh, claim; return the status."""
-    status, body = client.get(f"/allocation_candidates?{query}&limit={_FOUND}")
-    _require(status, HTTPStatus.OK, body)
-    found = orjson.loads(body)
+def nova_places(peer: Endpoint, query: str, taken: set[str]) -> bool:
+    """Place one consumer as Nova does: search, weigh, claim; return whether it was placed."""
+    found = orjson.loads(peer.ask(query, _FOUND).body)
     summaries = found["provider_summaries"]
 
     def free(candidate: Mapping[str, Any]) -> float:
@@ -112,28 +102,26 @@ def nova_places(client: Client, query: str, taken: set[str]) -> int:
     )
     best = max(others, key=free)
     taken.update(best["allocations"])
-    return client.claim(best["allocations"])
+    return peer.take(best["allocations"])
 
 
 def batch(running: Running, options: Namespace) -> Iterator[Comparison]:
     """Place a batch: one call, against a thousand searches and claims."""
     case = f"{BATCH}, {options.database}"
-    client = Client(running.ours, _VERSION)
 
     def call() -> None:
-        status = placed(client, f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
-        _require(status, HTTPStatus.CREATED)
+        _require(running.ours.place(f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART]))
 
     call()
     taken = _milliseconds(call, options.rounds)
     yield Comparison(Row(case, OURS, median_ms=taken))
-    if running.peer is None:
+    peer = running.peer
+    if peer is None:
         return
-    peer = Client(running.peer)
     used: set[str] = set()
 
     def step() -> None:
-        _require(nova_places(peer, _FLAVOR, used), HTTPStatus.NO_CONTENT)
+        _require(nova_places(peer, _FLAVOR, used))
 
     step()
     ours = Row(f"{case}: {AGAINST_PAIRS}", OURS, median_ms=taken)
@@ -150,9 +138,8 @@ def meanwhile(running: Running, options: Namespace) -> Iterator[Comparison]:
     ended = threading.Event()
 
     def place() -> None:
-        client = Client(running.ours, _VERSION)
         while not ended.is_set():
-            placed(client, f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
+            running.ours.place(f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
 
     found = []
     for is_placed in (False, True):
@@ -160,7 +147,7 @@ def meanwhile(running: Running, options: Namespace) -> Iterator[Comparison]:
         thread = threading.Thread(target=place)
         if is_placed:
             thread.start()
-        outcome = ask(running.ours, questions, 4, options.rounds, 0.02)
+        outcome = ask(running.ours.url, questions, 4, options.rounds, 0.02)
         ended.set()
         if is_placed:
             thread.join()
@@ -172,57 +159,48 @@ def meanwhile(running: Running, options: Namespace) -> Iterator[Comparison]:
 def single(running: Running, options: Namespace) -> Iterator[Comparison]:
     """Place one at a time by many clients: against bare claims of our own, and against pairs."""
     name = f"{SINGLE}, {options.database}"
-    service = Service(OURS, running.ours, _VERSION)
-    hosts = [provider.uuid for provider in running.world.providers]
-
-    def place(client: Client, _number: int) -> int:
-        return placed(client, f"{_FLAVOR}&order_by=spread", 1, ())
-
-    def claim(client: Client, number: int) -> int:
-        return client.claim({hosts[number % len(hosts)]: {"resources": running.world.claim}})
-
-    rates: dict[str, list[float]] = {"placements": [], "claims": []}
+    steps: dict[str, Step] = {
+        "placements": lambda _: running.ours.place(f"{_FLAVOR}&order_by=spread", 1),
+        "claims": claims(running.ours, running.world),
+    }
+    rates: dict[str, list[float]] = {kind: [] for kind in steps}
     for _ in range(options.rounds):
-        for kind, step in (("placements", place), ("claims", claim)):
-            turn = service.turn(step, _CLIENTS, options.calls)
-            rates[kind].append(turn.completed_per_second)
+        for kind, step in steps.items():
+            rates[kind].append(per_second(step, _CLIENTS, options.calls, _SECONDS))
     own = Row(f"{name}: {AGAINST_CLAIMS}", OURS, per_second=median(rates["placements"]))
     bare = Row(own.case, "bare claims", per_second=median(rates["claims"]))
     yield Comparison(own, bare, "claims of the same service, without a search")
-    if running.peer is None:
+    peer = running.peer
+    if peer is None:
         return
-
-    def pair(client: Client, _number: int) -> int:
-        return nova_places(client, _FLAVOR, set())
-
-    turn = Service(PEER, running.peer).turn(pair, _CLIENTS, 2 * options.sample)
+    rate = per_second(
+        lambda _: nova_places(peer, _FLAVOR, set()), _CLIENTS, 2 * options.sample, _SECONDS
+    )
     ours = Row(f"{name}: {AGAINST_PAIRS}", OURS, per_second=own.per_second)
-    yield Comparison(ours, Row(ours.case, PEER, per_second=turn.completed_per_second), "")
+    yield Comparison(ours, Row(ours.case, PEER, per_second=rate), "")
 
 
 def ordered(running: Running, options: Namespace) -> Iterator[Comparison]:
     """Ask for the ten best, against any ten of our own, and against all that Nova would weigh."""
-    client = Client(running.ours, _VERSION)
     numbers = itertools.count(1)
 
-    def asked(more: str, service: Client = client) -> None:
+    def search(order: str = "", limit: int = 10, service: Endpoint = running.ours) -> None:
         query = running.world.query.replace("DISK_GB:10", f"DISK_GB:{10 + next(numbers)}")
-        status, answer = service.get(f"/allocation_candidates?{query}&{more}")
-        _require(status, HTTPStatus.OK, answer)
+        service.ask(f"{query}{order}", limit)
 
-    order = "limit=10&order_by=pack,near:_GPU:_NIC"
-    asked(order)
+    order = "&order_by=pack,near:_GPU:_NIC"
+    search(order)
     plain: list[float] = []
     best: list[float] = []
     for _ in range(options.rounds):
-        plain.append(_milliseconds(lambda: asked("limit=10"), 10))
-        best.append(_milliseconds(lambda: asked(order), 10))
+        plain.append(_milliseconds(search, 10))
+        best.append(_milliseconds(lambda: search(order), 10))
     own = Row(f"{ORDERED}: {AGAINST_NO_ORDER}", OURS, median_ms=median(best))
     unordered = Row(own.case, "without order", median_ms=median(plain))
     yield Comparison(own, unordered, "the same search of the same service without order_by")
-    if running.peer is not None:
-        peer = Client(running.peer)
-        taken = _milliseconds(lambda: asked(f"limit={_FOUND}", peer), 1)
+    peer = running.peer
+    if peer is not None:
+        taken = _milliseconds(lambda: search("", _FOUND, peer), 1)
         ours = Row(f"{ORDERED}: {AGAINST_WEIGHING}", OURS, median_ms=own.median_ms)
         yield Comparison(ours, Row(ours.case, PEER, median_ms=taken), "one answer, not weighed")
 
@@ -233,40 +211,31 @@ def counted(running: Running, options: Namespace) -> Iterator[Comparison]:
         f"resources_NODE=VCPU:{1 + number % 10},MEMORY_MB:{1024 * (1 + number // 5)}"
         for number in range(_FLAVORS)
     ]
-    body = orjson.dumps({"requests": {str(n): query for n, query in enumerate(flavors)}})
-    client = Client(running.ours, _VERSION)
+    body = {"requests": {str(number): query for number, query in enumerate(flavors)}}
     nodes = [
         provider.uuid for provider in running.world.providers if "VCPU" in provider.inventories
     ]
     dice = random.Random(5)
 
     def after_a_claim() -> float:
-        claimed = client.claim({dice.choice(nodes): {"resources": {"VCPU": 1}}})
-        _require(claimed, HTTPStatus.NO_CONTENT)
-
-        def count() -> None:
-            status, answer = client.post("/treeclaim/capacity", body)
-            _require(status, HTTPStatus.OK, answer)
-
-        return _milliseconds(count, 1)
+        _require(running.ours.claim(dice.choice(nodes), {"VCPU": 1}))
+        return _milliseconds(lambda: running.ours.post("/treeclaim/capacity", body), 1)
 
     after_a_claim()
     taken = median([after_a_claim() for _ in range(5 * options.rounds)])
     yield Comparison(Row(COUNTED, OURS, median_ms=taken))
-    if running.peer is None:
+    peer = running.peer
+    if peer is None:
         return
-    peer = Client(running.peer)
-
-    def search() -> None:
-        _require(peer.get(f"/allocation_candidates?{flavors[0]}")[0], HTTPStatus.OK)
-
     ours = Row(f"{COUNTED}: {AGAINST_SEARCHES}", OURS, median_ms=taken)
-    theirs = Row(ours.case, PEER, median_ms=_FLAVORS * _milliseconds(search, 1))
+    theirs = Row(
+        ours.case, PEER, median_ms=_FLAVORS * _milliseconds(lambda: peer.ask(flavors[0], None), 1)
+    )
     note = f"{_FLAVORS} x one search for all candidates, which must then be added up"
     yield Comparison(ours, theirs, note)
 
 
-def _milliseconds(call: Callable[[], None], times: int) -> float:
+def _milliseconds(call: Callable[[], object], times: int) -> float:
     """Return the median of how long some calls take."""
     seconds = []
     for _ in range(times):
@@ -276,9 +245,9 @@ def _milliseconds(call: Callable[[], None], times: int) -> float:
     return 1000 * median(seconds)
 
 
-def _require(status: int, wanted: HTTPStatus, body: bytes = b"") -> None:
-    if status != wanted:
-        raise SystemExit(f"answered with {status} instead of {wanted}: {body.decode()}")
+def _require(done: object) -> None:
+    if not done:
+        raise SystemExit("a consumer was not placed")
 
 
 CASES: Sequence[tuple[Callable[[], World], Sequence[Any]]] = (

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from bench.clients.endpoint import OURS
 from bench.measuring.row import Row
 from bench.reporting import thresholds
 from bench.reporting.report import FIGURES
-
-OURS = "treeclaim"
-PEER = "openstack-placement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +72,3 @@ def _ratio(one: Comparison) -> tuple[str, str]:
     name = "" if one.other is None else one.other.endpoint
     note = f"{name}: {one.note}" if one.note else name
     return "" if value is None else f"{value:,.1f} x", note
-
-
-def markdown(found: Sequence[Comparison]) -> str:
-    """Return the figures as a Markdown table."""
-    lines = [
-        "| case | treeclaim | beside | ratio | the other one is |",
-        "| --- | ---: | ---: | ---: | --- |",
-    ]
-    for row in found:
-        cells = (row.ours.case, speed(row.ours), speed(row.other), *_ratio(row))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"

@@ -11,72 +11,30 @@ from bench.measuring.row import Row
 from bench.reporting.thresholds import Threshold
 
 
+def _quotient(dividend: float | None, divisor: float | None) -> float | None:
+    return dividend / divisor if dividend and divisor else None
+
+
 def _faster(ours: Row, peer: Row | None) -> float | None:
-    if peer is None or not peer.median_ms or not ours.median_ms:
-        return None
-    return peer.median_ms / ours.median_ms
+    return None if peer is None else _quotient(peer.median_ms, ours.median_ms)
 
 
 def _more_done(ours: Row, peer: Row | None) -> float | None:
-    if peer is None or not peer.per_second or not ours.per_second:
-        return None
-    return ours.per_second / peer.per_second
-
-
-def _milliseconds(ours: Row, _peer: Row | None) -> float | None:
-    return ours.median_ms
-
-
-def _times_orjson(ours: Row, _peer: Row | None) -> float | None:
-    if not ours.orjson_ms or not ours.median_ms:
-        return None
-    return ours.median_ms / ours.orjson_ms
-
-
-def _times_quiet(ours: Row, _peer: Row | None) -> float | None:
-    if not ours.quiet_ms or not ours.median_ms:
-        return None
-    return ours.median_ms / ours.quiet_ms
-
-
-def _p99(ours: Row, _peer: Row | None) -> float | None:
-    return ours.p99_ms
-
-
-def _seconds(ours: Row, _peer: Row | None) -> float | None:
-    return None if ours.median_ms is None else ours.median_ms / 1000
-
-
-def _mebibytes(ours: Row, _peer: Row | None) -> float | None:
-    return None if ours.resident_bytes is None else ours.resident_bytes / 2**20
-
-
-def _kilobytes(ours: Row, _peer: Row | None) -> float | None:
-    return None if ours.bytes_each is None else ours.bytes_each / 1000
-
-
-def _rate(ours: Row, _peer: Row | None) -> float | None:
-    return ours.per_second
-
-
-def _times_alone(ours: Row, _peer: Row | None) -> float | None:
-    if not ours.alone_ms or not ours.median_ms:
-        return None
-    return ours.median_ms / ours.alone_ms
+    return None if peer is None else _quotient(ours.per_second, peer.per_second)
 
 
 FIGURES: Mapping[str, Callable[[Row, Row | None], float | None]] = {
     "times as fast": _faster,
     "times as many": _more_done,
-    "milliseconds": _milliseconds,
-    "times orjson": _times_orjson,
-    "times the quiet one": _times_quiet,
-    "milliseconds (p99)": _p99,
-    "a second": _rate,
-    "seconds": _seconds,
-    "MiB": _mebibytes,
-    "kB for each provider": _kilobytes,
-    "times alone": _times_alone,
+    "milliseconds": lambda ours, _: ours.median_ms,
+    "times orjson": lambda ours, _: _quotient(ours.median_ms, ours.orjson_ms),
+    "times the quiet one": lambda ours, _: _quotient(ours.median_ms, ours.quiet_ms),
+    "milliseconds (p99)": lambda ours, _: ours.p99_ms,
+    "a second": lambda ours, _: ours.per_second,
+    "seconds": lambda ours, _: _quotient(ours.median_ms, 1000),
+    "MiB": lambda ours, _: _quotient(ours.resident_bytes, 2**20),
+    "kB for each provider": lambda ours, _: _quotient(ours.bytes_each, 1000),
+    "times alone": lambda ours, _: _quotient(ours.median_ms, ours.alone_ms),
 }
 """Functions that compute a figure from our row and the peer's (None without a peer)."""
 
@@ -140,13 +98,10 @@ _COLUMNS: Mapping[str, tuple[Callable[[Row], float | None], str]] = {
     "p95 ms": (lambda row: row.p95_ms, "{:.2f}"),
     "p99 ms": (lambda row: row.p99_ms, "{:.2f}"),
     "candidates": (lambda row: row.candidates, "{}"),
-    "MB": (lambda row: None if row.body_bytes is None else row.body_bytes / 1e6, "{:.2f}"),
+    "MB": (lambda row: _quotient(row.body_bytes, 1e6), "{:.2f}"),
     "per s": (lambda row: row.per_second, "{:.0f}"),
-    "memory MB": (
-        lambda row: None if row.resident_bytes is None else row.resident_bytes / 1e6,
-        "{:.0f}",
-    ),
-    "kB each": (lambda row: None if row.bytes_each is None else row.bytes_each / 1e3, "{:.2f}"),
+    "memory MB": (lambda row: _quotient(row.resident_bytes, 1e6), "{:.0f}"),
+    "kB each": (lambda row: _quotient(row.bytes_each, 1e3), "{:.2f}"),
     "refused": (lambda row: row.refused or None, "{:.0f}"),
 }
 

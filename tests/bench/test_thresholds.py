@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from bench import cases, contention, measured, seeing
+from bench import cases, measured, seeing
 from bench.clients import loads
 from bench.measuring.row import Row
 from bench.placing.cases import names
@@ -42,7 +42,7 @@ def names_of_busy_rows():
     for name in (
         "after a claim, new flavor",
         "one claim, one client",
-        *(f"{name}, 16 clients" for name in contention.cases(flat)),
+        *(f"{name}, 16 clients" for name in loads.contended(None, flat)),
         "searches while claims arrive, open loop",
     ):
         yield f"{flat.name}, {name}"

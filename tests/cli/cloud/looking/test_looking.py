@@ -16,10 +16,8 @@ from tests.cli.services import claim, client_in, refused, succeed
 from tests.paths import EXAMPLE
 from tests.resources import needs
 from tests.service import InProcess, WithoutExtension
-from tools import manual
-from tools.manual import described
-from treeclaim.cli.main import parser_of_all
 from treeclaim.cli.providers.contents import read_contents
+from treeclaim.cli.registry import all_commands
 from treeclaim.cli.search.explanation import nearest_amount
 from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
@@ -375,11 +373,10 @@ def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, ow
 @pytest.mark.parametrize("shell", ["bash", "fish", "powershell", "zsh"])
 def test_completion_has_every_command_and_option(environment, shell):
     script = succeed(environment, "completion", shell)
-    for command in described(parser_of_all()):
-        for name in command.commands:
-            assert name in script
-        for option in command.options():
-            assert option.option_strings[-1].lstrip("-") in script
+    for name, entry in all_commands().items():
+        assert set(name.split()) <= set(re.findall(r"[\w-]+", script))
+        for option in entry.load()().get_parser(name)._option_string_actions:
+            assert option.lstrip("-") in script
 
 
 @pytest.mark.parametrize(
@@ -421,29 +418,3 @@ def test_bash_completes(bash, environment, line, expected, tmp_path):
         cwd=tmp_path,
     )
     assert set(done.stdout.split()) == expected
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The folder with a man page of each command."""
-    folder = tmp_path_factory.mktemp("man")
-    manual.write_pages(folder)
-    return folder
-
-
-def test_each_command_has_a_man_page_with_all_its_options(pages):
-    texts = {path.stem: path.read_text() for path in pages.iterdir()}
-    for one in described(parser_of_all()):
-        page = texts["-".join(("treeclaim", *one.words))].replace("\\-", "-")
-        for option in one.options():
-            assert option.option_strings[-1] in page
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("man")
-def test_man_shows_each_page_without_a_warning(pages):
-    for path in pages.iterdir():
-        done = subprocess.run(
-            ["man", "--warnings", "-l", str(path)], capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, "")
