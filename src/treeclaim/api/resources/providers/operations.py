@@ -43,6 +43,7 @@ from treeclaim.model.errors import (
     InvalidParentError,
     ProviderNotFoundError,
 )
+from treeclaim.model.extension.batches.batch import Unnamed
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.provider import Provider
@@ -238,7 +239,7 @@ def update_provider(call: Call) -> Reply:
     """Rename or move a resource provider (section 5)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    parent = body.get("parent_provider_uuid", store.KeepParent.KEEP)
+    parent = body.get("parent_provider_uuid", Unnamed.UNNAMED)
     try:
         provider = call.services.store.write(
             store.update,

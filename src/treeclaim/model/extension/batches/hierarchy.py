@@ -19,6 +19,8 @@ from treeclaim.model.inventory import Consumes
 _NO_PARENT = "parent provider UUID does not exist."
 _OWN_PARENT = "parent provider UUID cannot be same as UUID."
 _LOOP = "creating loop in the provider tree is not allowed."
+_REPARENTING = "re-parenting a provider is not currently allowed."
+_UNPARENTING = "un-parenting a provider is not currently allowed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,15 @@ class Hierarchy:
                 circle_uuids.update(list(path)[path[uuid] :])
         return circle_uuids
 
-    def faults(self, new: Collection[str], existing: Container[str]) -> dict[str, str]:
-        """Return what is wrong about parents, by child.
+    def faults(
+        self, new: Collection[str], existing: Container[str], *, may_reparent: bool = True
+    ) -> dict[str, str]:
+        """Return the faults of parents, by child.
 
         Args:
-            new: Who is created.
-            existing: Who exists, or will.
+            new: UUIDs of providers that the call creates.
+            existing: UUIDs of the possible parents that exist, or that the call creates.
+            may_reparent: Whether a provider with a parent may get another one, or none.
         """
         fault_by_child = {
             uuid: _NO_PARENT
@@ -65,6 +70,12 @@ class Hierarchy:
             if parent is not None and parent not in existing
         }
         fault_by_child |= {uuid: _OWN_PARENT for uuid in new if self.wanted[uuid] == uuid}
+        if not may_reparent:
+            fault_by_child |= {
+                uuid: _UNPARENTING if parent is None else _REPARENTING
+                for uuid, parent in self.wanted.items()
+                if uuid not in fault_by_child and self.before.get(uuid) is not None
+            }
         return fault_by_child | dict.fromkeys(
             self.on_circles() & self.wanted.keys() - fault_by_child.keys(), _LOOP
         )
@@ -72,14 +83,17 @@ class Hierarchy:
     def tops(self, uuids: Collection[str]) -> dict[str, str]:
         """Return the highest known provider above each, itself where there is none.
 
-        There must be no circles.
+        Of a circle, which only old data have, it is any provider.
         """
         top_by_uuid: dict[str, str] = {}
         for start in uuids:
-            path = [start]
-            while path[-1] not in top_by_uuid and (parent := self.parent(path[-1])) is not None:
-                path.append(parent)
-            top = top_by_uuid.get(path[-1], path[-1])
+            path: list[str] = []
+            uuid: str | None = start
+            while uuid is not None and uuid not in top_by_uuid:
+                path.append(uuid)
+                top_by_uuid[uuid] = uuid
+                uuid = self.parent(uuid)
+            top = path[-1] if uuid is None else top_by_uuid[uuid]
             top_by_uuid.update(dict.fromkeys(path, top))
         return top_by_uuid
 
@@ -117,17 +131,17 @@ class Hierarchy:
 def _below(
     uuids: Collection[str], heads: Collection[str], parent_of: Callable[[str], str | None]
 ) -> set[str]:
-    """Return who is one of some heads or below one."""
+    """Return the providers that are one of some heads or below one; old data may have circles."""
     is_below_by_uuid: dict[str, bool] = dict.fromkeys(heads, True)
     for start in uuids:
-        path = [start]
-        while path[-1] not in is_below_by_uuid:
-            parent = parent_of(path[-1])
-            if parent is None:
-                is_below_by_uuid[path[-1]] = False
-            else:
-                path.append(parent)
-        is_below_by_uuid.update(dict.fromkeys(path, is_below_by_uuid[path[-1]]))
+        path: list[str] = []
+        uuid: str | None = start
+        while uuid is not None and uuid not in is_below_by_uuid:
+            path.append(uuid)
+            is_below_by_uuid[uuid] = False
+            uuid = parent_of(uuid)
+        is_below = uuid is not None and is_below_by_uuid[uuid]
+        is_below_by_uuid.update(dict.fromkeys(path, is_below))
     return {uuid for uuid in uuids if is_below_by_uuid[uuid]}
 
 

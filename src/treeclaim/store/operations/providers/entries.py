@@ -15,7 +15,7 @@ from treeclaim.model.extension.batches.batch import (
     Unnamed,
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
-from treeclaim.store.operations.providers import consumption, placing
+from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.attributes import AttributeWriter
 from treeclaim.store.operations.providers.inventories import InventoryWriter
 from treeclaim.store.operations.providers.links import AggregateWriter, TraitWriter
@@ -27,6 +27,7 @@ from treeclaim.store.operations.providers.part_writer import (
     raise_all,
     raise_changed,
 )
+from treeclaim.store.operations.providers.placing import judge_places, write_places
 from treeclaim.store.schema.tables import resource_providers
 
 WRITERS: Sequence[type[PartWriter]] = (
@@ -74,7 +75,9 @@ def apply(
             writer.create_names()
     for writer in writers:
         writer.look_up(problems)
-    placing.place(transaction, every_target, problems)
+    places = judge_places(transaction, every_target, _RULES, problems)
+    if not problems:
+        write_places(transaction, every_target, _RULES, places)
     for writer in writers:
         writer.judge(problems)
     raise_all(problems)

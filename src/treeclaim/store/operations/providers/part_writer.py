@@ -64,13 +64,15 @@ class WriteRules:
         raises: When the generation increases.
         least_capacity: Least capacity of an inventory; None for any.
         classes: Which inventories are concerned.
-        rewrites_equal: Whether an equal inventory gets a new time of its last update.
+        rewrites_equal: Whether an equal inventory, name or parent gets a new time of its last update.
+        may_reparent: Whether a provider with a parent may get another one, or none.
     """
 
     raises: Raises = Raises.IF_CHANGED
     least_capacity: int | None = 0
     classes: Classes = Classes.ALL
     rewrites_equal: bool = False
+    may_reparent: bool = True
 
 
 class PartWriter:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, renames and moves the providers of a batch, judged by the final state."""
+"""Creates, renames and moves providers, judged by the final state.
+
+A URL of one provider is a batch of one (contract page 20, sections 3 and 5).
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,6 +15,8 @@ from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batches.batch import Problem, Unnamed
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -19,13 +24,17 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.locks.provider_rows import lock_providers
-from treeclaim.store.operations.providers.part_writer import Target
-from treeclaim.store.operations.providers.providers import UPDATE_NAME_AND_PARENT, forget_former
+from treeclaim.store.operations.providers.part_writer import Target, WriteRules
 from treeclaim.store.operations.providers.trees import lock_shapes, set_root
-from treeclaim.store.schema.tables import resource_providers
+from treeclaim.store.schema.tables import (
+    attributes,
+    conditions,
+    consumption,
+    resource_providers,
+)
 
-_INSERT = sa.insert(resource_providers)
-_OWN_ROOT = (
+_INSERT = CompiledStatement(sa.insert(resource_providers).inline())
+_OWN_ROOT = CompiledStatement(
     sa.update(resource_providers)
     .where(
         resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
@@ -33,22 +42,51 @@ _OWN_ROOT = (
     )
     .values(root_provider_id=resource_providers.c.id)
 )
-_ROWS = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    resource_providers.c.parent_provider_id,
-    sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label("root"),
-)
+_ROWS_BY = {
+    column.name: CompiledStatement(
+        sa.select(
+            resource_providers.c.id,
+            resource_providers.c.uuid,
+            resource_providers.c.parent_provider_id,
+            sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
+                "root"
+            ),
+        ).where(column.in_(sa.bindparam("wanted", expanding=True)))
+    )
+    for column in (
+        resource_providers.c.id,
+        resource_providers.c.uuid,
+        resource_providers.c.root_provider_id,
+    )
+}
 _WITHOUT_NAME = (
     sa.update(resource_providers)
     .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(name=None)
 )
+_UPDATE_NAME_AND_PARENT = CompiledStatement(
+    sa.update(resource_providers)
+    .where(resource_providers.c.id == sa.bindparam("provider_id"))
+    .values(
+        name=sa.bindparam("new_name"),
+        parent_provider_id=sa.bindparam("new_parent"),
+        updated_at=sa.bindparam("at"),
+    )
+)
+_DELETE_LEFT = [
+    sa.delete(column.table).where(column.in_(sa.bindparam("ids", expanding=True)))
+    for column in (
+        attributes.c.resource_provider_id,
+        conditions.c.resource_provider_id,
+        consumption.c.resource_provider_id,
+        consumption.c.consumed_provider_id,
+    )
+]
 
 
 @dataclass(slots=True)
-class _Places:
-    """The present providers, and their places after the batch.
+class Places:
+    """The present places of providers, and those after the call.
 
     Attributes:
         wanted: Parent by uuid, of those that get another one or are new.
@@ -74,33 +112,44 @@ class _Places:
         return Hierarchy(self.before, self.wanted)
 
 
-def place(
-    transaction: WriteTransaction, targets: Sequence[Target], problems: list[Problem]
-) -> None:
-    """Create, rename and move providers, or note what is wrong about their parents.
-
-    Nothing is written if there is any problem.
+def judge_places(
+    transaction: WriteTransaction,
+    targets: Sequence[Target],
+    rules: WriteRules,
+    problems: list[Problem],
+) -> Places:
+    """Lock the trees that get or lose providers; add a problem for each parent that is against a rule.
 
     Raises:
         RetryTransactionError: if a tree has changed before it was locked.
     """
-    places = _Places(_wanted(transaction, targets))
+    places = Places(_wanted(transaction, targets))
     existing_uuids = _lock_trees(transaction, targets, places)
     _read_trees(transaction, targets, places)
     new = [target.uuid for target in targets if target.is_new]
-    faults = places.hierarchy.faults(new, existing_uuids)
+    faults = places.hierarchy.faults(new, existing_uuids, may_reparent=rules.may_reparent)
     problems += [
         Problem(target.index, InvalidParentError(faults[target.uuid]))
         for target in targets
         if target.uuid in faults
     ]
-    if problems:
-        return
+    return places
+
+
+def write_places(
+    transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules, places: Places
+) -> None:
+    """Create, rename and move providers whose places were judged without a problem."""
     _release_names(transaction, targets)
     _create(transaction, {target.uuid: target for target in targets if target.is_new}, places)
     existing = [target for target in targets if not target.is_new]
-    _rename_and_move(transaction, existing, places)
+    _rename_and_move(transaction, existing, rules, places)
     _set_roots(transaction, existing, places)
+
+
+def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
+    """Return the UUIDs of those providers that exist, by id."""
+    return {row.id: row.uuid for row in _rows(transaction, resource_providers.c.id, ids)}
 
 
 def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str, str | None]:
@@ -114,7 +163,7 @@ def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str
         elif not isinstance(parent, Unnamed):
             named.append((target, parent))
     ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
-    uuids = {row.id: row.uuid for row in _rows(transaction, resource_providers.c.id, ids)}
+    uuids = find_uuids(transaction, ids)
     for target, parent in named:
         present = target.row.parent_id
         if parent != (None if present is None else uuids.get(present)):
@@ -123,7 +172,7 @@ def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str
 
 
 def _lock_trees(
-    transaction: WriteTransaction, targets: Sequence[Target], places: _Places
+    transaction: WriteTransaction, targets: Sequence[Target], places: Places
 ) -> set[str]:
     """Lock the trees that get or lose providers; return the possible parents: those that exist."""
     mine = {target.uuid for target in targets}
@@ -144,15 +193,13 @@ def _lock_trees(
     return mine | root_of_parent.keys()
 
 
-def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: _Places) -> None:
-    """Read the trees that lose providers, and those that get existing ones."""
-    roots = set()
-    for target in targets:
-        if not target.is_new and target.uuid in places.wanted:
-            roots.add(target.row.root_id)
-            parent = places.wanted[target.uuid]
-            if parent in places.roots:
-                roots.add(places.roots[parent])
+def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: Places) -> None:
+    """Read the trees that lose providers; above a parent in another tree nothing changes."""
+    roots = {
+        target.row.root_id
+        for target in targets
+        if not target.is_new and target.uuid in places.wanted
+    }
     rows = [
         *_rows(transaction, resource_providers.c.root_provider_id, roots),
         # A root that does not say so, from before roots were written.
@@ -166,13 +213,13 @@ def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places:
 
 
 def _rows(
-    transaction: ReadTransaction, column: sa.ColumnElement[Any], values: Collection[Any]
+    transaction: ReadTransaction, column: sa.Column[Any], values: Collection[Any]
 ) -> list[Any]:
     """Return the rows of providers with exactly some values of a column."""
     return [
         row
         for chunk in chunks(sorted(values))
-        for row in transaction.rows(_ROWS.where(column.in_(chunk)))
+        for row in transaction.rows(_ROWS_BY[column.name], wanted=chunk)
         # Some collations match other spellings too.
         if column is not resource_providers.c.uuid or row.uuid in values
     ]
@@ -190,7 +237,7 @@ def _release_names(transaction: WriteTransaction, targets: Sequence[Target]) -> 
         transaction.execute(_WITHOUT_NAME, ids=ids)
 
 
-def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: _Places) -> None:
+def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: Places) -> None:
     """Insert the new providers, those above before those below, and lock them."""
     tops = places.hierarchy.tops(new.keys())
     for uuids in places.hierarchy.waves(new):
@@ -205,8 +252,9 @@ def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: _P
             }
             for uuid in uuids
         ]
-        transaction.execute_each(_INSERT, rows)
-        transaction.execute(_OWN_ROOT, uuids=uuids)
+        transaction.change_each(_INSERT, rows)
+        if roots := [uuid for uuid in uuids if tops[uuid] == uuid]:
+            transaction.change(_OWN_ROOT, uuids=roots)
         row_by_uuid = {row.uuid: row for row in lock_providers(transaction, uuids)}
         if len(row_by_uuid) != len(uuids):
             raise RetryTransactionError
@@ -214,49 +262,60 @@ def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: _P
             new[uuid].provider = row_by_uuid[uuid]
             places.ids[uuid] = row_by_uuid[uuid].id
         ids = [row.id for row in row_by_uuid.values()]
-        forget_former(transaction, ids)
+        _forget_former(transaction, ids)
         transaction.touch_providers(ids)
 
 
-def _id(places: _Places, uuid: str | None) -> int | None:
+def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
+    """Delete rows of former providers that had the ids of new ones.
+
+    Only programs that do not know attributes, consumption and conditions leave these behind.
+    """
+    if system_of(transaction.connection).GIVES_IDS_AGAIN:
+        for batch in chunks(sorted(ids)):
+            for statement in _DELETE_LEFT:
+                transaction.execute(statement, ids=batch)
+
+
+def _id(places: Places, uuid: str | None) -> int | None:
     return None if uuid is None else places.ids[uuid]
 
 
-def _root(places: _Places, top: str) -> int:
+def _root(places: Places, top: str) -> int:
     """Return the id of the root, of the highest known provider."""
     is_changed = top in places.before or top in places.wanted
     return places.ids[top] if is_changed else places.roots[top]
 
 
 def _rename_and_move(
-    transaction: WriteTransaction, targets: Sequence[Target], places: _Places
+    transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules, places: Places
 ) -> None:
     """Write names and parents of providers that were there."""
-    different = [target for target in targets if target.is_renamed or target.uuid in places.wanted]
+    different = [
+        target
+        for target in targets
+        if target.is_renamed or target.uuid in places.wanted or rules.rewrites_equal
+    ]
     for target in different:
         row = target.row
         if target.is_renamed:
             target.changed.append("name")
-            row.name = target.entry.name or row.name
+            row.name = row.name if target.entry.name is None else target.entry.name
         if target.uuid in places.wanted:
             target.changed.append("parent_provider_uuid")
             row.parent_id = _id(places, places.wanted[target.uuid])
-    transaction.execute_each(
-        UPDATE_NAME_AND_PARENT,
-        (
-            {
-                "provider_id": target.row.id,
-                "new_name": target.row.name,
-                "new_parent": target.row.parent_id,
-                "at": transaction.now,
-            }
-            for target in different
-        ),
-    )
+    for target in different:
+        transaction.change(
+            _UPDATE_NAME_AND_PARENT,
+            provider_id=target.row.id,
+            new_name=target.row.name,
+            new_parent=target.row.parent_id,
+            at=transaction.now,
+        )
     transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
 
 
-def _set_roots(transaction: WriteTransaction, targets: Sequence[Target], places: _Places) -> None:
+def _set_roots(transaction: WriteTransaction, targets: Sequence[Target], places: Places) -> None:
     """Write the roots of all that move along, and tell the feed from which tree they come."""
     moved = {target.uuid for target in targets if target.uuid in places.wanted}
     along = places.hierarchy.moved_along(moved)

@@ -1,40 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers: create, rename, re-parent, delete (contract page 20)."""
 
-from collections.abc import Collection
-from enum import Enum
-from typing import Any
-
 import sqlalchemy as sa
 
 from treeclaim.model.errors import (
     DuplicateProviderError,
-    InvalidParentError,
     ProviderHasChildrenError,
     ProviderInUseError,
     ProviderNotFoundError,
 )
-from treeclaim.model.parts import Part
+from treeclaim.model.extension.batches.batch import BatchEntry, Problem, Unnamed
 from treeclaim.model.provider import Provider
-from treeclaim.store.database.dialects.systems import system_of
-from treeclaim.store.database.transactions import (
-    ReadTransaction,
-    WriteTransaction,
-    chunks,
-    seconds,
-)
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
 from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_sound, require_unconsumed
-from treeclaim.store.operations.providers.trees import lock_parent, move, set_root
-from treeclaim.store.schema.tables import (
-    ROWS_OF_PROVIDERS,
-    allocations,
-    attributes,
-    conditions,
-    consumption,
-    resource_providers,
+from treeclaim.store.operations.providers.part_writer import Target, WriteRules, raise_first
+from treeclaim.store.operations.providers.placing import (
+    Places,
+    find_uuids,
+    judge_places,
+    write_places,
 )
+from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations, resource_providers
 
 _NAMED = sa.select(resource_providers.c.id, resource_providers.c.name).where(
     resource_providers.c.name == sa.bindparam("name")
@@ -44,9 +32,6 @@ _NAME_TAKEN = sa.func.coalesce(resource_providers.c.name == sa.bindparam("name")
 # One query: of two, the second could see a new provider that the first did not.
 _TAKEN = sa.select(_UUID_TAKEN.label("uuid_taken"), _NAME_TAKEN.label("name_taken")).where(
     sa.or_(_UUID_TAKEN, resource_providers.c.name == sa.bindparam("name"))
-)
-_UUID_OF = sa.select(resource_providers.c.uuid).where(
-    resource_providers.c.id == sa.bindparam("provider_id")
 )
 _CHILD_AND_ROOT = sa.select(
     sa.exists(
@@ -62,16 +47,6 @@ _CHILD_AND_ROOT = sa.select(
 _ALLOCATION = sa.select(allocations.c.id).where(
     allocations.c.resource_provider_id == sa.bindparam("provider_id")
 )
-_INSERT = sa.insert(resource_providers)
-UPDATE_NAME_AND_PARENT = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.id == sa.bindparam("provider_id"))
-    .values(
-        name=sa.bindparam("new_name"),
-        parent_provider_id=sa.bindparam("new_parent"),
-        updated_at=sa.bindparam("at"),
-    )
-)
 _EXISTS = sa.select(resource_providers.c.uuid).where(
     resource_providers.c.uuid == sa.bindparam("uuid")
 )
@@ -79,15 +54,6 @@ _DELETE_PARTS = [
     sa.delete(table).where(table.c.resource_provider_id == sa.bindparam("provider_id"))
     for table in ROWS_OF_PROVIDERS
     if table is not allocations
-]
-_DELETE_LEFT = [
-    sa.delete(column.table).where(column.in_(sa.bindparam("ids", expanding=True)))
-    for column in (
-        attributes.c.resource_provider_id,
-        conditions.c.resource_provider_id,
-        consumption.c.resource_provider_id,
-        consumption.c.consumed_provider_id,
-    )
 ]
 # A root refers to itself; some databases require the reference to go before the row.
 _DETACH = (
@@ -100,12 +66,6 @@ _DELETE = sa.delete(resource_providers).where(
 )
 
 
-class KeepParent(Enum):
-    """Marks an update that leaves the parent as it is."""
-
-    KEEP = "keep"
-
-
 def create(
     transaction: WriteTransaction, *, uuid: str, name: str, parent_uuid: str | None
 ) -> Provider:
@@ -115,43 +75,12 @@ def create(
         InvalidParentError: if the parent is the provider itself or does not exist.
         DuplicateProviderError: if uuid or name are taken.
     """
-    if parent_uuid == uuid:
-        raise InvalidParentError("parent provider UUID cannot be same as UUID.")
-    parent = None if parent_uuid is None else lock_parent(transaction, parent_uuid)
+    rules = WriteRules()
+    target = Target(0, BatchEntry(uuid, name, parent_uuid), uuid, None, is_new=True)
+    places = _judge_place(transaction, target, rules)
     _require_unused(transaction, uuid, name)
-    result = transaction.execute(
-        _INSERT,
-        uuid=uuid,
-        name=name,
-        generation=0,
-        parent_provider_id=None if parent is None else parent.id,
-        root_provider_id=None if parent is None else parent.root_id,
-        created_at=transaction.now,
-    )
-    provider_id = int(_primary_key(result))
-    if parent is None:
-        set_root(transaction, {provider_id}, provider_id)
-    forget_former(transaction, [provider_id])
-    transaction.touch_providers([provider_id])
-    return Provider(
-        uuid=uuid,
-        name=name,
-        generation=0,
-        parent_uuid=parent_uuid,
-        root_uuid=uuid if parent is None else _uuid_of(transaction, parent.root_id),
-        modified_at=seconds(transaction.now),
-    )
-
-
-def forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
-    """Remove what is left of former providers with the ids of new ones.
-
-    Only programs that know no attributes, consumption and conditions leave these behind.
-    """
-    if system_of(transaction.connection).GIVES_IDS_AGAIN:
-        for batch in chunks(sorted(ids)):
-            for statement in _DELETE_LEFT:
-                transaction.execute(statement, ids=batch)
+    write_places(transaction, [target], rules, places)
+    return _provider(transaction, target)
 
 
 def update(
@@ -159,16 +88,16 @@ def update(
     uuid: str,
     *,
     name: str,
-    parent: str | KeepParent | None = KeepParent.KEEP,
+    parent: str | Unnamed | None = Unnamed.UNNAMED,
     may_reparent: bool = True,
 ) -> Provider:
     """Rename a provider, or move it with its subtree (section 5).
 
     Args:
-        transaction: The one that writes.
-        uuid: The provider.
+        transaction: The transaction.
+        uuid: UUID of the provider.
         name: The new name, or the present one.
-        parent: Uuid of the new parent, None to make it a root.
+        parent: UUID of the new parent, None to make it a root.
         may_reparent: False below 1.37: a parent can be given once only.
 
     Raises:
@@ -176,29 +105,37 @@ def update(
         DuplicateProviderError: if another provider has the name.
         InvalidParentError: as section 5.1 lists.
     """
+    rules = WriteRules(rewrites_equal=True, may_reparent=may_reparent)
     provider = lock_provider(transaction, uuid)
-    parent_id = provider.parent_id
-    if not isinstance(parent, KeepParent):
-        parent_id = move(transaction, provider, parent, may_reparent=may_reparent)
+    target = Target(0, BatchEntry(uuid, name, parent), uuid, provider, is_new=False)
+    places = _judge_place(transaction, target, rules)
     namesake = transaction.row(_NAMED, name=name)
     if namesake is not None and namesake.id != provider.id:
         raise DuplicateProviderError(name=name)
-    transaction.execute(
-        UPDATE_NAME_AND_PARENT,
-        provider_id=provider.id,
-        new_name=name,
-        new_parent=parent_id,
-        at=transaction.now,
-    )
-    transaction.touch_providers([provider.id], Part.PROVIDER)
-    if parent_id != provider.parent_id:
+    write_places(transaction, [target], rules, places)
+    if places.wanted:
         require_sound(transaction, transaction.touched_providers)
+    return _provider(transaction, target)
+
+
+def _judge_place(transaction: WriteTransaction, target: Target, rules: WriteRules) -> Places:
+    problems: list[Problem] = []
+    places = judge_places(transaction, [target], rules, problems)
+    raise_first(problems)
+    return places
+
+
+def _provider(transaction: ReadTransaction, target: Target) -> Provider:
+    """Return the provider of a target as it is written."""
+    row = target.row
+    ids = {row.root_id} if row.parent_id is None else {row.root_id, row.parent_id}
+    uuids = {row.id: row.uuid} if ids == {row.id} else find_uuids(transaction, ids)
     return Provider(
-        uuid=uuid,
-        name=name,
-        generation=provider.generation,
-        parent_uuid=None if parent_id is None else _uuid_of(transaction, parent_id),
-        root_uuid=_uuid_of(transaction, provider.root_id),
+        uuid=row.uuid,
+        name=row.name,
+        generation=row.generation,
+        parent_uuid=None if row.parent_id is None else uuids[row.parent_id],
+        root_uuid=uuids[row.root_id],
         modified_at=seconds(transaction.now),
     )
 
@@ -242,14 +179,3 @@ def _require_unused(transaction: ReadTransaction, uuid: str, name: str) -> None:
             uuid=uuid if any(row.uuid_taken for row in rows) else None,
             name=name if any(row.name_taken for row in rows) else None,
         )
-
-
-def _uuid_of(transaction: ReadTransaction, provider_id: int) -> str:
-    return str(transaction.scalar(_UUID_OF, provider_id=provider_id))
-
-
-def _primary_key(result: sa.CursorResult[Any]) -> int:
-    key = result.inserted_primary_key
-    if key is None:
-        raise RuntimeError("the database returned no id for the inserted row")
-    return int(key[0])
