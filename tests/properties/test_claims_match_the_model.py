@@ -134,7 +134,7 @@ class Calls(RuleBasedStateMachine):
         Clock.time += timedelta(days=2)
         for provider, key in itertools.product(PROVIDERS, CONDITION_KEYS):
             self.call("DELETE", condition_path(provider, key))
-        self.store.remove_ended(self.store.look_for_ends())
+        self.store.remove_ended(self.store.check_expiry())
         entries = [
             {
                 "uuid": uuid,
@@ -572,14 +572,14 @@ class Calls(RuleBasedStateMachine):
     def wait(self, seconds, is_tidied):
         """Let time pass, without the removal of holds that have ended."""
         Clock.time += timedelta(seconds=seconds)
-        self.store.look_for_ends()
+        self.store.check_expiry()
         if is_tidied:
             self.store.prune(timedelta(days=30))
 
     @rule()
     def remove_ended(self):
         """Remove ended holds and conditions, as each worker does in time."""
-        self.store.remove_ended(self.store.look_for_ends())
+        self.store.remove_ended(self.store.check_expiry())
         self.model.expire(Clock.time)
         self.model.remove_ended_conditions(Clock.time)
         self.changed = set()

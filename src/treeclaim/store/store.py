@@ -34,7 +34,13 @@ from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
-from treeclaim.store.writes.hold_ends import ENDS_THREAD, NEXT_SQL, Look, end_due, look_of
+from treeclaim.store.writes.hold_ends import (
+    ENDS_THREAD,
+    NEXT_SQL,
+    ExpiryCheck,
+    end_due,
+    make_expiry_check,
+)
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
 Arguments = ParamSpec("Arguments")
@@ -73,7 +79,7 @@ class Store(Reader):
         self._group_engine = make_engine(group_settings(settings))
         self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
-        self._look_for_ends: Look | None = None
+        self._last_expiry_check: ExpiryCheck | None = None
         self._threads: list[threading.Thread] = []
         group_commit = GroupCommit(self._group_committer, self.outages, self.write, self._closing)
         self._groups = Groups(group_commit.run, self._write_alone)
@@ -241,12 +247,12 @@ class Store(Reader):
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        look = self._look_for_ends
-        if look is None or look.is_due:
-            look = self.look_for_ends()
-        return self.remove_ended(look)
+        check = self._last_expiry_check
+        if check is None or check.is_due:
+            check = self.check_expiry()
+        return self.remove_ended(check)
 
-    def look_for_ends(self) -> Look:
+    def check_expiry(self) -> ExpiryCheck:
         """Return which holds have ended, and when the next one does.
 
         Raises:
@@ -255,21 +261,21 @@ class Store(Reader):
         at = monotonic()
         rows: Any = self._probe.rows(NEXT_SQL)
         # Where no hold has an end there is nothing to compare.
-        look = look_of(rows, self.now(), at) if rows else Look((), None, at)
-        self._look_for_ends = look
-        return look
+        check = make_expiry_check(rows, self.now(), at) if rows else ExpiryCheck((), None, at)
+        self._last_expiry_check = check
+        return check
 
-    def remove_ended(self, look: Look) -> bool:
+    def remove_ended(self, check: ExpiryCheck) -> bool:
         """Remove holds and conditions whose time is over; return whether there were any.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        if look.ended:
-            self.write(hold_writes.end, look.ended)
-        if look.ended_conditions:
-            self.write(condition_writes.end, look.ended_conditions)
-        return look.has_ended
+        if check.ended:
+            self.write(hold_writes.end, check.ended)
+        if check.ended_conditions:
+            self.write(condition_writes.end, check.ended_conditions)
+        return check.has_ended
 
     def _submit(self, request: ClaimRequest) -> None:
         try:

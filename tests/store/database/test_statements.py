@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from treeclaim.store.database import literals
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.driver import Ready, send
+from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -170,4 +170,4 @@ def _raise(*_):
 
 def test_program_errors_are_not_wrapped_as_database_errors(store):
     with store.engine.connect() as connection, pytest.raises(OwnError):
-        send(connection, Ready("SELECT 1", rows=_raise))
+        send(connection, DriverStatement("SELECT 1", rows=_raise))

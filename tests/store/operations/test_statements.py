@@ -163,7 +163,7 @@ class Operations:
                 claimed(str(uuid.uuid4()), host, None), hold=HoldTerms(until, returns=True)
             )
             others.replace_allocations([replace(held, consumer_type=HOLD_TYPE, knows_holds=True)])
-        store.look_for_ends()
+        store.check_expiry()
         self.cursor = store.changes(None).cursor
 
     def prepared(self, name):

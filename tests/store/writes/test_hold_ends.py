@@ -55,7 +55,7 @@ def test_claim_without_room_removes_expired_holds(held, ahead):
     with pytest.raises(CapacityExceededError):
         held.replace_allocations([claim(OTHER, 4)])
     ahead[0] = SECONDS
-    held.look_for_ends()
+    held.check_expiry()
     held.replace_allocations([claim(OTHER, 4)])
     assert held.read(holds_among, [HOLD]) == {}
 

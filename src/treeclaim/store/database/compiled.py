@@ -23,7 +23,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from treeclaim.store.database.driver import Ready
+from treeclaim.store.database.driver import DriverStatement
 
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
@@ -48,22 +48,26 @@ class CompiledStatement:
         self._forms: dict[tuple[object, ...], _Form] = {}
         self._texts: dict[tuple[object, ...], _Text] = {}
 
-    def ready(self, dialect: Dialect, values: Values) -> Ready:
+    def ready(self, dialect: Dialect, values: Values) -> DriverStatement:
         """Return the statement with some values, as a driver takes it."""
         text = self._text_for(dialect, values)
-        return Ready(text.sql, text.parameters(values), text.rows, is_locking=text.is_locking)
+        return DriverStatement(
+            text.sql, text.parameters(values), text.rows, is_locking=text.is_locking
+        )
 
-    def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> Ready:
+    def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
         """Return the statement to be executed once for each of some sets of values."""
         text = self._text_for(dialect, sets[0])
         if len(sets) == 1:
-            return Ready(text.sql, text.parameters(sets[0]))
+            return DriverStatement(text.sql, text.parameters(sets[0]))
         if text.array_sql is not None:
-            return Ready(text.array_sql, text.columns(sets, text.names or ()))
+            return DriverStatement(text.array_sql, text.columns(sets, text.names or ()))
         if text.inserts is not None:
             columns = text.columns(sets, text.inserts.names)
-            return Ready(text.sql, columns, is_many=True, inserts=text.inserts.beginning)
-        return Ready(text.sql, [text.parameters(values) for values in sets], is_many=True)
+            return DriverStatement(text.sql, columns, is_many=True, inserts=text.inserts.beginning)
+        return DriverStatement(
+            text.sql, [text.parameters(values) for values in sets], is_many=True
+        )
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from treeclaim.store.database.literals import insert_rows
 
 
-class Ready(NamedTuple):
+class DriverStatement(NamedTuple):
     """SQL with its parameters.
 
     Attributes:
@@ -39,7 +39,7 @@ class Ready(NamedTuple):
     is_locking: bool = False
 
 
-class Sent(NamedTuple):
+class StatementResult(NamedTuple):
     """A driver's result of a statement.
 
     Attributes:
@@ -88,7 +88,9 @@ def sends_together(connection: Connection, listeners: Listeners) -> bool:
     return is_able and not listeners.before
 
 
-def send(connection: Connection, ready: Ready, listeners: Listeners | None = None) -> Sent:
+def send(
+    connection: Connection, ready: DriverStatement, listeners: Listeners | None = None
+) -> StatementResult:
     """Execute a statement.
 
     Args:
@@ -118,8 +120,8 @@ def send(connection: Connection, ready: Ready, listeners: Listeners | None = Non
 
 
 def send_together(
-    connection: Connection, some: Sequence[Ready], listeners: Listeners
-) -> list[Sent]:
+    connection: Connection, some: Sequence[DriverStatement], listeners: Listeners
+) -> list[StatementResult]:
     """Execute statements by one round trip, in their order.
 
     Raises:
@@ -137,7 +139,7 @@ def send_together(
         _fail(connection, cursors[-1] if cursors else None, some[0], error)
 
 
-def _execute(cursor: Any, ready: Ready, listeners: Listeners) -> None:
+def _execute(cursor: Any, ready: DriverStatement, listeners: Listeners) -> None:
     """Execute, unless a listener does."""
     for execute in listeners.executing:
         if execute(cursor, ready.sql, ready.parameters, None):
@@ -145,14 +147,16 @@ def _execute(cursor: Any, ready: Ready, listeners: Listeners) -> None:
     cursor.execute(ready.sql, ready.parameters)
 
 
-def _sent(cursor: Any, ready: Ready) -> Sent:
+def _sent(cursor: Any, ready: DriverStatement) -> StatementResult:
     rows = ready.rows(cursor.fetchall()) if cursor.description is not None else []
-    sent = Sent(rows, cursor.rowcount)
+    sent = StatementResult(rows, cursor.rowcount)
     cursor.close()
     return sent
 
 
-def _fail(connection: Connection, cursor: Any, ready: Ready, error: BaseException) -> NoReturn:
+def _fail(
+    connection: Connection, cursor: Any, ready: DriverStatement, error: BaseException
+) -> NoReturn:
     """Raise an error as SQLAlchemy does, which closes lost connections and asks its listeners.
 
     The library has no public way to be told of an error. Without its context of a statement it takes

@@ -19,9 +19,9 @@ from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import session_timeouts
 from treeclaim.store.database.driver import (
+    DriverStatement,
     Listeners,
-    Ready,
-    Sent,
+    StatementResult,
     send,
     send_together,
     sends_together,
@@ -121,7 +121,7 @@ class ReadTransaction:
                 self.look()
             yield item
 
-    def _send(self, ready: Ready) -> Sent:
+    def _send(self, ready: DriverStatement) -> StatementResult:
         return send(self.connection, ready, self._listeners)
 
     def each(self, statement: Executable) -> Iterator[Any]:
@@ -196,7 +196,10 @@ class WriteTransaction(ReadTransaction):
             self.change_by(statement.ready_each(self.connection.dialect, sets))
 
     def change_by(
-        self, ready: Ready, rows: int | None = None, otherwise: type[Exception] | None = None
+        self,
+        ready: DriverStatement,
+        rows: int | None = None,
+        otherwise: type[Exception] | None = None,
     ) -> None:
         """Execute, as `change` does, what is ready for the driver.
 
@@ -222,7 +225,7 @@ class WriteTransaction(ReadTransaction):
         """
         self._flush_with(())
 
-    def _flush_with(self, queries: Sequence[Ready]) -> list[Sent]:
+    def _flush_with(self, queries: Sequence[DriverStatement]) -> list[StatementResult]:
         """Execute what was left for later, and queries after that; return what these found."""
         later, self._later = self._later, []
         every = [*(statement.ready for statement in later), *queries]
@@ -234,7 +237,7 @@ class WriteTransaction(ReadTransaction):
             statement.check(done)
         return sent[len(later) :]
 
-    def _send(self, ready: Ready) -> Sent:
+    def _send(self, ready: DriverStatement) -> StatementResult:
         if not ready.is_locking:
             return self._flush_with([ready])[0]
         former = self._stages.enter(LOCKS)
@@ -291,11 +294,11 @@ class WriteTransaction(ReadTransaction):
 class _Later:
     """A statement that is left for later, how many rows it has to change, and the error if not."""
 
-    ready: Ready
+    ready: DriverStatement
     rows: int | None
     otherwise: type[Exception]
 
-    def check(self, sent: Sent) -> None:
+    def check(self, sent: StatementResult) -> None:
         """Check how many rows were changed.
 
         Raises:

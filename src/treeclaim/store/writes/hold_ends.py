@@ -5,7 +5,7 @@ It does the same with conditions of providers (page 102, section 3).
 
 The clock is the database's. Each process checks now and then when the next hold ends, and waits for
 that by the monotonic clock, so that it makes no difference what the machine's clock says. A hold ends
-a second after it was written at the earliest, so what another process writes between two looks has
+a second after it was written at the earliest, so what another process writes between two checks has
 not ended at the second one. All processes remove what has ended: a late one finds nothing.
 """
 
@@ -23,14 +23,14 @@ from treeclaim.store.database.transactions import as_datetime
 
 _LOG = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.4
-"""Seconds between two looks: each is a query by an index."""
+CHECK_SECONDS = 0.4
+"""Seconds between two checks: each is a query by an index."""
 
 _JITTER = 0.1
 """Seconds at most by which a process lets others remove first what has ended."""
 
 _SOON = 0.01
-"""Seconds until the next look after a removal: there may be more."""
+"""Seconds until the next check after a removal: there may be more."""
 
 _AT_ONCE = 100
 """Holds removed in one transaction."""
@@ -57,7 +57,7 @@ provider's id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ExpiryCheck:
     """The ends of holds, as the database has them.
 
     Attributes:
@@ -79,12 +79,14 @@ class Look:
 
     @property
     def is_due(self) -> bool:
-        """Tell whether a hold has ended; an old look cannot tell."""
+        """Tell whether a hold has ended; an old check cannot tell."""
         age = monotonic() - self.at
-        return self.has_ended or age > 2 * LOOK_SECONDS or (self.wait or age + 1) <= age
+        return self.has_ended or age > 2 * CHECK_SECONDS or (self.wait or age + 1) <= age
 
 
-def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: float) -> Look:
+def make_expiry_check(
+    rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: float
+) -> ExpiryCheck:
     """Return what has ended, and when the next one does.
 
     Args:
@@ -95,7 +97,7 @@ def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: 
     ends = [(name, as_datetime(ends_at) or now, provider) for name, ends_at, provider in rows]
     later = [ends_at for _, ends_at, _ in ends if ends_at > now]
     over = [(name, provider) for name, ends_at, provider in ends if ends_at <= now]
-    return Look(
+    return ExpiryCheck(
         ended=[uuid for uuid, provider in over if provider == _NO_PROVIDER],
         wait=(min(later) - now).total_seconds() if later else None,
         at=at,
@@ -106,25 +108,25 @@ def look_of(rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: 
 class Remover(Protocol):
     """An object that finds and removes ended holds: a `Store`."""
 
-    def look_for_ends(self) -> Look:
+    def check_expiry(self) -> ExpiryCheck:
         """Return what has ended."""
         ...
 
-    def remove_ended(self, look: Look) -> bool:
+    def remove_ended(self, check: ExpiryCheck) -> bool:
         """Remove it; return whether there was anything."""
         ...
 
 
 def end_due(store: Remover) -> float:
-    """Remove what has ended; return the seconds until the next look."""
+    """Remove what has ended; return the seconds until the next check."""
     try:
-        look = store.look_for_ends()
-        if look.has_ended:
-            store.remove_ended(look)
+        check = store.check_expiry()
+        if check.has_ended:
+            store.remove_ended(check)
             return _SOON
     except TreeclaimError as error:
         # The reason why the database failed is in the log already.
         _LOG.debug("Holds were not looked for: %s", error)
-        return LOOK_SECONDS
-    wait = LOOK_SECONDS if look.wait is None else look.wait + random.random() * _JITTER  # noqa: S311
-    return min(wait, LOOK_SECONDS)
+        return CHECK_SECONDS
+    wait = CHECK_SECONDS if check.wait is None else check.wait + random.random() * _JITTER  # noqa: S311
+    return min(wait, CHECK_SECONDS)

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.clock import set_clock
-from treeclaim.store.database.driver import Ready
+from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.timeouts import Timeouts
 
 IS_SERVER = True
@@ -222,7 +222,7 @@ table was empty reads all of it, however large it has become: in a new cloud, or
 claim took longer than the one before. What has no index seems so dear then that the server would
 compile its plan first, which takes longer than the statement."""
 
-BY_INDEX = Ready(
+BY_INDEX = DriverStatement(
     "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
 )
 """Make the server read rows by an index for the rest of a transaction."""

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.model.deadlines import has_passed
-from treeclaim.store.database.driver import Ready, send
+from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.timeouts import Timeouts
 
 IS_SERVER = False
@@ -68,7 +68,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
     @sa.event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
         writing = connection.get_execution_options().get("treeclaim_writing", False)
-        send(connection, Ready("BEGIN IMMEDIATE" if writing else "BEGIN"))
+        send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
 
 def for_writing(engine: Engine) -> Engine:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from treeclaim.model.claim import ConsumerClaim, ConsumerType
 from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.functions import PlainText
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
     allocations,
@@ -56,32 +55,6 @@ _CONSUMPTION = _REQUEST + 1
 _NOTHING: sa.ColumnElement[int] = sa.literal_column("0")
 
 
-class _PlainText(sa.ColumnElement[str]):
-    """The text of a column without its collation.
-
-    Tables of an old database have the default collation of the server at their creation, and MariaDB
-    refuses a UNION of such columns (error 1271).
-    """
-
-    # For compiled statements only: in SQLAlchemy's own cache all columns would share one key.
-    inherit_cache = False
-    type = sa.String()
-
-    def __init__(self, column: sa.ColumnElement[Any]) -> None:
-        self.column = column
-
-
-@compiles(_PlainText)
-def _as_it_is(element: _PlainText, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(element.column, **options)
-
-
-@compiles(_PlainText, "mysql")
-def _converted(element: _PlainText, compiler: SQLCompiler, **options: Any) -> str:
-    text = compiler.process(element.column, **options)
-    return f"CONVERT({text} USING utf8mb4) COLLATE utf8mb4_bin"
-
-
 def _part(
     kind: int,
     number: sa.ColumnElement[Any],
@@ -93,7 +66,7 @@ def _part(
     return sa.select(
         sa.literal_column(str(kind)).label("kind"),
         number.label("id"),
-        _PlainText(name).label("name"),
+        PlainText(name).label("name"),
         class_id.label("class_id"),
         used.label("used"),
     ).where((name if by is None else by).in_(sa.bindparam(f"names_{kind}", expanding=True)))

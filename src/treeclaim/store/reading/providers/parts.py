@@ -23,8 +23,8 @@ from treeclaim.model.attributes import (
 )
 from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.whole import NO_PARENT
+from treeclaim.store.database.functions import ExactText
 from treeclaim.store.database.transactions import as_datetime
-from treeclaim.store.reading.providers.json_columns import ExactText
 from treeclaim.store.schema.tables import (
     allocations,
     attributes,
