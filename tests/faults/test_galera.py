@@ -30,7 +30,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
-from treeclaim.store.operations.providers import conditions, inventories, links, providers
+from treeclaim.store.operations.providers import conditions, inventories, part_tables, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import resource_providers
@@ -239,7 +239,9 @@ def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores):
 def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
     here, there = stores
     one = make(here, "one")
-    replacing = Paused(links.replace_aggregates, lambda: there.write(providers.delete, one.uuid))
+    replacing = Paused(
+        part_tables.replace_aggregates, lambda: there.write(providers.delete, one.uuid)
+    )
     with pytest.raises(ProviderNotFoundError):
         here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
 
@@ -414,7 +416,7 @@ def test_a_deleted_provider_leaves_no_aggregates_even_if_one_node_lags(stores, l
         lag()
         there.write(providers.delete, one.uuid)
 
-    replacing = Paused(links.replace_aggregates, delete)
+    replacing = Paused(part_tables.replace_aggregates, delete)
     with pytest.raises(ProviderNotFoundError):
         here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
 

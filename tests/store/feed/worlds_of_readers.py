@@ -19,7 +19,7 @@ from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
-from treeclaim.store.operations.providers import attributes, inventories, providers
+from treeclaim.store.operations.providers import inventories, part_tables, providers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import feed, own_tables, placement
 
@@ -132,7 +132,7 @@ class World:
         def change(transaction):
             known = lock_provider(transaction, PROVIDERS[which])
             values = {"ecc": (True, 1, "1")[known.generation % 3], f"n{writer}": which}
-            attributes.replace(transaction, PROVIDERS[which], known.generation, values)
+            part_tables.replace_attributes(transaction, PROVIDERS[which], known.generation, values)
 
         self._write(writer, change)
 

@@ -25,10 +25,9 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
-    attributes,
     conditions,
     inventories,
-    links,
+    part_tables,
     providers,
 )
 from treeclaim.store.operations.providers.entries import apply
@@ -359,13 +358,19 @@ def parts_world():
         {"resource_provider_id": 2, "name": "ecc", "value": "1"}
     )
     world.add(
-        script("join", write(links.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
-        script("join-other", write(links.replace_aggregates, SHARE, ["row"], None)),
-        script("leave", write(links.replace_aggregates, SHARE, [], None)),
-        script("give-trait", write(links.replace_traits, HOST, GENERATION, [GOLD])),
-        script("clear-traits", write(links.clear_traits, SHARE)),
-        script("describe", write(attributes.replace, HOST, GENERATION, {"ecc": 1, "gib": 80})),
-        script("describe-other", write(attributes.replace, SHARE, GENERATION, {"ecc": True})),
+        script("join", write(part_tables.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
+        script("join-other", write(part_tables.replace_aggregates, SHARE, ["row"], None)),
+        script("leave", write(part_tables.replace_aggregates, SHARE, [], None)),
+        script("give-trait", write(part_tables.replace_traits, HOST, GENERATION, [GOLD])),
+        script("clear-traits", write(part_tables.clear_traits, SHARE)),
+        script(
+            "describe",
+            write(part_tables.replace_attributes, HOST, GENERATION, {"ecc": 1, "gib": 80}),
+        ),
+        script(
+            "describe-other",
+            write(part_tables.replace_attributes, SHARE, GENERATION, {"ecc": True}),
+        ),
         script("create-trait", write(trait_names.ensure, SILVER)),
         script("delete-trait", write(trait_names.delete, GOLD)),
         script("swap-trait", write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),

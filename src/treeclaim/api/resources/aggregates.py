@@ -36,7 +36,7 @@ from treeclaim.api.resources.providers.provider_json import (
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
-from treeclaim.store.operations.providers import links
+from treeclaim.store.operations.providers import part_tables
 
 AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
 """The aggregates of a provider."""
@@ -98,7 +98,7 @@ def replace_aggregates(call: Call) -> Reply:
     expected_generation = int(body["resource_provider_generation"]) if has_generation else None
     with replacing_a_part():
         generation = call.services.store.write(
-            links.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
+            part_tables.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
         )
     return _shown(call, aggregates, generation)
 

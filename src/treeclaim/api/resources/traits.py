@@ -30,7 +30,7 @@ from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
-from treeclaim.store.operations.providers.links import clear_traits, replace_traits
+from treeclaim.store.operations.providers.part_tables import clear_traits, replace_traits
 
 TRAITS = Answer(body=record({"traits": STRINGS}))
 """Names of traits."""

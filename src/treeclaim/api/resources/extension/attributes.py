@@ -12,7 +12,7 @@ from treeclaim.api.resources.providers.provider_json import (
 )
 from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import ATTRIBUTES
-from treeclaim.store.operations.providers import attributes as store
+from treeclaim.store.operations.providers import part_tables
 
 ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].shown}))
 """The attributes of a provider."""
@@ -44,7 +44,7 @@ def replace_attributes(call: Call) -> Reply:
     attributes = body[ATTRIBUTES.name]
     with replacing_a_part():
         generation = call.services.store.write(
-            store.replace,
+            part_tables.replace_attributes,
             call.arguments["uuid"],
             int(body["resource_provider_generation"]),
             attributes,

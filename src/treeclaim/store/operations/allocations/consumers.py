@@ -4,12 +4,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
+from treeclaim.model.claim import ConsumerClaim, Generation
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.systems import system_of
@@ -19,12 +18,11 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.allocations import owners
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
+from treeclaim.store.operations.allocations.owners import OwnerIds
 from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     allocations,
-    consumer_types,
     consumers,
     holds,
     projects,
@@ -156,9 +154,7 @@ def require_generations(
         )
 
 
-def insert(
-    transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: "OwnerIds"
-) -> None:
+def insert(transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: OwnerIds) -> None:
     """Insert rows for the consumers of claims, which have none; this locks them."""
     transaction.change_each(
         _INSERT,
@@ -195,7 +191,7 @@ def update(
     claims: Sequence[ConsumerClaim],
     known: Mapping[str, Consumer],
     current: CurrentAllocations,
-    ids: "OwnerIds",
+    ids: OwnerIds,
     *,
     holds: Container[str],
 ) -> None:
@@ -254,39 +250,6 @@ def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Delete the rows of consumers, if they have any."""
     if uuids:
         transaction.change(_DELETE, uuids=sorted(uuids))
-
-
-class OwnerIds:
-    """Ids of projects, users and consumer types by name; unknown ones are created first."""
-
-    def __init__(
-        self,
-        transaction: WriteTransaction,
-        known: Mapping[tuple[sa.Table, str], int] = MappingProxyType({}),
-    ) -> None:
-        self._transaction = transaction
-        self._known: dict[tuple[sa.Table, str], int] = dict(known)
-
-    def id_of(self, table: sa.Table, name: str) -> int:
-        """Return the id of a name.
-
-        Raises:
-            PrerequisiteError: if it does not exist; it is created then, and the write begins anew.
-        """
-        key = (table, name)
-        if key not in self._known:
-            owners.require(self._transaction, [key], ())
-            owner_id = owners.find(self._transaction, table, name)
-            if owner_id is None:
-                raise RetryTransactionError
-            self._known[key] = owner_id
-        return self._known[key]
-
-    def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
-        """Return the id of a claim's consumer type, the present one if the claim names none."""
-        if isinstance(claim.consumer_type, ConsumerType):
-            return present
-        return self.id_of(consumer_types, claim.consumer_type)
 
 
 def insert_incomplete(

@@ -18,10 +18,10 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
-from treeclaim.store.operations.allocations import consumers, owners
+from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.conditions import ConditionBook
-from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
+from treeclaim.store.operations.allocations.consumers import Consumer
 from treeclaim.store.operations.allocations.holds import LockedHolds
 from treeclaim.store.operations.allocations.holds import lock as lock_holds
 from treeclaim.store.operations.allocations.lookup import (
@@ -31,6 +31,7 @@ from treeclaim.store.operations.allocations.lookup import (
     look_up,
     names_of_owners,
 )
+from treeclaim.store.operations.allocations.owners import OwnerIds
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.consumed import Entries, consumed_by, of_uuids
 from treeclaim.store.operations.locks.lock_rows import USE, take_lock_rows
@@ -145,7 +146,8 @@ def lock(
     """
     claims = [claim for request in requests for claim in request.claims]
     locked_consumers, lookup = _lock_known_consumers(transaction, claims)
-    owners.require(transaction, names_of_owners(claims), lookup.owners)
+    owner_ids = OwnerIds(transaction, lookup.owners)
+    owner_ids.require(names_of_owners(claims))
     uuids = [claim.consumer_uuid for claim in claims]
     holds = lock_holds(
         transaction, lookup.terms | lookup.drawn_from, uuids, locked_consumers, lookup.current
@@ -159,7 +161,7 @@ def lock(
         inserted=set(),
         current=lookup.current,
         class_ids=lookup.class_ids,
-        owner_ids=OwnerIds(transaction, lookup.owners),
+        owner_ids=owner_ids,
         providers={},
         holds=holds,
         kept=lookup.requests,

@@ -8,16 +8,19 @@ deployments have it (contract page 70, section 1.1). If the claim is then refuse
 and does no harm: names are never deleted, and one without allocations is not shown.
 """
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from treeclaim.model.claim import ConsumerClaim, ConsumerType
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     ReadTransaction,
     WriteTransaction,
 )
 from treeclaim.store.operations.allocations.lookup import NAMES, OwnerName
+from treeclaim.store.schema.tables import consumer_types
 
 _FIND = {
     table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
@@ -25,28 +28,57 @@ _FIND = {
 }
 
 
-def require(
-    transaction: ReadTransaction, wanted: Collection[OwnerName], known: Container[OwnerName]
-) -> None:
-    """Check that names exist before anything is locked.
+class OwnerIds:
+    """Ids of projects, users and consumer types by name.
 
     Args:
         transaction: The transaction of the write that needs them; it must be able to start again.
-        wanted: The names.
-        known: The names that were found already.
-
-    Raises:
-        PrerequisiteError: if some do not exist; they are created then, and the write begins anew.
+        known: The ids that were looked up already.
     """
-    unknown = [key for key in wanted if key not in known]
-    # A collation may match another spelling.
-    missing = [(table, name) for table, name in unknown if find(transaction, table, name) is None]
-    if missing:
-        raise PrerequisiteError(lambda later_transaction: _insert(later_transaction, missing))
+
+    def __init__(
+        self,
+        transaction: WriteTransaction,
+        known: Mapping[OwnerName, int] = MappingProxyType({}),
+    ) -> None:
+        self._transaction = transaction
+        self._known = dict(known)
+
+    def require(self, names: Iterable[OwnerName]) -> None:
+        """Check that names exist before anything is locked.
+
+        Raises:
+            PrerequisiteError: if some do not exist; they are created then, and the write begins anew.
+        """
+        missing = []
+        for key in names:
+            if key not in self._known:
+                # A collation may match another spelling.
+                owner_id = _find(self._transaction, *key)
+                if owner_id is None:
+                    missing.append(key)
+                else:
+                    self._known[key] = owner_id
+        if missing:
+            raise PrerequisiteError(lambda later_transaction: _insert(later_transaction, missing))
+
+    def id_of(self, table: sa.Table, name: str) -> int:
+        """Return the id of a name.
+
+        Raises:
+            PrerequisiteError: as `require`.
+        """
+        self.require([(table, name)])
+        return self._known[table, name]
+
+    def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
+        """Return the id of a claim's consumer type, the present one if the claim names none."""
+        if isinstance(claim.consumer_type, ConsumerType):
+            return present
+        return self.id_of(consumer_types, claim.consumer_type)
 
 
-def find(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
-    """Return the id of a name, None if it does not exist."""
+def _find(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
     row_id = transaction.scalar(_FIND[table], wanted=name)
     return None if row_id is None else int(row_id)
 
@@ -54,7 +86,7 @@ def find(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None
 def _insert(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
     """Insert names; if another transaction is first, this one runs again and finds them."""
     for table, name in sorted(missing, key=lambda key: (key[0].name, key[1])):
-        if find(transaction, table, name) is None:
+        if _find(transaction, table, name) is None:
             transaction.execute(
                 sa.insert(table), **{NAMES[table].name: name, "created_at": transaction.now}
             )

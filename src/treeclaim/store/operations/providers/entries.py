@@ -16,9 +16,12 @@ from treeclaim.model.extension.batches.batch import (
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.providers import consumption
-from treeclaim.store.operations.providers.attributes import AttributeWriter
 from treeclaim.store.operations.providers.inventories import InventoryWriter
-from treeclaim.store.operations.providers.links import AggregateWriter, TraitWriter
+from treeclaim.store.operations.providers.part_tables import (
+    AggregateWriter,
+    AttributeWriter,
+    TraitWriter,
+)
 from treeclaim.store.operations.providers.part_writer import (
     PartWriter,
     Target,

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits and aggregates of providers (contract page 50, sections 7 and 8; page 40)."""
+"""Traits, aggregates and attributes of providers.
 
+Contract page 50, sections 7 and 8; page 40; page 102, section 1.
+"""
+
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,10 +12,11 @@ from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
+from treeclaim.model.attributes import Attributes
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.extension.batches.batch import Problem
 from treeclaim.model.names import is_custom_name
-from treeclaim.model.parts import AGGREGATES, TRAITS
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
 from treeclaim.store.operations.catalogue import traits
@@ -30,6 +35,7 @@ from treeclaim.store.operations.providers.part_writer import (
     write_part,
 )
 from treeclaim.store.schema.tables import (
+    attributes,
     placement_aggregates,
     resource_provider_aggregates,
     resource_provider_traits,
@@ -44,76 +50,92 @@ _AGGREGATES = share_row_locks(
 _INSERT_AGGREGATE = sa.insert(placement_aggregates)
 
 
-class LinkStatements:
-    """Statements that read and write the links of providers.
+class TableStatements:
+    """Statements that read and write rows of providers.
 
     Args:
-        column: Column of an association table that refers to the linked object.
+        key: Column that tells the rows of a provider apart.
+        value: Column with the value of a row, if there is one.
     """
 
-    def __init__(self, column: sa.Column[Any]) -> None:
-        table = column.table
-        of_providers = table.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True))
-        self.column_name = column.name
+    def __init__(self, key: sa.Column[Any], value: sa.Column[Any] | None = None) -> None:
+        table = key.table
+        columns = [key] if value is None else [key, value]
+        self.column_names = [column.name for column in columns]
+        self.has_time = "created_at" in table.c
         self.present = CompiledStatement(
-            sa.select(table.c.resource_provider_id, column).where(of_providers)
+            sa.select(table.c.resource_provider_id, *columns).where(
+                table.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True))
+            )
         )
         self.insert = CompiledStatement(sa.insert(table).inline())
         self.delete = CompiledStatement(
             sa.delete(table).where(
                 table.c.resource_provider_id == sa.bindparam("provider_id"),
-                column.in_(sa.bindparam("linked_ids", expanding=True)),
+                key.in_(sa.bindparam("keys", expanding=True)),
             )
         )
 
 
-class _LinkWriter(PartWriter):
-    """Writes the rows of an association.
+class _RowWriter(PartWriter):
+    """Writes a part that is a table with rows of providers: a key, and perhaps a value.
 
     Attributes:
-        statements: Statements of the association.
+        statements: Statements of the table.
     """
 
-    statements: ClassVar[LinkStatements]
+    statements: ClassVar[TableStatements]
 
-    def linked_ids(self, target: Target) -> set[int]:
-        """Return the ids of the objects that a provider is to be linked to."""
+    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
+        """Return the rows that a provider is to have."""
         raise NotImplementedError
 
     def write(self) -> None:
-        stored = self._load()
         inserted: list[dict[str, Any]] = []
-        for target in self._targets:
-            self._transaction.look()
-            provider_id = target.row.id
-            before, after = stored[provider_id], self.linked_ids(target)
-            if before == after:
-                continue
-            target.changed.append(self.part.name)
-            if deleted := sorted(before - after):
-                self._transaction.change(
-                    self.statements.delete, provider_id=provider_id, linked_ids=deleted
-                )
-            inserted += [
-                {
-                    "resource_provider_id": provider_id,
-                    self.statements.column_name: linked_id,
-                    "created_at": self._transaction.now,
-                }
-                for linked_id in sorted(after - before)
-            ]
+        time = {"created_at": self._transaction.now} if self.statements.has_time else {}
+        for targets in chunks(self._targets, AT_ONCE):
+            stored = self._load(targets)
+            for target in targets:
+                self._transaction.look()
+                provider_id = target.row.id
+                before, after = stored[provider_id], self.rows_of(target)
+                if before == after:
+                    continue
+                target.changed.append(self.part.name)
+                if deleted := sorted({key for key, *_ in before - after}):
+                    self._transaction.change(
+                        self.statements.delete, provider_id=provider_id, keys=deleted
+                    )
+                inserted += [
+                    {
+                        "resource_provider_id": provider_id,
+                        **dict(zip(self.statements.column_names, row, strict=True)),
+                        **time,
+                    }
+                    for row in sorted(after - before)
+                ]
         self._transaction.change_each(self.statements.insert, inserted)
 
-    def _load(self) -> Mapping[int, set[int]]:
-        stored: defaultdict[int, set[int]] = defaultdict(set)
-        existing = [target.row.id for target in self._targets if not target.is_new]
-        for ids in chunks(existing, AT_ONCE):
-            for provider_id, linked_id in self._transaction.rows(self.statements.present, ids=ids):
-                stored[provider_id].add(linked_id)
+    def _load(self, targets: Sequence[Target]) -> Mapping[int, set[tuple[Any, ...]]]:
+        stored: defaultdict[int, set[tuple[Any, ...]]] = defaultdict(set)
+        if existing := [target.row.id for target in targets if not target.is_new]:
+            for provider_id, *row in self._transaction.rows(self.statements.present, ids=existing):
+                stored[provider_id].add(tuple(row))
         return stored
 
 
-class TraitWriter(_LinkWriter):
+class AttributeWriter(_RowWriter):
+    """Writes attributes as JSON of ASCII characters, which every database stores as text."""
+
+    part = ATTRIBUTES
+    statements = TableStatements(attributes.c.name, attributes.c.value)
+
+    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
+        """Return names and JSON of the attributes."""
+        return {(name, json.dumps(value)) for name, value in self._value(target).items()}
+
+
+class TraitWriter(_RowWriter):
     """Writes traits of providers.
 
     Attributes:
@@ -121,7 +143,7 @@ class TraitWriter(_LinkWriter):
     """
 
     part = TRAITS
-    statements = LinkStatements(resource_provider_traits.c.trait_id)
+    statements = TableStatements(resource_provider_traits.c.trait_id)
 
     def create_names(self) -> None:
         """Create missing custom traits."""
@@ -138,16 +160,16 @@ class TraitWriter(_LinkWriter):
             if missing:
                 problems.append(Problem(target.index, TraitsNotFoundError(missing)))
 
-    def linked_ids(self, target: Target) -> set[int]:
+    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the traits."""
-        return {self.traits[name].id for name in self._value(target)}
+        return {(self.traits[name].id,) for name in self._value(target)}
 
 
-class AggregateWriter(_LinkWriter):
+class AggregateWriter(_RowWriter):
     """Writes aggregates of providers, and creates those that do not exist."""
 
     part = AGGREGATES
-    statements = LinkStatements(resource_provider_aggregates.c.aggregate_id)
+    statements = TableStatements(resource_provider_aggregates.c.aggregate_id)
 
     def write(self) -> None:
         """Create missing aggregates, then write the links."""
@@ -155,9 +177,9 @@ class AggregateWriter(_LinkWriter):
         take_lock_rows(self._transaction, PARTS, [target.row.id for target in self._targets])
         super().write()
 
-    def linked_ids(self, target: Target) -> set[int]:
+    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the aggregates."""
-        return {self._ids[uuid] for uuid in self._value(target)}
+        return {(self._ids[uuid],) for uuid in self._value(target)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +251,24 @@ def replace_aggregates(
         aggregates,
         generation=generation,
         rules=WriteRules(raises),
+    ).generation
+
+
+def replace_attributes(
+    transaction: WriteTransaction, provider_uuid: str, generation: int, values: Attributes
+) -> int:
+    """Replace the attributes of a provider; return its generation, which stays if they are equal.
+
+    Raises:
+        ProviderNotFoundError, ProviderGenerationConflictError.
+    """
+    return write_part(
+        transaction,
+        AttributeWriter,
+        provider_uuid,
+        values,
+        generation=generation,
+        rules=WriteRules(),
     ).generation
 
 
