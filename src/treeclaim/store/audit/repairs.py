@@ -41,18 +41,14 @@ from treeclaim.store.store import Store
 _DONE = Repaired(RepairResult.DONE)
 _GONE = Repaired(RepairResult.GONE)
 
-_PROVIDER = sa.select(resource_providers.c.id).where(
-    resource_providers.c.id == sa.bindparam("provider_id")
+_PROVIDERS = sa.select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    resource_providers.c.parent_provider_id,
+    resource_providers.c.root_provider_id,
 )
-_BY_UUID = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
-    resource_providers.c.uuid == sa.bindparam("uuid")
-)
-_UUID = sa.select(resource_providers.c.uuid).where(
-    resource_providers.c.id == sa.bindparam("provider_id")
-)
-_PARENT = sa.select(
-    resource_providers.c.parent_provider_id, resource_providers.c.root_provider_id
-).where(resource_providers.c.id == sa.bindparam("provider_id"))
+_BY_ID = _PROVIDERS.where(resource_providers.c.id == sa.bindparam("provider_id"))
+_BY_UUID = _PROVIDERS.where(resource_providers.c.uuid == sa.bindparam("uuid"))
 _HOLDS = sa.select(allocations.c.id).where(allocations.c.consumer_id == sa.bindparam("uuid"))
 _RECORD = sa.select(consumer_rows.c.uuid).where(consumer_rows.c.uuid == sa.bindparam("uuid"))
 _TERMS = sa.select(hold_rows.c.uuid).where(hold_rows.c.uuid == sa.bindparam("uuid"))
@@ -122,7 +118,7 @@ def repair(
 def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
     table, provider_id = PARTS[item["table"]], int(item["provider_id"])
     of_it = table.c.resource_provider_id == provider_id
-    if transaction.row(_PROVIDER, provider_id=provider_id) is not None:
+    if transaction.row(_BY_ID, provider_id=provider_id) is not None:
         return _GONE
     if transaction.row(sa.select(table.c.resource_provider_id).where(of_it).limit(1)) is None:
         return _GONE
@@ -169,7 +165,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
         return Repaired(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if way[row.id][1] == top:
         return _GONE
-    former_root = transaction.row(_UUID, provider_id=way[row.id][1])
+    former_root = transaction.row(_BY_ID, provider_id=way[row.id][1])
     set_root(transaction, {row.id}, top)
     transaction.touch_providers([row.id], tree=None if former_root is None else former_root.uuid)
     return _DONE
@@ -182,7 +178,7 @@ def _way_up(
     links_by_id: dict[int, tuple[int | None, int | None]] = {}
     at: int | None = provider_id
     while at is not None and at not in links_by_id:
-        row = transaction.row(_PARENT, provider_id=at)
+        row = transaction.row(_BY_ID, provider_id=at)
         if row is None:
             break
         links_by_id[at] = (row.parent_provider_id, row.root_provider_id)

@@ -16,8 +16,8 @@ from treeclaim.model.claim import (
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, seconds
-from treeclaim.store.schema.tables import allocations, projects, resource_classes, users
-from treeclaim.store.schema.tables import consumer_types as types
+from treeclaim.store.reading.holdings_of_many import OWNED
+from treeclaim.store.schema.tables import allocations, resource_classes
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import resource_providers as provider_table
 
@@ -36,20 +36,7 @@ _OF_CONSUMER = CompiledStatement(
     .where(allocations.c.consumer_id == sa.bindparam("consumer_uuid"))
     .order_by(allocations.c.id)
 )
-_OWNER = CompiledStatement(
-    sa.select(
-        projects.c.external_id.label("project"),
-        users.c.external_id.label("user"),
-        consumer_rows.c.uuid,
-        consumer_rows.c.generation,
-        types.c.name.label("type"),
-    )
-    .select_from(consumer_rows)
-    .join(projects, projects.c.id == consumer_rows.c.project_id)
-    .join(users, users.c.id == consumer_rows.c.user_id)
-    .outerjoin(types, types.c.id == consumer_rows.c.consumer_type_id)
-    .where(consumer_rows.c.uuid == sa.bindparam("consumer_uuid"))
-)
+_OWNER = CompiledStatement(OWNED.where(consumer_rows.c.uuid == sa.bindparam("consumer_uuid")))
 _ON_PROVIDER = CompiledStatement(
     sa.select(
         provider_table.c.uuid,

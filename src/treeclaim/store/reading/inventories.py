@@ -69,21 +69,24 @@ _CONSUMING = resource_providers.alias("consuming")
 _CONSUMED_PROVIDER = resource_providers.alias("consumed")
 _CLASS = resource_classes.alias("consuming_class")
 _CLASS_CONSUMED = resource_classes.alias("consumed_class")
-_OF_PROVIDER = (
+CONSUMPTION_BY_NAMES = (
     sa.select(
-        _CONSUMING.c.uuid,
+        _CONSUMING.c.uuid.label("by"),
         _CLASS.c.name.label("by_class"),
         _CONSUMED_PROVIDER.c.uuid.label("provider"),
         _CLASS_CONSUMED.c.name.label("resource_class"),
-        consumption.c.amount,
+        _CONSUMING.c.parent_provider_id.label("parent_id"),
+        *consumption.c,
     )
     .select_from(consumption)
     .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
     .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
     .join(_CONSUMED_PROVIDER, _CONSUMED_PROVIDER.c.id == consumption.c.consumed_provider_id)
     .join(_CLASS_CONSUMED, _CLASS_CONSUMED.c.id == consumption.c.consumed_class_id)
-    .where(_CONSUMING.c.uuid == sa.bindparam("uuid"))
 )
+"""What inventories consume, with the names of both inventories and the parent of the consuming provider."""
+
+_OF_PROVIDER = CONSUMPTION_BY_NAMES.where(_CONSUMING.c.uuid == sa.bindparam("uuid"))
 
 
 def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumes]]:
@@ -91,7 +94,7 @@ def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequenc
     entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
         # Some collations match other spellings too.
-        if row.uuid == uuid:
+        if row.by == uuid:
             entry = (row.provider, row.resource_class, row.amount)
             entries_by_class.setdefault(row.by_class, []).append(entry)
     return {

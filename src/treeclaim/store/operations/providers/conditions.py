@@ -44,7 +44,9 @@ from treeclaim.store.schema.tables import (
 )
 
 _PLACE = sa.select(
-    resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.root_provider_id
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label("root"),
 ).where(resource_providers.c.uuid == sa.bindparam("uuid"))
 _PRESENT = sa.select(conditions).where(
     conditions.c.resource_provider_id == sa.bindparam("provider_id")
@@ -91,7 +93,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
         ConditionsFullError: if the provider has as many others as it may have.
     """
     place = _place(transaction, provider_uuid)
-    _lock_below(transaction, provider_uuid, place)
+    _lock_below(transaction, place)
     now = now_of(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=place.id)
     present = {row.name: condition_of(row) for row in rows}
@@ -119,8 +121,8 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
     transaction.touch_providers([place.id], Part.CONDITIONS)
 
 
-def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Place") -> None:
-    """Lock a provider and all below it.
+def _lock_below(transaction: WriteTransaction, place: Any) -> None:
+    """Lock a provider, as `_place` returns it, and all below it.
 
     Raises:
         RetryTransactionError: if it is somewhere else by now, or gone.
@@ -136,7 +138,7 @@ def _lock_below(transaction: WriteTransaction, provider_uuid: str, place: "_Plac
             for at in (None, transaction.now):
                 transaction.execute(_SET_UPDATED, ids=batch, at=at)
     mine = locked.get(place.id)
-    if mine is None or (mine.uuid, mine.root_id) != (provider_uuid, place.root):
+    if mine is None or (mine.uuid, mine.root_id) != (place.uuid, place.root):
         raise RetryTransactionError
 
 
@@ -180,17 +182,10 @@ def affected(transaction: ReadTransaction, provider_uuid: str) -> Affected:
     return Affected(len(consumers), len(ids))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A provider's id, and that of its root."""
-
-    id: int
-    root: int
-
-
-def _place(transaction: ReadTransaction, uuid: str) -> _Place:
-    row: Any = transaction.row(_PLACE, uuid=uuid)
+def _place(transaction: ReadTransaction, uuid: str) -> Any:
+    """Return id, UUID and id of the root of a provider."""
+    row = transaction.row(_PLACE, uuid=uuid)
     # Some collations match other spellings too.
     if row is None or row.uuid != uuid:
         raise ProviderNotFoundError(uuid)
-    return _Place(row.id, row.id if row.root_provider_id is None else row.root_provider_id)
+    return row

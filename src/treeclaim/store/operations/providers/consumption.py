@@ -41,12 +41,8 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_provider,
     lock_providers,
 )
-from treeclaim.store.schema.tables import (
-    consumption,
-    inventories,
-    resource_classes,
-    resource_providers,
-)
+from treeclaim.store.reading.inventories import CONSUMPTION_BY_NAMES
+from treeclaim.store.schema.tables import consumption, inventories, resource_providers
 
 _INSERT = sa.insert(consumption)
 _DELETE = sa.delete(consumption).where(
@@ -66,43 +62,23 @@ _IDS = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
     resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
 )
 
-_CONSUMING = resource_providers.alias("consuming")
-_CONSUMED = resource_providers.alias("consumed")
-_CLASS = resource_classes.alias("consuming_class")
-_CLASS_CONSUMED = resource_classes.alias("consumed_class")
 _MORE = consumption.alias("more")
-_FAULTS = (
-    sa.select(
-        consumption.c.resource_provider_id,
-        consumption.c.resource_class_id,
-        consumption.c.consumed_provider_id,
-        _CONSUMING.c.uuid.label("by"),
-        _CLASS.c.name.label("by_class"),
-        _CONSUMED.c.uuid.label("provider"),
-        _CLASS_CONSUMED.c.name.label("resource_class"),
-        inventories.c.id.is_(None).label("is_missing"),
-        sa.exists(
-            sa.select(_MORE.c.amount).where(
-                _MORE.c.resource_provider_id == consumption.c.consumed_provider_id,
-                _MORE.c.resource_class_id == consumption.c.consumed_class_id,
-            )
+_FAULTS = CONSUMPTION_BY_NAMES.add_columns(
+    inventories.c.id.is_(None).label("is_missing"),
+    sa.exists(
+        sa.select(_MORE.c.amount).where(
+            _MORE.c.resource_provider_id == consumption.c.consumed_provider_id,
+            _MORE.c.resource_class_id == consumption.c.consumed_class_id,
         )
-        .correlate(consumption)
-        .label("consumes_itself"),
-        _CONSUMING.c.parent_provider_id.label("parent_id"),
     )
-    .select_from(consumption)
-    .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
-    .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
-    .join(_CONSUMED, _CONSUMED.c.id == consumption.c.consumed_provider_id)
-    .join(_CLASS_CONSUMED, _CLASS_CONSUMED.c.id == consumption.c.consumed_class_id)
-    .outerjoin(
-        inventories,
-        sa.and_(
-            inventories.c.resource_provider_id == consumption.c.consumed_provider_id,
-            inventories.c.resource_class_id == consumption.c.consumed_class_id,
-        ),
-    )
+    .correlate(consumption)
+    .label("consumes_itself"),
+).outerjoin(
+    inventories,
+    sa.and_(
+        inventories.c.resource_provider_id == consumption.c.consumed_provider_id,
+        inventories.c.resource_class_id == consumption.c.consumed_class_id,
+    ),
 )
 _LISTS = [
     _FAULTS.where(column.in_(sa.bindparam("ids", expanding=True)))
@@ -111,15 +87,9 @@ _LISTS = [
 _PARENTS = sa.select(resource_providers.c.id, resource_providers.c.parent_provider_id).where(
     resource_providers.c.id.in_(sa.bindparam("ids", expanding=True))
 )
-_OTHERS = (
-    sa.select(_CONSUMING.c.uuid, _CLASS.c.name)
-    .select_from(consumption)
-    .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
-    .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
-    .where(
-        consumption.c.consumed_provider_id == sa.bindparam("provider_id"),
-        consumption.c.resource_provider_id != sa.bindparam("provider_id"),
-    )
+_OTHERS = CONSUMPTION_BY_NAMES.where(
+    consumption.c.consumed_provider_id == sa.bindparam("provider_id"),
+    consumption.c.resource_provider_id != sa.bindparam("provider_id"),
 )
 
 
@@ -349,4 +319,4 @@ def require_unconsumed(transaction: ReadTransaction, provider: LockedProvider) -
     """
     row = transaction.row(_OTHERS, provider_id=provider.id)
     if row is not None:
-        raise ProviderInUseError(provider.uuid, by=(row.uuid, row.name))
+        raise ProviderInUseError(provider.uuid, by=(row.by, row.by_class))
