@@ -9,14 +9,12 @@ from sqlalchemy.engine import make_url
 
 from tests.databases import EACH_SERVER, server_of
 from tests.faults.harness.proxy import Proxy
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.stages import WAIT, Stages
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading.consumers import holders_among
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.writes.groups import NotWrittenError
@@ -33,14 +31,11 @@ def server(request):
 @pytest.fixture(scope="module")
 def database(server, tmp_path_factory):
     """A database with a host; and the host."""
-    host = str(uuid.uuid4())
     with server.database(tmp_path_factory.mktemp("database")) as url:
         with closing(Store(DatabaseSettings(url))) as store:
             schema.sync(store.engine)
             store.write(standard_names.sync_standard_names)
-            store.write(providers.create, uuid=host, name=host, parent_uuid=None)
-            stock = {"VCPU": Inventory(10_000)}
-            store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
+            host = create_host(store, 10_000)
         yield url, host
 
 
@@ -53,11 +48,7 @@ def proxy(server):
 
 
 def _claims(host, count):
-    wanted = {host: {"VCPU": 1}}
-    return [
-        ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
-        for _ in range(count)
-    ]
+    return [make_claim(str(uuid.uuid4()), {host: 1}) for _ in range(count)]
 
 
 def follow(store, host):
@@ -75,8 +66,7 @@ def read(store, _host):
 
 def write(store, _host):
     """Write alone."""
-    name = str(uuid.uuid4())
-    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+    create_host(store)
 
 
 def claim(store, host):

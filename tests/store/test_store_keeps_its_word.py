@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from tests.store.hosts import create_host
 from tests.store.upkeep import wait_for_pruning
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import (
@@ -23,20 +24,14 @@ from treeclaim.store.operations.providers import part_tables, providers
 from treeclaim.store.schema import revisions as schema
 
 
-def create(store, name):
-    one = str(uuid.uuid4())
-    store.write(providers.create, uuid=one, name=name, parent_uuid=None)
-    return one
-
-
 def test_unstorable_value_raises_invalid_value_error(store):
     with contextlib.suppress(InvalidValueError):
-        create(store, "a\0b")
-    create(store, "plain")
+        create_host(store, name="a\0b")
+    create_host(store, name="plain")
 
 
 def test_names_with_any_characters_round_trip(store):
-    one = create(store, "☃ snowman")
+    one = create_host(store, name="☃ snowman")
     with Replica(store).current() as forest:
         assert forest.provider(forest.row_of(one)).name == "☃ snowman"
 
@@ -73,8 +68,8 @@ def test_writes_start_pruning_when_it_is_due(store, monkeypatch):
     pruned = queue.SimpleQueue()
     monkeypatch.setattr(store, "prune", pruned.put)
     monkeypatch.setattr(store, "_prune_at", 0.0)
-    create(store, "first")
-    create(store, "second")
+    create_host(store, name="first")
+    create_host(store, name="second")
     assert pruned.get(timeout=60) == store_module.KEEP
     wait_for_pruning()
     assert pruned.empty()
@@ -83,14 +78,14 @@ def test_writes_start_pruning_when_it_is_due(store, monkeypatch):
 def test_missing_database_raises_unavailable_error(tmp_path):
     lost = Store(DatabaseSettings(f"sqlite:///{tmp_path / 'missing' / 'placement.db'}"))
     with pytest.raises(StoreUnavailableError):
-        create(lost, "nowhere")
+        create_host(lost, name="nowhere")
     with pytest.raises(StoreUnavailableError):
         lost.changes(Cursor({}, None, frozenset()))
     lost.close()
 
 
 def test_two_spellings_of_an_aggregate_are_accepted(store):
-    one = create(store, "host")
+    one = create_host(store, name="host")
     given = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
     store.write(part_tables.replace_aggregates, one, given, 0)
     with Replica(store).current() as forest:

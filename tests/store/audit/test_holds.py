@@ -8,13 +8,12 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.extension.audit import FindingKind, RepairResult
-from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.audit.findings import load_findings
 from treeclaim.store.audit.repairs import repair
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading.holds import drawn_by, holds_among
 from treeclaim.store.schema import tables
 
@@ -34,16 +33,11 @@ KINDS = (
 def drawn(store):
     """A hold in two trees that forbid its amounts; all of it on one is drawn."""
     for host in HOSTS:
-        store.write(providers.create, uuid=host, name=host, parent_uuid=None)
-        stock = {"VCPU": Inventory(8, step_size=3)}
-        store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=False)
-    amounts = {host: {"VCPU": 4} for host in HOSTS}
+        create_host(store, {"VCPU": Inventory(8, step_size=3)}, uuid=host)
     terms = HoldTerms(returns=True)
-    claim = ConsumerClaim(HOLD, amounts, "p", "u", None, HOLD_TYPE, knows_holds=True, hold=terms)
-    store.replace_allocations([claim])
-    amounts = {HOSTS[0]: {"VCPU": 3}}
-    claim = ConsumerClaim(TAKER, amounts, "p", "u", None, "INSTANCE", from_holds=[HOLD])
-    store.replace_allocations([claim])
+    amounts = dict.fromkeys(HOSTS, 4)
+    store.replace_allocations([make_claim(HOLD, amounts, knows_holds=True, hold=terms)])
+    store.replace_allocations([make_claim(TAKER, {HOSTS[0]: 3}, from_holds=[HOLD])])
     return store
 
 

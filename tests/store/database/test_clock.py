@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from tests.databases import EACH_SERVER, empty_database
 from tests.service import schema_on
+from tests.store.hosts import create_host
 from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
@@ -47,7 +48,7 @@ def test_machine_with_wrong_clock_does_not_prune_or_close_recent_data(
     with empty_database(kind, tmp_path) as url:
         schema_on(url)
         store = Store(DatabaseSettings(url))
-        host = new_provider(store)
+        host = create_host(store)
         cursor = store.changes(None).cursor
         store.write(providers.update, host, name="another name")
         hold(store, host)
@@ -70,13 +71,6 @@ def on_a_machine(shift, url):
     command = ["faketime", "-f", shift, sys.executable, "-c", MACHINE, url]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return json.loads(done.stdout)
-
-
-def new_provider(store):
-    """Create a provider; return its uuid."""
-    name = str(uuid.uuid4())
-    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
-    return name
 
 
 def hold(store, host):

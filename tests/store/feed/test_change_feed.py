@@ -5,14 +5,13 @@ import multiprocessing
 import os
 import random
 import signal
-import uuid
 from datetime import timedelta
 
 import pytest
 
 from tests.fresh_processes import FRESH
+from tests.store.hosts import create_host
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import unread
@@ -29,11 +28,7 @@ class GaveUpError(Exception):
 
 def new_provider(store, parent=None):
     """Create a provider with an inventory; return its uuid."""
-    one = str(uuid.uuid4())
-    store.write(providers.create, uuid=one, name=f"provider {one}", parent_uuid=parent)
-    stock = {"VCPU": Inventory(total=8)}
-    store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
-    return one
+    return create_host(store, 8, parent=parent)
 
 
 def write_at_random(url, seed, shared, ready, begin):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cursors as clients have them are at most 4 kB long, and good, however many streams there are."""
 
-import uuid
 from contextlib import closing
 
 import pytest
@@ -9,6 +8,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.store.hosts import create_host
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.parts import EVERYTHING
@@ -19,7 +19,6 @@ from treeclaim.store.feed.news import news_since
 from treeclaim.store.feed.rows import PROVIDER
 from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, streams
 
 MANY = 420
@@ -29,14 +28,7 @@ MANY = 420
 def write_as_a_new_process(store):
     """Create a provider by a process that has no stream yet; return the provider's uuid."""
     store._committer._streams = StreamPool()
-    return write(store)
-
-
-def write(store):
-    """Create a provider; return its uuid."""
-    name = str(uuid.uuid4())
-    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
-    return name
+    return create_host(store)
 
 
 def open_streams(store):
@@ -62,7 +54,7 @@ def told_since(store, text):
 def test_previous_release_rows_report_all_parts_as_changed(store):
     """Its rows name all that it knew, which stands for what came later as well."""
     text = present_text(store)
-    uuid_of_new = write(store)
+    uuid_of_new = create_host(store)
     of_providers = sa.select(feed.c.parts).where(feed.c.kind == PROVIDER)
     with store.engine.begin() as connection:
         # So what this release writes is understood by the one before, too.
@@ -84,7 +76,7 @@ def test_pruning_closes_least_used_streams_to_keep_cursors_short(store):
     assert open_streams(store) > MANY
     before = present_text(store)
     assert told_since(store, before) == set()
-    first = write(store)
+    first = create_host(store)
     store.prune(store_module.KEEP)
     assert open_streams(store) == pruning.MOST_OPEN
     # A cursor that names streams as open which were closed meanwhile is as good as before.
@@ -92,18 +84,18 @@ def test_pruning_closes_least_used_streams_to_keep_cursors_short(store):
     second = write_as_a_new_process(store)
     assert told_since(store, before) == {first, second}
     between = present_text(store)
-    third = write(store)
+    third = create_host(store)
     assert told_since(store, between) == {third}
 
 
 def test_writer_with_closed_stream_opens_another_and_is_read(store, monkeypatch):
     store.prune(store_module.KEEP)
     monkeypatch.setattr(pruning, "MOST_OPEN", 0)
-    write(store)
+    create_host(store)
     text = present_text(store)
     store.prune(store_module.KEEP)
     assert open_streams(store) == 0
-    written = write(store)
+    written = create_host(store)
     assert told_since(store, text) == {written}
     assert open_streams(store) == 1
 
@@ -111,7 +103,7 @@ def test_writer_with_closed_stream_opens_another_and_is_read(store, monkeypatch)
 def test_removed_stream_costs_no_attempt(store, database_url):
     with closing(Store(DatabaseSettings(database_url), attempts=1)) as other:
         for _ in range(3):
-            write(other)
+            create_host(other)
             with store.engine.begin() as connection:
                 connection.execute(sa.delete(streams).where(streams.c.epoch.is_(None)))
 

@@ -9,15 +9,15 @@ import pytest
 import sqlalchemy as sa
 
 from tests.store.feed.worlds_of_readers import Reader
+from tests.store.hosts import create_host, make_claim
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
 from treeclaim.store.feed.rows import amounts_text, change_in
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import inventories
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -26,12 +26,8 @@ AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 @pytest.fixture
 def hosts(store):
     """Three hosts with 100 units of two classes each."""
-    uuids = [str(uuid.uuid4()) for _ in range(3)]
     stock = {"VCPU": Inventory(100), "DISK_GB": Inventory(100)}
-    for one in uuids:
-        store.write(providers.create, uuid=one, name=one, parent_uuid=None)
-        store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=False)
-    return uuids
+    return [create_host(store, stock) for _ in range(3)]
 
 
 @pytest.fixture
@@ -41,10 +37,8 @@ def other(store, database_url):
         yield made
 
 
-def claim(store, consumer, provider, **resources):
-    store.replace_allocations(
-        [ConsumerClaim(consumer, {provider: resources}, "project", "user", None, "INSTANCE")]
-    )
+def claim(store, provider):
+    store.replace_allocations([make_claim(str(uuid.uuid4()), {provider: 1})])
 
 
 @contextmanager
@@ -86,7 +80,7 @@ def test_first_claims_of_a_process_are_followed_without_extra_session(store, hos
     reader = Reader(store)
     reader.catch_up()
     for _ in range(2):
-        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        claim(other, hosts[0])
         with statements_of(store) as (by_probe, others):
             reader.catch_up()
         assert len(by_probe) <= 2
@@ -97,11 +91,11 @@ def test_first_claims_of_a_process_are_followed_without_extra_session(store, hos
 def test_sqlite_reader_reads_no_table_without_a_new_commit(store, hosts, other):
     reader = Reader(store)
     reader.catch_up()
-    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    claim(other, hosts[0])
     reader.catch_up()
     for is_new in (False, False, True, False):
         if is_new:
-            claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+            claim(other, hosts[0])
             reader.catch_up()
         with statements_of(store) as (by_probe, others):
             reader.catch_up()
@@ -112,22 +106,20 @@ def test_sqlite_reader_reads_no_table_without_a_new_commit(store, hosts, other):
 def test_changed_provider_with_new_claims_is_loaded_once(store, hosts, other):
     replica = Replica(store)
     assert used_in(replica, hosts[0]) == {"VCPU": 0, "DISK_GB": 0}
-    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    claim(other, hosts[0])
     used_in(replica, hosts[0])
-    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    claim(other, hosts[0])
     stock = Inventory(50)
     other.write(
         inventories.replace_one, hosts[0], 3, "DISK_GB", stock, zero_capacity_allowed=False
     )
-    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    claim(other, hosts[0])
     assert used_in(replica, hosts[0]) == {"VCPU": 3, "DISK_GB": 0}
 
 
 def child_of(other, provider):
     """Let another process add a provider below one; return its uuid."""
-    child = str(uuid.uuid4())
-    other.write(providers.create, uuid=child, name=child, parent_uuid=provider)
-    return child
+    return create_host(other, parent=provider)
 
 
 def reader_of_shapes(store, other, provider):
@@ -147,7 +139,7 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
 
     def claimed_first(operation, *rest):
         monkeypatch.undo()
-        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        claim(other, hosts[0])
         return read(operation, *rest)
 
     monkeypatch.setattr(store, "read", claimed_first)
@@ -175,7 +167,7 @@ def test_reader_far_behind_catches_up_to_the_same_state(
         for times in range(4):
             for writer in (other, third, store):
                 for _ in range(times):
-                    claim(writer, str(uuid.uuid4()), hosts[0], VCPU=1)
+                    claim(writer, hosts[0])
                     child_of(writer, hosts[1])
             reader.catch_up()
             knows_all(store, reader)
@@ -184,13 +176,13 @@ def test_reader_far_behind_catches_up_to_the_same_state(
 def test_generation_raised_outside_the_feed_causes_full_load(store, hosts, other):
     replica = Replica(store)
     for _ in range(2):
-        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        claim(other, hosts[0])
         used_in(replica, hosts[0])
     with store.engine.begin() as connection:
         connection.execute(
             sa.update(resource_providers).values(generation=resource_providers.c.generation + 5)
         )
-    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    claim(other, hosts[0])
     with replica.current() as forest:
         fresh = Forest()
         fresh.apply(store.changes(None))
@@ -201,9 +193,9 @@ def test_row_of_later_release_causes_full_load(store, hosts, other):
     reader = Reader(store)
     reader.catch_up()
     for _ in range(3):
-        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        claim(other, hosts[0])
         reader.catch_up()
-    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    claim(other, hosts[0])
     with store.engine.begin() as connection:
         connection.execute(sa.update(feed).values(format=2))
     assert reader.catch_up()

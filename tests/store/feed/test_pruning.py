@@ -4,7 +4,6 @@
 import subprocess
 import sys
 import threading
-import uuid
 from contextlib import closing
 from datetime import timedelta
 
@@ -13,13 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.databases import EACH_DATABASE
+from tests.store.hosts import create_host
 from tests.store.upkeep import utc_now, wait_for_pruning
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.streams import StreamPool
-from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, streams
 
 EVERYTHING = timedelta(seconds=-1)
@@ -30,13 +29,6 @@ PIECE = 5
 def database_kind(request):
     """A system."""
     return request.param
-
-
-def new_provider(store):
-    """Create a provider; return its uuid."""
-    name = str(uuid.uuid4())
-    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
-    return name
 
 
 def rows_of(store, table):
@@ -92,7 +84,7 @@ def test_interrupted_pruning_loses_no_changes_for_readers(store, deletions):
     replica = Replica(store)
     with replica.current():
         pass
-    made = {new_provider(store) for _ in range(8)}
+    made = {create_host(store) for _ in range(8)}
     before = utc_now() - EVERYTHING
     (stream_id,) = {row.stream_id for row in rows_of(store, feed) if row.position > 1}
     store.write(pruning.delete_oldest, stream_id, before)
@@ -125,7 +117,7 @@ def test_concurrent_prunings_create_distinct_epochs(store, database_url):
 
     def prune_often(mine):
         for _ in range(5):
-            new_provider(mine)
+            create_host(mine)
             meet.wait(60)
             mine.prune(EVERYTHING)
 

@@ -2,19 +2,19 @@
 """A thread that waits for another one, which waits for the database, gives up in time."""
 
 import threading
-import uuid
 
 import pytest
 
 from tests.faults.harness.service import eventually
 from tests.service import fresh_database
+from tests.store.hosts import create_host
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.failures.kinds import Failure
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.feed import probe as probe_module
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import inventories
 
 SHORT = 0.2
 
@@ -106,19 +106,13 @@ def generation_of(replica, provider):
         return int(forest.generation.values[forest.row_of(provider)])
 
 
-def new_provider(store):
-    name = str(uuid.uuid4())
-    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
-    return name
-
-
 def change(store, provider):
     store.write(inventories.delete_all, provider)
 
 
 def test_waiting_readers_share_one_read_that_shows_earlier_writes(store, monkeypatch):
     replica = Replica(store)
-    provider = new_provider(store)
+    provider = create_host(store)
     assert generation_of(replica, provider) == 0
     looked = []
     look = store.changes
@@ -147,7 +141,7 @@ def test_waiting_readers_share_one_read_that_shows_earlier_writes(store, monkeyp
 
 def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
     replica = Replica(store)
-    provider = new_provider(store)
+    provider = create_host(store)
     assert generation_of(replica, provider) == 0
     found = []
     late = threading.Thread(target=lambda: found.append(generation_of(replica, provider)))
@@ -177,7 +171,7 @@ def test_wait_for_the_probe_times_out(store, monkeypatch):
 
 def test_commit_during_a_read_is_shown_by_the_next(store, monkeypatch):
     replica = Replica(store)
-    provider = new_provider(store)
+    provider = create_host(store)
     assert generation_of(replica, provider) == 0
     probe, rows = store._probe, store._probe.rows
     written = []

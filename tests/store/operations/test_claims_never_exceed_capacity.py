@@ -7,32 +7,23 @@ import uuid
 import pytest
 
 from tests.fresh_processes import FRESH
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.errors import CapacityExceededError
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
-from treeclaim.store.operations.providers import inventories, providers
 
 WORKERS = 4
 ROUNDS = 20
 
 
 def new_provider(store, name, total):
-    one = str(uuid.uuid4())
-    store.write(providers.create, uuid=one, name=name, parent_uuid=None)
-    stock = {"DISK_GB": Inventory(total=total)}
-    store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
-    return one
+    return create_host(store, {"DISK_GB": Inventory(total=total)}, name=name)
 
 
 def claim(store, consumer, amounts, generation):
-    wanted = {provider: {"DISK_GB": amount} for provider, amount in amounts.items()}
-    store.write(
-        allocations.replace,
-        [ConsumerClaim(consumer, wanted, "project", "user", generation, "INSTANCE")],
-    )
+    store.write(allocations.replace, [make_claim(consumer, amounts, generation, "DISK_GB")])
 
 
 def claim_at_random(url, attempts, seed, uuids, answers):

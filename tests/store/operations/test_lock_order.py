@@ -15,15 +15,15 @@ from sqlalchemy.exc import DBAPIError
 
 from tests.databases import EACH_SERVER
 from tests.lock_waits import await_waiter, session_of, waiters
-from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
+from tests.store.hosts import create_host, make_claim
+from treeclaim.model.claim import Generation, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
-from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.audit.repairs import repair
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema import tables
 
 pytestmark = pytest.mark.slow
@@ -43,8 +43,7 @@ def database_kind(request):
 @pytest.fixture
 def drawn(store):
     """A store with a server that has drawn from one of two holds."""
-    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
-    store.write(inventories.replace_all, HOST, 0, STOCK, zero_capacity_allowed=False)
+    create_host(store, STOCK, uuid=HOST)
     for one in (FIRST, HOLD):
         store.replace_allocations([hold(one, 20)])
     store.replace_allocations([claim(SERVER, 4, from_holds=(HOLD,))])
@@ -52,13 +51,13 @@ def drawn(store):
 
 
 def claim(consumer, amount, **more):
-    allocations = {HOST: {"VCPU": amount}} if amount else {}
-    generation, kind = more.pop("generation", Generation.UNCHECKED), more.pop("kind", "INSTANCE")
-    return ConsumerClaim(consumer, allocations, "p", "u", generation, kind, True, **more)
+    amounts = {HOST: amount} if amount else {}
+    terms = {"generation": Generation.UNCHECKED, "knows_holds": True, **more}
+    return make_claim(consumer, amounts, **terms)
 
 
 def hold(consumer, amount, **terms):
-    return claim(consumer, amount, kind=HOLD_TYPE, hold=HoldTerms(returns=True, **terms))
+    return claim(consumer, amount, hold=HoldTerms(returns=True, **terms))
 
 
 def reshape(store, claims):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tests.delay import watched
 from tests.servers import eventually
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -20,7 +20,7 @@ from treeclaim.store.database.driver import send
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import inventories
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema.tables import consumers, projects, resource_providers
 from treeclaim.store.schema.tables import inventories as inventory_rows
@@ -66,25 +66,12 @@ HELD_INVENTORIES = (
 @pytest.fixture
 def hosts(store):
     """The uuids of two hosts with 200 units of VCPU each."""
-    uuids = [str(uuid.uuid4()) for _ in range(2)]
-    for one in uuids:
-        store.write(providers.create, uuid=one, name=one, parent_uuid=None)
-        store.write(
-            inventories.replace_all, one, 0, {"VCPU": Inventory(200)}, zero_capacity_allowed=False
-        )
-    return uuids
+    return [create_host(store, 200) for _ in range(2)]
 
 
 def claimed(consumer, host, generation):
     """A claim of a unit of VCPU; the generation is None for a new consumer."""
-    return ConsumerClaim(
-        consumer_uuid=consumer,
-        allocations={host: {"VCPU": 1}},
-        project_id="project",
-        user_id="user",
-        generation=generation,
-        consumer_type="INSTANCE",
-    )
+    return make_claim(consumer, {host: 1}, generation)
 
 
 def claim(store, consumer, host, generation):
@@ -214,8 +201,7 @@ class Operations:
         return self.follow
 
     def following_a_change_of_shape(self):
-        (child,) = self.consumers(1)
-        self.others.write(providers.create, uuid=child, name=child, parent_uuid=self.hosts[0])
+        create_host(self.others, parent=self.hosts[0])
         return self.follow
 
 
@@ -276,7 +262,7 @@ def test_claim_finds_names_under_any_collation(store, hosts):
     consumer = str(uuid.uuid4())
     claim(store, consumer, hosts[0], None)
     claim(store, consumer, hosts[1], 1)
-    assert store.read(allocation_queries.of_consumer, consumer).project_id == "project"
+    assert store.read(allocation_queries.of_consumer, consumer).project_id == "p"
 
 
 def rows_read_whole(store):

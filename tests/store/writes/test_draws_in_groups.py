@@ -6,14 +6,12 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
-from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.parts import Part
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading.allocations import of_consumer
 from treeclaim.store.schema import tables
 
@@ -22,17 +20,13 @@ HOST, HOLD, *TAKERS = sorted(str(uuid.uuid4()) for _ in range(CLIENTS + 2))
 
 
 def claim(consumer, amount, generation=None, **more):
-    kind = HOLD_TYPE if "hold" in more else "INSTANCE"
-    allocations = {HOST: {"VCPU": amount}}
-    return ConsumerClaim(consumer, allocations, "p", "u", generation, kind, True, **more)
+    return make_claim(consumer, {HOST: amount}, generation, knows_holds=True, **more)
 
 
 @pytest.fixture(params=[True, False], ids=["returns", "does not return"])
 def held(request, store):
     """A host that one hold has for itself."""
-    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
-    stock = {"VCPU": Inventory(2 * CLIENTS)}
-    store.write(inventories.replace_all, HOST, 0, stock, zero_capacity_allowed=False)
+    create_host(store, 2 * CLIENTS, uuid=HOST)
     store.replace_allocations([claim(HOLD, 2 * CLIENTS, hold=HoldTerms(returns=request.param))])
     return store
 

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.faults.harness.linearizability import Step, explained
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import ConsumerClaim, Generation
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
@@ -22,13 +23,11 @@ from treeclaim.model.errors import (
     StoreUnavailableError,
     TreeclaimError,
 )
-from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema.tables import consumers, resource_providers
 
@@ -37,17 +36,8 @@ CLAIMS = 15
 LONG = 60.0
 
 
-def new_host(store, total):
-    host = str(uuid.uuid4())
-    store.write(providers.create, uuid=host, name=host, parent_uuid=None)
-    stock = {"VCPU": Inventory(total)}
-    store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
-    return host
-
-
 def claim(consumer, amounts, generation=Generation.UNCHECKED, project="project"):
-    wanted = {host: {"VCPU": amount} for host, amount in amounts.items()}
-    return ConsumerClaim(consumer, wanted, project, "user", generation, "INSTANCE")
+    return make_claim(consumer, amounts, generation, project_id=project)
 
 
 def used_of(store, host):
@@ -70,7 +60,7 @@ def rows_of(store, table):
 
 
 def test_refused_claim_does_not_affect_its_group(store):
-    host, spare = new_host(store, 4), new_host(store, 4)
+    host, spare = create_host(store, 4), create_host(store, 4)
     nowhere = str(uuid.uuid4())
     known, *new = (str(uuid.uuid4()) for _ in range(6))
     store.replace_allocations([claim(known, {host: 2})])
@@ -97,7 +87,7 @@ def test_refused_claim_does_not_affect_its_group(store):
 
 
 def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(store):
-    host, spare = new_host(store, 20), new_host(store, 20)
+    host, spare = create_host(store, 20), create_host(store, 20)
     requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for _ in range(5)]
     both = str(uuid.uuid4())
     requests.append(ClaimRequest([claim(both, {host: 1, spare: 1}, None)]))
@@ -107,7 +97,7 @@ def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(sto
 
 
 def test_amounts_freed_by_a_claim_are_usable_later_in_its_group(store):
-    host, spare = new_host(store, 4), new_host(store, 4)
+    host, spare = create_host(store, 4), create_host(store, 4)
     moves, leaves, comes, follows = (str(uuid.uuid4()) for _ in range(4))
     store.replace_allocations([claim(moves, {host: 2})])
     store.replace_allocations([claim(leaves, {host: 2})])
@@ -126,7 +116,7 @@ def test_amounts_freed_by_a_claim_are_usable_later_in_its_group(store):
 
 
 def test_group_of_refused_claims_leaves_nothing(store):
-    host = new_host(store, 1)
+    host = create_host(store, 1)
     before = store.positions()
     requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 2}, None)]) for _ in range(3)]
     # The owners of the claims are made first, and stay.
@@ -190,7 +180,7 @@ class Crowd:
 @pytest.mark.slow
 def test_concurrent_claims_of_one_process_are_linearizable(store):
     """Some of the claims are in groups: with a dozen threads nearly all are."""
-    host = new_host(store, 10)
+    host = create_host(store, 10)
     crowd = Crowd(store, host)
     with ThreadPoolExecutor(THREADS) as pool:
         working = [pool.submit(crowd.act, seed) for seed in range(THREADS)]
@@ -224,7 +214,7 @@ def while_locked(store, rows, *actions):
 
 def test_invalid_claims_do_not_fail_other_claims(store):
     """Claims that the database itself refuses, or that name what is not there."""
-    host = new_host(store, 1000)
+    host = create_host(store, 1000)
 
     def good():
         store.replace_allocations([claim(str(uuid.uuid4()), {host: 1}, None)])
@@ -255,7 +245,7 @@ def test_invalid_claims_do_not_fail_other_claims(store):
 def test_claim_waiting_for_a_lock_fails_no_other_claim(store, database_url):
     if store.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one lock")
-    locked, free = new_host(store, 1000), new_host(store, 1000)
+    locked, free = create_host(store, 1000), create_host(store, 1000)
     short = Timeouts(lock=2)
     with closing(Store(DatabaseSettings(database_url, timeouts=short))) as crowded:
 
@@ -272,7 +262,7 @@ def test_claim_waiting_for_a_lock_fails_no_other_claim(store, database_url):
 
 
 def test_concurrent_claims_of_one_consumer_are_serialized(store):
-    host = new_host(store, 1000)
+    host = create_host(store, 1000)
     consumer = str(uuid.uuid4())
     store.replace_allocations([claim(consumer, {host: 1}, None)])
     errors = at_once(

@@ -7,13 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from treeclaim.model.claim import ConsumerClaim
+from tests.store.hosts import create_host, make_claim
 from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
-from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.store.database import clock, transactions
 from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading.holds import holds_among
 
 HOST, HOLD, TAKER, OTHER = sorted(str(uuid.uuid4()) for _ in range(4))
@@ -36,18 +34,14 @@ def ahead(monkeypatch):
 @pytest.fixture
 def held(store, ahead):
     """A host that is all held, by a hold that returns and ends in an hour."""
-    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
-    stock = {"VCPU": Inventory(8)}
-    store.write(inventories.replace_all, HOST, 0, stock, zero_capacity_allowed=False)
+    create_host(store, 8, uuid=HOST)
     until = (store.now() + timedelta(seconds=SECONDS)).replace(microsecond=0)
     store.replace_allocations([claim(HOLD, 8, hold=HoldTerms(until, returns=True))])
     return store
 
 
 def claim(consumer, amount, **more):
-    kind = HOLD_TYPE if "hold" in more else "INSTANCE"
-    allocations = {HOST: {"VCPU": amount}}
-    return ConsumerClaim(consumer, allocations, "p", "u", None, kind, knows_holds=True, **more)
+    return make_claim(consumer, {HOST: amount}, knows_holds=True, **more)
 
 
 def test_claim_without_room_removes_expired_holds(held, ahead):

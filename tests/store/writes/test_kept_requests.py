@@ -7,10 +7,8 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.inventory import Inventory
+from tests.store.hosts import create_host, make_claim
 from treeclaim.store.database import clock, transactions
-from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading.consumers import requests_of
 from treeclaim.store.schema import tables
 from treeclaim.store.store import KEEP
@@ -34,17 +32,14 @@ def ahead(monkeypatch):
 @pytest.fixture
 def placed(store, ahead):
     """A server with a request."""
-    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
-    stock = {"VCPU": Inventory(8)}
-    store.write(inventories.replace_all, HOST, 0, stock, zero_capacity_allowed=False)
+    create_host(store, 8, uuid=HOST)
     store.replace_allocations([claim(SERVER, 1, None, request=REQUEST)])
     assert store.read(requests_of, [SERVER]) == {SERVER: REQUEST}
     return store
 
 
 def claim(consumer, amount, generation, **more):
-    allocations = {HOST: {"VCPU": amount}} if amount else {}
-    return ConsumerClaim(consumer, allocations, "p", "u", generation, "INSTANCE", **more)
+    return make_claim(consumer, {HOST: amount} if amount else {}, generation, **more)
 
 
 def test_request_is_restored_when_its_consumer_returns_within_a_day(placed, ahead):

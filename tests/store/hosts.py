@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts and claims of the tests of the store."""
+
+from uuid import uuid4
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.operations.providers import inventories, providers
+
+
+def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
+    """Create a provider, with units of VCPU or with inventories by class; return its UUID."""
+    uuid = uuid or str(uuid4())
+    store.write(providers.create, uuid=uuid, name=name or uuid, parent_uuid=parent)
+    if stock is not None:
+        new = {"VCPU": Inventory(stock)} if isinstance(stock, int) else stock
+        store.write(inventories.replace_all, uuid, 0, new, zero_capacity_allowed=True)
+    return uuid
+
+
+def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **more):
+    """Return a claim of a consumer for amounts by host; with `hold` that of a hold."""
+    allocations = {host: {resource_class: amount} for host, amount in amounts.items()}
+    kind = HOLD_TYPE if "hold" in more else "INSTANCE"
+    owned = {"project_id": "p", "user_id": "u", "consumer_type": kind, **more}
+    return ConsumerClaim(consumer, allocations, generation=generation, **owned)
