@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim db check`: what stands in the way is found, and nothing is changed by looking."""
+"""`treeclaim db check` finds obstacles to a takeover, and changes nothing."""
 
 import select
 import subprocess
@@ -44,7 +44,7 @@ GALERA = SAFE_MYSQL | {
 
 
 def execute(url, *statements):
-    """Change a database as somebody else would: foreign keys are not asked."""
+    """Change a database as another program would, without foreign keys."""
     engine = sa.create_engine(url)
     off = {
         "sqlite": "PRAGMA foreign_keys = OFF",
@@ -60,12 +60,16 @@ def execute(url, *statements):
 
 def findings(url):
     """Return the findings without the server's durability: test servers may be unsafe."""
-    return [one for one in check(DatabaseSettings(url)) if one.subject != "durability"]
+    return [finding for finding in check(DatabaseSettings(url)) if finding.subject != "durability"]
 
 
 def trouble(url):
-    """Level, subject and text of the findings that are not well."""
-    return [(one.level, one.subject, one.text) for one in findings(url) if one.level]
+    """Return level, subject and text of the findings that need action."""
+    return [
+        (finding.level, finding.subject, finding.text)
+        for finding in findings(url)
+        if finding.level
+    ]
 
 
 def dump(url):
@@ -86,7 +90,7 @@ def schema_of(url):
 def columns_of(metadata):
     """Name, type and whether it may be NULL of each column, by table."""
     return {
-        table.name: [(one.name, str(one.type), one.nullable) for one in table.columns]
+        table.name: [(column.name, str(column.type), column.nullable) for column in table.columns]
         for table in metadata.sorted_tables
     }
 
@@ -226,22 +230,22 @@ def test_each_damage_is_reported_with_advice_and_without_changes(store, database
     tables += ["users", "resource_provider_aggregates", "placement_aggregates"]
     tables += ["resource_providers", "treeclaim_attributes"]
     clean = [f"DELETE FROM {table}" for table in tables]
-    # To ask a server for all that its tables have takes longer than all the rest.
+    # Reflection of the tables takes longer than the other work together.
     metadata = schema_of(database_url)
     for statements, level, subject, text in DAMAGE:
         execute(database_url, *clean, *statements)
         before = rows_of(database_url, metadata)
-        found = [one for one in findings(database_url) if one.level]
-        assert [(one.level, one.subject, one.text) for one in found] == [(level, subject, text)]
-        assert found[0].remedy
+        (damage,) = [finding for finding in findings(database_url) if finding.level]
+        assert (damage.level, damage.subject, damage.text) == (level, subject, text)
+        assert damage.remedy
         assert rows_of(database_url, metadata) == before
     assert columns_of(schema_of(database_url)) == columns_of(metadata)
 
 
 def test_suggested_deletion_repairs_the_damage(store, database_url):
     execute(database_url, inventory(7, 0))
-    (found,) = [one for one in findings(database_url) if one.level]
-    execute(database_url, found.remedy.partition("Then: ")[2].rstrip(";"))
+    (damage,) = [finding for finding in findings(database_url) if finding.level]
+    execute(database_url, damage.remedy.partition("Then: ")[2].rstrip(";"))
     assert trouble(database_url) == []
 
 
@@ -259,12 +263,15 @@ def test_missing_tables_columns_and_revisions_are_named(store, database_url):
         "ALTER TABLE projects DROP COLUMN updated_at",
         "DROP TABLE alembic_version",
     )
-    found = trouble(database_url)
-    assert [one[:2] for one in found] == [(Level.ERROR, "schema"), (Level.ERROR, "tables")]
-    assert "alembic_version" in found[0][2]
-    assert found[1][2] == "missing: users, projects.updated_at" or found[1][2] == (
-        "missing: projects.updated_at, users"
-    )
+    (revision, revision_text), (tables, tables_text) = [
+        ((level, subject), text) for level, subject, text in trouble(database_url)
+    ]
+    assert [revision, tables] == [(Level.ERROR, "schema"), (Level.ERROR, "tables")]
+    assert "alembic_version" in revision_text
+    assert tables_text in {
+        "missing: users, projects.updated_at",
+        "missing: projects.updated_at, users",
+    }
 
 
 def test_newer_own_tables_are_errors_and_older_ones_warnings(store, database_url):
@@ -298,7 +305,7 @@ def test_read_only_server_is_an_error(store, database_url):
         change, back = "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"
     execute(database_url, change)
     try:
-        assert [one[:2] for one in trouble(database_url)] == [(Level.ERROR, "writing")]
+        assert [finding[:2] for finding in trouble(database_url)] == [(Level.ERROR, "writing")]
     finally:
         execute(database_url, back)
 
@@ -306,8 +313,9 @@ def test_read_only_server_is_an_error(store, database_url):
 def test_unsafe_settings_of_a_running_server_are_reported(store, database_url):
     kind = store.engine.dialect.name
     if kind == "sqlite":
-        found = check(DatabaseSettings(database_url, sqlite_synchronous=False))
-        assert ("durability", Level.WARNING) in [(one.subject, one.level) for one in found]
+        unsafe = check(DatabaseSettings(database_url, sqlite_synchronous=False))
+        levels = [(finding.subject, finding.level) for finding in unsafe]
+        assert ("durability", Level.WARNING) in levels
         return
     if kind == "postgresql":
         name = store.engine.url.database
@@ -319,8 +327,10 @@ def test_unsafe_settings_of_a_running_server_are_reported(store, database_url):
         word = "innodb_flush_log_at_trx_commit = 2"
     execute(database_url, change)
     try:
-        found = check(DatabaseSettings(database_url))
-        assert any(one.level is Level.WARNING and word in one.text for one in found)
+        every_finding = check(DatabaseSettings(database_url))
+        assert any(
+            finding.level is Level.WARNING and word in finding.text for finding in every_finding
+        )
     finally:
         execute(database_url, back)
 
@@ -351,10 +361,10 @@ def test_unsafe_settings_of_a_running_server_are_reported(store, database_url):
     ids=range(19),
 )
 def test_each_unsafe_setting_is_reported(judged, level, word):
-    found = list(judged)
-    assert max(one.level for one in found) == level
-    assert any(word in one.text for one in found if one.level == level)
-    assert all(one.remedy for one in found if one.level)
+    every_finding = list(judged)
+    assert max(finding.level for finding in every_finding) == level
+    assert any(word in finding.text for finding in every_finding if finding.level == level)
+    assert all(finding.remedy for finding in every_finding if finding.level)
 
 
 @pytest.mark.slow
@@ -363,7 +373,7 @@ def test_galera_node_is_recognized(galera, tmp_path):
     try:
         with server.database(tmp_path) as url:
             schema_on(url)
-            assert [one[:2] for one in trouble(url)] == [(Level.WARNING, "galera")]
+            assert [finding[:2] for finding in trouble(url)] == [(Level.WARNING, "galera")]
             waiting = f"{url}&init_command=SET SESSION wsrep_sync_wait=1"
             assert trouble(waiting) == []
             with racers_on(url) as racers:
@@ -380,8 +390,8 @@ def test_unreachable_database_is_one_error(tmp_path):
         "mysql+pymysql://nobody@127.0.0.1:1/none",
         "oracle+none://x/y",
     ):
-        (found,) = check(DatabaseSettings(url))
-        assert (found.level, found.subject) == (Level.ERROR, "connection")
+        (finding,) = check(DatabaseSettings(url))
+        assert (finding.level, finding.subject) == (Level.ERROR, "connection")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -442,24 +452,24 @@ def test_used_tables_without_a_revision_are_refused(store, database_url):
 
 @contextmanager
 def racers_on(url):
-    """Two processes that sync whenever they are told to."""
+    """Two processes that sync the schema at each line of their input."""
     command = [sys.executable, "-c", SYNC, url]
     start = partial(
         subprocess.Popen, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    with start() as one, start() as other:
+    with start() as first, start() as second:
         try:
-            yield one, other
+            yield first, second
         finally:
-            one.kill()
-            other.kill()
+            first.kill()
+            second.kill()
 
 
 def race(racers):
-    """Let both sync at the same moment; why one of them fails is on the error output."""
-    for one in racers:
-        one.stdin.write("\n")
-        one.stdin.flush()
-    for one in racers:
-        assert select.select([one.stdout], [], [], 60)[0], "it does not come to an end"
-        assert one.stdout.readline() == "done\n"
+    """Let both sync at the same moment; a failure is on the error output."""
+    for process in racers:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in racers:
+        assert select.select([process.stdout], [], [], 60)[0], "it does not come to an end"
+        assert process.stdout.readline() == "done\n"
