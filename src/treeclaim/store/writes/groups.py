@@ -120,14 +120,10 @@ class Groups(Generic[Request]):
         Raises:
             TreeclaimError: if it is refused, or the database fails.
         """
-        member = Member(request, deadline)
         if len(request.consumer_uuids) > MOST_CLAIMS:
-            self._alone(member)
+            self._alone(Member(request, deadline))
             return
-        if not self._may_lead([member]):
-            self._await_decision(member, PATIENCE)
-        if member.state is MemberState.LEADING:
-            self._lead(member)
+        (member,) = self.submit_all([request], deadline)
         self._finish(member)
 
     def submit_all(self, requests: Sequence[Request], deadline: float) -> list[Member[Request]]:
@@ -142,7 +138,7 @@ class Groups(Generic[Request]):
             one of them is not to wait for the others.
         """
         members = [Member(request, deadline) for request in requests]
-        self._may_lead(members)
+        self._enqueue(members)
         end = monotonic() + PATIENCE
         unexpected: BaseException | None = None
         for member in members:
@@ -159,7 +155,7 @@ class Groups(Generic[Request]):
             raise unexpected
         return members
 
-    def _may_lead(self, members: Sequence[Member[Request]]) -> bool:
+    def _enqueue(self, members: Sequence[Member[Request]]) -> None:
         """Let the first of some members lead if nobody does; let the others wait."""
         for member in members:
             member.decided.acquire()
@@ -169,7 +165,6 @@ class Groups(Generic[Request]):
                 self._leaders = 1
                 members[0].state = MemberState.LEADING
             self._waiting.extend(members[1:] if leads else members)
-        return leads
 
     def _await_decision(self, member: Member[Request], seconds: float) -> None:
         """Wait for a decision; lead beside others if no group takes the member in time.
@@ -186,7 +181,7 @@ class Groups(Generic[Request]):
                 return
         member.decided.acquire()
 
-    def _lead(self, leader: Member[Request], *, may_run_alone: bool = True) -> None:
+    def _lead(self, leader: Member[Request], *, may_run_alone: bool) -> None:
         """Run a group; then let the next one begin.
 
         Raises:

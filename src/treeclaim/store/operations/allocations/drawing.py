@@ -93,7 +93,6 @@ class HoldBook:
         holds: By uuid, those that exist.
         draws: By consumer, those of the transaction's consumers.
         found: The holds before anything was written.
-        drawn: What was drawn before anything was written.
         ended: Uuids of holds that have ended.
         forgotten: Uuids of holds from which nothing counts as drawn any more.
         steps: By how much the generation of a hold rises that is not a consumer of a write.
@@ -103,15 +102,14 @@ class HoldBook:
     holds: dict[str, Hold] = field(default_factory=dict)
     draws: dict[str, Draws] = field(default_factory=dict)
     found: Mapping[str, Hold] = field(default_factory=dict)
-    drawn: Mapping[str, Draws] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     forgotten: set[str] = field(default_factory=set)
     steps: Counter[str] = field(default_factory=Counter)
     is_one_write: bool = False
 
     def __post_init__(self) -> None:
-        """Note what there was."""
-        self.found, self.drawn = dict(self.holds), dict(self.draws)
+        """Note the holds before any write."""
+        self.found = dict(self.holds)
 
     def write(self, changes: Sequence[Change], *, is_reshape: bool) -> "HoldWrite":
         """Work out one write; `accept` makes it count.

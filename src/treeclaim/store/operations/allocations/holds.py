@@ -26,7 +26,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
-from treeclaim.store.operations.allocations.drawing import Draw, Draws, Hold, HoldBook, Key
+from treeclaim.store.operations.allocations.drawing import Change, Draw, Draws, Hold, HoldBook, Key
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocation,
     CurrentAllocations,
@@ -322,27 +322,20 @@ def change_terms(
         PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
     """
     locked = lock(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
-    found_holds = locked.book.found
+    book = locked.book
     terms = {
-        uuid: replace(found_holds[uuid].terms, **changes[uuid])
-        for uuid in changes
-        if uuid in found_holds
+        uuid: replace(hold.terms, **changes[uuid])
+        for uuid, hold in book.found.items()
+        if uuid in changes
     }
-    write_terms(transaction, terms, known=terms)
-    forgotten = {
-        uuid for uuid in terms if found_holds[uuid].terms.returns and not terms[uuid].returns
-    }
-    if forgotten:
-        transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(forgotten))
-    empty = {
-        uuid
-        for uuid in terms
-        if not found_holds[uuid].held
-        and (uuid in forgotten or not found_holds[uuid].is_drawn_by_others)
-    }
-    consumers.delete(transaction, empty)
-    forget(transaction, empty)
-    return sorted(changes.keys() - found_holds.keys())
+    changed_holds = [
+        Change(uuid, hold.project_id, hold.held, hold.held, is_hold=True, terms=terms[uuid])
+        for uuid, hold in book.found.items()
+        if uuid in terms
+    ]
+    book.accept(book.write(changed_holds, is_reshape=False), terms)
+    write(transaction, locked, (), terms)
+    return sorted(changes.keys() - terms.keys())
 
 
 def _rewrite(

@@ -384,6 +384,6 @@ def _write(
     rules: WriteRules,
 ) -> int:
     writer = write_part(
-        transaction, InventoryWriter, provider_uuid, value, generation=generation, rules=rules
+        transaction, InventoryWriter, provider_uuid, value, generation, rules=rules
     )
     return writer.generation

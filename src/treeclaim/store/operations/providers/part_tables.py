@@ -204,14 +204,7 @@ def replace_traits(
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError, TraitsNotFoundError.
     """
-    writer = write_part(
-        transaction,
-        TraitWriter,
-        provider_uuid,
-        set(names),
-        generation=generation,
-        rules=WriteRules(),
-    )
+    writer = write_part(transaction, TraitWriter, provider_uuid, set(names), generation)
     modified_at = max((trait.modified_at for trait in writer.traits.values()), default=0.0)
     return ReplacedTraits(writer.generation, modified_at)
 
@@ -222,7 +215,7 @@ def clear_traits(transaction: WriteTransaction, provider_uuid: str) -> None:
     Raises:
         ProviderNotFoundError.
     """
-    write_part(transaction, TraitWriter, provider_uuid, (), generation=None, rules=WriteRules())
+    write_part(transaction, TraitWriter, provider_uuid, ())
 
 
 def replace_aggregates(
@@ -243,14 +236,9 @@ def replace_aggregates(
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError.
     """
-    raises = Raises.NEVER if generation is None else Raises.ALWAYS
+    rules = WriteRules(Raises.NEVER if generation is None else Raises.ALWAYS)
     return write_part(
-        transaction,
-        AggregateWriter,
-        provider_uuid,
-        aggregates,
-        generation=generation,
-        rules=WriteRules(raises),
+        transaction, AggregateWriter, provider_uuid, aggregates, generation, rules=rules
     ).generation
 
 
@@ -262,14 +250,7 @@ def replace_attributes(
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError.
     """
-    return write_part(
-        transaction,
-        AttributeWriter,
-        provider_uuid,
-        values,
-        generation=generation,
-        rules=WriteRules(),
-    ).generation
+    return write_part(transaction, AttributeWriter, provider_uuid, values, generation).generation
 
 
 def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, int]:

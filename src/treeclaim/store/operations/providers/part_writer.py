@@ -135,9 +135,9 @@ def write_part(
     writer_class: type[Writer],
     provider_uuid: str,
     value: Any,
+    generation: int | None = None,
     *,
-    generation: int | None,
-    rules: WriteRules,
+    rules: WriteRules = WriteRules(),
 ) -> Writer:
     """Write a part of one provider; return its writer.
 
