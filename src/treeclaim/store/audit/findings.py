@@ -4,7 +4,7 @@
 The kinds that need the shape of all trees are in `trees.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID, UNKNOWN_TYPE
 from treeclaim.store.audit import trees
 from treeclaim.store.audit.conditions import ToleratedKeys, must_leave
-from treeclaim.store.audit.trees import HOLDS
+from treeclaim.store.audit.trees import HOLDS, Item
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.reading.holds import EXISTING
@@ -60,7 +60,7 @@ class FindingQuery:
 
     statement: sa.Select[Any] | sa.CompoundSelect[Any]
     columns: Sequence[str] = ()
-    make_item: Callable[[Any], Mapping[str, Any] | None] | None = None
+    make_item: Callable[[Any], Item | None] | None = None
 
     def load(self, transaction: ReadTransaction, limit: int) -> Findings:
         """Count the findings, and load the first of them."""
@@ -117,7 +117,7 @@ _USED_INVENTORIES = (
 )
 
 
-def _make_overuse(row: Any) -> Mapping[str, Any] | None:
+def _make_overuse(row: Any) -> Item | None:
     inventory = Inventory(*(getattr(row, name) for name in _AMOUNTS))
     capacity = max(inventory.whole_capacity, 0)
     if row.used <= capacity:
@@ -256,7 +256,7 @@ _BROKEN_DRAWS = (
 )
 
 
-def _make_unused_trait(row: Any) -> Mapping[str, Any] | None:
+def _make_unused_trait(row: Any) -> Item | None:
     return {"name": row.name} if row.name.startswith(CUSTOM_PREFIX) else None
 
 
@@ -274,13 +274,14 @@ _QUERIES: Mapping[FindingKind, FindingQuery] = {
     FindingKind.BROKEN_HOLD: FindingQuery(_BROKEN_HOLDS, ("consumer",)),
     FindingKind.BROKEN_DRAW: FindingQuery(_BROKEN_DRAWS, (*_RECORD, "drawn")),
 }
-_FINDERS: Mapping[FindingKind, Callable[[ReadTransaction, int], Findings]] = {
-    **{kind: query.load for kind, query in _QUERIES.items()},
-    FindingKind.BROKEN_ROOT: trees.broken_root,
-    FindingKind.BROKEN_PARENT: trees.broken_parent,
-    FindingKind.IN_MANY_TREES: trees.in_many_trees,
-    FindingKind.SAME_HOST: trees.same_host,
-    FindingKind.EMPTY_TREE: trees.empty_tree,
+_TREE_FINDERS: Mapping[
+    FindingKind, Callable[[ReadTransaction, trees.TreeShape], Iterable[Item]]
+] = {
+    FindingKind.BROKEN_ROOT: trees.find_broken_roots,
+    FindingKind.BROKEN_PARENT: trees.find_broken_parents,
+    FindingKind.IN_MANY_TREES: trees.find_split_consumers,
+    FindingKind.SAME_HOST: trees.find_same_hosts,
+    FindingKind.EMPTY_TREE: trees.find_empty_trees,
 }
 
 _NEWEST = sa.func.max(sa.func.coalesce(allocations.c.updated_at, allocations.c.created_at))
@@ -317,7 +318,13 @@ def load_findings(
     """
     # The queries read all rows.
     transaction.extend_timeouts()
-    findings = {kind: _FINDERS[kind](transaction, limit) for kind in kinds if kind in _FINDERS}
+    findings = {
+        kind: _QUERIES[kind].load(transaction, limit) for kind in kinds if kind in _QUERIES
+    }
+    if tree_kinds := [kind for kind in kinds if kind in _TREE_FINDERS]:
+        shape = trees.load_shape(transaction)
+        for kind in tree_kinds:
+            findings[kind] = Findings.of([*_TREE_FINDERS[kind](transaction, shape)], limit)
     if FindingKind.MUST_LEAVE in kinds:
         findings[FindingKind.MUST_LEAVE] = must_leave(transaction, limit, tolerated_keys)
     if FindingKind.ORPHANED in kinds and living is not None:

@@ -2,13 +2,12 @@
 """Findings about trees: roots, parents, hosts that exist twice, consumers in several trees."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.audit import Findings
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import EXISTING
@@ -23,6 +22,9 @@ from treeclaim.store.schema.tables import (
 
 HOLDS = sa.select(holds.c.uuid).select_from(EXISTING)
 """The uuids of holds that exist."""
+
+Item = Mapping[str, Any]
+"""A finding, as clients see it."""
 
 _PROVIDERS = sa.select(
     resource_providers.c.id,
@@ -55,7 +57,7 @@ _STOCKED = sa.select(inventories.c.resource_provider_id).distinct()
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TreeShape:
     """The hierarchy of all providers.
 
     Attributes:
@@ -79,10 +81,10 @@ class Shape:
         ]
 
 
-def shape(transaction: ReadTransaction) -> Shape:
-    """Load how all providers hang together."""
+def load_shape(transaction: ReadTransaction) -> TreeShape:
+    """Load the hierarchy of all providers."""
     rows = {row.id: row for row in transaction.each(_PROVIDERS)}
-    return Shape(
+    return TreeShape(
         rows, tops({provider_id: row.parent_provider_id for provider_id, row in rows.items()})
     )
 
@@ -105,94 +107,58 @@ def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
     return top_by_id
 
 
-def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find providers whose root is not the top of their parents."""
-    found_shape = shape(transaction)
-    return Findings.of(
-        [
-            {"provider": row.uuid}
-            for provider_id, row in found_shape.rows.items()
-            if found_shape.top[provider_id] is not None
-            and row.root_provider_id != found_shape.top[provider_id]
-        ],
-        limit,
-    )
+def find_broken_roots(_transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
+    """Yield providers whose root is not the top of their parents."""
+    for provider_id, row in shape.rows.items():
+        if shape.top[provider_id] not in {None, row.root_provider_id}:
+            yield {"provider": row.uuid}
 
 
-def broken_parent(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find providers whose parent does not exist, or that are in a circle of parents."""
-    found_shape = shape(transaction)
-    parents = {
-        provider_id: row.parent_provider_id for provider_id, row in found_shape.rows.items()
-    }
-    return Findings.of(
-        [
-            {"provider": found_shape.rows[provider_id].uuid}
-            for provider_id, parent in parents.items()
-            if parent is not None
-            and (parent not in parents or _is_in_circle(provider_id, parents))
-        ],
-        limit,
-    )
+def find_broken_parents(_transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
+    """Yield providers whose parent does not exist, or that are in a circle of parents."""
+    for provider_id, row in shape.rows.items():
+        parent = row.parent_provider_id
+        if parent is not None and (parent not in shape.rows or _is_in_circle(provider_id, shape)):
+            yield {"provider": row.uuid}
 
 
-def _is_in_circle(provider_id: int, parents: Mapping[int, int | None]) -> bool:
+def _is_in_circle(provider_id: int, shape: TreeShape) -> bool:
     visited: set[int] = set()
     at: int | None = provider_id
-    while at is not None and at not in visited:
+    while at is not None and at in shape.rows and at not in visited:
         visited.add(at)
-        at = parents.get(at)
+        at = shape.rows[at].parent_provider_id
     return at == provider_id
 
 
-def in_many_trees(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find consumers with several trees; sharing providers count only if all are (page 98)."""
-    givers: dict[str, list[int]] = defaultdict(list)
+def find_split_consumers(transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
+    """Yield consumers with several trees; sharing providers count only if all are (page 98)."""
+    providers_of: dict[str, list[int]] = defaultdict(list)
     for consumer, provider_id in transaction.each(_GIVING):
-        givers[consumer].append(provider_id)
-    if not givers:
-        return Findings(0, [])
-    found_shape = shape(transaction)
-    sharing = {row[0] for row in transaction.rows(_SHARING)}
-    findings = []
-    for consumer, provider_ids in givers.items():
-        trees = _trees(
-            [provider_id for provider_id in provider_ids if provider_id in found_shape.rows],
-            sharing,
-            found_shape,
-        )
+        if provider_id in shape.rows:
+            providers_of[consumer].append(provider_id)
+    sharing = {row[0] for row in transaction.rows(_SHARING)} if providers_of else set()
+    for consumer, provider_ids in providers_of.items():
+        counted = [provider_id for provider_id in provider_ids if provider_id not in sharing]
+        trees = {shape.root(provider_id) for provider_id in counted or provider_ids}
         if len(trees) > 1:
-            findings.append(
-                {"consumer": consumer, "root_providers": found_shape.roots_shown(trees)}
-            )
-    return Findings.of(findings, limit)
+            yield {"consumer": consumer, "root_providers": shape.roots_shown(trees)}
 
 
-def _trees(givers: list[int], sharing: Collection[int], known_shape: Shape) -> set[int]:
-    counted = [provider_id for provider_id in givers if provider_id not in sharing] or givers
-    return {known_shape.root(provider_id) for provider_id in counted}
-
-
-def same_host(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find roots whose names, in lower case, are equal but perhaps for a domain behind one."""
-    found_shape = shape(transaction)
+def find_same_hosts(_transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
+    """Yield roots whose names, in lower case, are equal but perhaps for a domain behind one."""
     names = {
         provider_id: (row.name or "").lower()
-        for provider_id, row in found_shape.rows.items()
+        for provider_id, row in shape.rows.items()
         if row.parent_provider_id is None
     }
     all_names = set(names.values())
     hosts: dict[str, list[int]] = defaultdict(list)
     for provider_id, name in names.items():
         hosts[_host(name, all_names)].append(provider_id)
-    return Findings.of(
-        [
-            {"root_providers": found_shape.roots_shown(provider_ids)}
-            for _, provider_ids in sorted(hosts.items())
-            if len(provider_ids) > 1
-        ],
-        limit,
-    )
+    for _, provider_ids in sorted(hosts.items()):
+        if len(provider_ids) > 1:
+            yield {"root_providers": shape.roots_shown(provider_ids)}
 
 
 def _host(name: str, all_names: Collection[str]) -> str:
@@ -205,20 +171,9 @@ def _host(name: str, all_names: Collection[str]) -> str:
     return name
 
 
-def empty_tree(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find trees without any inventory."""
-    found_shape = shape(transaction)
-    stocked = {
-        found_shape.root(row[0])
-        for row in transaction.rows(_STOCKED)
-        if row[0] in found_shape.rows
-    }
-    roots = dict.fromkeys(found_shape.root(provider_id) for provider_id in found_shape.rows)
-    return Findings.of(
-        [
-            {"uuid": found_shape.rows[provider_id].uuid}
-            for provider_id in roots
-            if provider_id not in stocked
-        ],
-        limit,
-    )
+def find_empty_trees(transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
+    """Yield the roots of trees without any inventory."""
+    stocked = {shape.root(row[0]) for row in transaction.rows(_STOCKED) if row[0] in shape.rows}
+    for root in dict.fromkeys(map(shape.root, shape.rows)):
+        if root not in stocked:
+            yield {"uuid": shape.rows[root].uuid}
