@@ -24,7 +24,7 @@ from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Batches, Replica
 from treeclaim.replica import batches as batches_module
 from treeclaim.store import Store
-from treeclaim.store.reading.consumers import holders_among
+from treeclaim.store.reading.consumers import find_holders
 
 PACKED = Order((Term(TermName.PACK_PROVIDERS, ()),), ())
 PATIENT = 60.0
@@ -101,7 +101,7 @@ def test_concurrent_placements_share_a_batch_without_overlap(store, batches, hel
     assert sorted(hosts(found).values()) == [ROOM] * HOSTS
     assert [one is None for one in found].count(True) == 1
     told = {one.consumer: one.allocations for one in found if one is not None}
-    held = store.read(holders_among, sorted(one for each in requests for one in each.consumers))
+    held = store.read(find_holders, sorted(one for each in requests for one in each.consumers))
     assert {consumer: one.allocations for consumer, one in held.items()} == told
 
 

@@ -15,7 +15,7 @@ from treeclaim.model.stages import WAIT, Stages
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
-from treeclaim.store.reading.consumers import holders_among
+from treeclaim.store.reading.consumers import find_holders
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.writes.groups import NotWrittenError
 
@@ -61,7 +61,7 @@ def follow(store, host):
 
 def read(store, _host):
     """Read in a transaction."""
-    assert store.read(holders_among, [str(uuid.uuid4())]) == {}
+    assert store.read(find_holders, [str(uuid.uuid4())]) == {}
 
 
 def write(store, _host):

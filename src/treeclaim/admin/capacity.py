@@ -35,7 +35,7 @@ from treeclaim.replica.question import Arrival
 from treeclaim.replica.questions import capacity_question
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holds import held_everywhere
+from treeclaim.store.reading.holds import load_held_sums
 
 _LOG = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class Meter:
     def _held(self, transaction: ReadTransaction) -> HeldColumns:
         """Bring the Forest to a snapshot, and return what holds have in it."""
         self._follower.catch_up_within(transaction)
-        return HeldColumns.of(held_everywhere(transaction))
+        return HeldColumns.of(load_held_sums(transaction))
 
     def _counted(self) -> dict[str, Fits]:
         counts: dict[str, Fits] = {}

@@ -38,7 +38,7 @@ from treeclaim.replica.turn import PATIENCE
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
-from treeclaim.store.reading.consumers import holders_among
+from treeclaim.store.reading.consumers import find_holders
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
 
 _LONGEST_SEARCH = 0.015
@@ -155,7 +155,7 @@ class Batches:
         if len(calls) == 1:
             return calls
         uuids = sorted(uuid for call in calls for uuid in call.consumer_uuids)
-        holders = self._store.read(holders_among, uuids)
+        holders = self._store.read(find_holders, uuids)
         return [call for call in calls if holders.keys().isdisjoint(call.consumer_uuids)]
 
     def _find_places(

@@ -20,7 +20,7 @@ from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holds import held_by, held_everywhere
+from treeclaim.store.reading.holds import load_held_amounts, load_held_sums
 
 LONGEST_WAIT = 30.0
 """Seconds to wait for a turn if the operator set no limit to searches: the default of that limit, and as long as clients
@@ -55,8 +55,8 @@ class HoldsQuery:
 
     def read(self, transaction: ReadTransaction) -> Held:
         """Read the amounts."""
-        by_hold = held_by(transaction, sorted(self.named)) if self.named else {}
-        everywhere = HeldColumns.of(held_everywhere(transaction)) if self.everywhere else None
+        by_hold = load_held_amounts(transaction, sorted(self.named)) if self.named else {}
+        everywhere = HeldColumns.of(load_held_sums(transaction)) if self.everywhere else None
         return Held(by_hold, everywhere)
 
 

@@ -14,7 +14,7 @@ from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.audit.findings import load_findings
 from treeclaim.store.audit.repairs import repair
-from treeclaim.store.reading.holds import drawn_by, holds_among
+from treeclaim.store.reading.holds import load_draws, load_holds
 from treeclaim.store.schema import tables
 
 HOSTS = sorted(str(uuid.uuid4()) for _ in range(2))
@@ -79,7 +79,7 @@ def test_repair_removes_expired_hold_and_its_draws(drawn):
     by_hand(drawn, sa.update(tables.holds).values(ends_at=ended))
     assert found(drawn) == {FindingKind.EXPIRED_HOLD: [{"consumer": HOLD}]}
     assert mended(drawn, FindingKind.EXPIRED_HOLD) == BOTH
-    assert drawn.read(drawn_by, [TAKER]) == {}
+    assert drawn.read(load_draws, [TAKER]) == {}
 
 
 @pytest.mark.parametrize("is_there", [False, True])
@@ -93,7 +93,7 @@ def test_repair_removes_terms_without_a_hold(drawn, is_there):
     assert found(drawn)[FindingKind.BROKEN_HOLD] == [{"consumer": HOLD}]
     assert mended(drawn, FindingKind.BROKEN_HOLD) == BOTH
     assert FindingKind.BROKEN_HOLD not in found(drawn)
-    assert drawn.read(holds_among, [HOLD]) == {}
+    assert drawn.read(load_holds, [HOLD]) == {}
 
 
 def test_repair_removes_draw_beyond_used_amount(drawn):
@@ -101,6 +101,6 @@ def test_repair_removes_draw_beyond_used_amount(drawn):
     by_hand(drawn, sa.update(used).where(used.c.consumer_id == TAKER).values(used=1))
     item = {"consumer": TAKER, "provider": HOSTS[0], "resource_class": "VCPU"}
     assert found(drawn)[FindingKind.BROKEN_DRAW] == [{**item, "drawn": 3, "used": 1}]
-    assert drawn.read(drawn_by, [TAKER]) == {TAKER: {HOLD: {HOSTS[0]: {"VCPU": 1}}}}
+    assert drawn.read(load_draws, [TAKER]) == {TAKER: {HOLD: {HOSTS[0]: {"VCPU": 1}}}}
     assert mended(drawn, FindingKind.BROKEN_DRAW) == BOTH
     assert FindingKind.BROKEN_DRAW not in found(drawn)

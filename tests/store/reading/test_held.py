@@ -57,7 +57,7 @@ def test_held_amounts_are_summed_by_provider_and_class(filled, database_kind):
         for row in filled.read(lambda t: t.rows(sa.select(classes.c.id, classes.c.name)))
     }
     expected = {"VCPU": 2 * each, "MEMORY_MB": 1024 * each, "DISK_GB": 10 * each}
-    assert sorted(filled.read(holds.held_everywhere)) == sorted(
+    assert sorted(filled.read(holds.load_held_sums)) == sorted(
         (host, ids[name], amount)
         for host in range(1, HOSTS + 1)
         for name, amount in expected.items()

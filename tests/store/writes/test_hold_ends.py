@@ -12,7 +12,7 @@ from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
 from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.store.database import clock, transactions
 from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.reading.holds import holds_among
+from treeclaim.store.reading.holds import load_holds
 
 HOST, HOLD, TAKER, OTHER = sorted(str(uuid.uuid4()) for _ in range(4))
 SECONDS = 3600
@@ -51,14 +51,14 @@ def test_claim_without_room_removes_expired_holds(held, ahead):
     ahead[0] = SECONDS
     held.check_expiry()
     held.replace_allocations([claim(OTHER, 4)])
-    assert held.read(holds_among, [HOLD]) == {}
+    assert held.read(load_holds, [HOLD]) == {}
 
 
 def test_expired_hold_cannot_be_drawn_from(held, ahead):
     ahead[0] = SECONDS
     with pytest.raises(HoldRefusedError):
         held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
-    assert held.read(holds_among, [HOLD]) == {}
+    assert held.read(load_holds, [HOLD]) == {}
 
 
 def test_hold_deadline_can_be_moved_until_it_expires(held, ahead):
@@ -77,7 +77,7 @@ def test_store_removes_expired_holds_in_the_background(held, ahead):
     ahead[0] = SECONDS
     waited = threading.Event()
     for _ in range(300):
-        if not held.read(holds_among, [HOLD]):
+        if not held.read(load_holds, [HOLD]):
             break
         waited.wait(0.05)
-    assert held.read(holds_among, [HOLD]) == {}
+    assert held.read(load_holds, [HOLD]) == {}

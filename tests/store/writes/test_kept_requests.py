@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
 from treeclaim.store.database import clock, transactions
-from treeclaim.store.reading.consumers import requests_of
+from treeclaim.store.reading.consumers import load_requests
 from treeclaim.store.schema import tables
 from treeclaim.store.store import KEEP
 
@@ -34,7 +34,7 @@ def placed(store, ahead):
     """A server with a request."""
     create_host(store, 8, uuid=HOST)
     store.replace_allocations([claim(SERVER, 1, None, request=REQUEST)])
-    assert store.read(requests_of, [SERVER]) == {SERVER: REQUEST}
+    assert store.read(load_requests, [SERVER]) == {SERVER: REQUEST}
     return store
 
 
@@ -45,29 +45,29 @@ def claim(consumer, amount, generation, **more):
 def test_request_is_restored_when_its_consumer_returns_within_a_day(placed, ahead):
     placed.replace_allocations([claim(SERVER, 0, 1), claim(MIGRATION, 1, None)])
     ahead[0] = 23
-    assert placed.read(requests_of, [SERVER, MIGRATION]) == {SERVER: REQUEST}
+    assert placed.read(load_requests, [SERVER, MIGRATION]) == {SERVER: REQUEST}
     placed.replace_allocations([claim(SERVER, 1, None), claim(MIGRATION, 0, 1)])
     ahead[0] = 100
     placed.prune(KEEP)
-    assert placed.read(requests_of, [SERVER]) == {SERVER: REQUEST}
+    assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
 
 
 @pytest.mark.parametrize("is_pruned", [True, False])
 def test_request_is_dropped_after_a_day(placed, ahead, is_pruned):
     placed.delete_allocations(SERVER)
     ahead[0] = 25
-    assert placed.read(requests_of, [SERVER]) == {}
+    assert placed.read(load_requests, [SERVER]) == {}
     if is_pruned:
         placed.prune(KEEP)
     placed.replace_allocations([claim(SERVER, 1, None)])
-    assert placed.read(requests_of, [SERVER]) == {}
+    assert placed.read(load_requests, [SERVER]) == {}
 
 
 def test_write_without_record_does_not_revive_expired_request(placed, ahead):
     placed.delete_allocations(SERVER)
     ahead[0] = 25
     placed.replace_allocations([claim(SERVER, 0, None, request=REQUEST)])
-    assert placed.read(requests_of, [SERVER]) == {}
+    assert placed.read(load_requests, [SERVER]) == {}
 
 
 def test_request_of_consumer_removed_by_placement_is_pruned(placed, ahead):
@@ -75,7 +75,7 @@ def test_request_of_consumer_removed_by_placement_is_pruned(placed, ahead):
         connection.execute(sa.delete(tables.allocations))
         connection.execute(sa.delete(tables.consumers))
     placed.prune(KEEP)
-    assert placed.read(requests_of, [SERVER]) == {SERVER: REQUEST}
+    assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
     ahead[0] = 25
     placed.prune(KEEP)
     rows = placed.read(lambda transaction: transaction.rows(sa.select(tables.requests)))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.extension.conditions import Effect
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.consumers import holders_among, requests_of
+from treeclaim.store.reading.consumers import find_holders, load_requests
 from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.schema.tables import (
     allocations,
@@ -91,8 +91,8 @@ def must_leave(
 def _load_tolerated_keys(
     transaction: ReadTransaction, uuids: Sequence[str], tolerated_keys: ToleratedKeys
 ) -> dict[str, frozenset[str]]:
-    requests = requests_of(transaction, uuids)
-    holders = holders_among(transaction, sorted(requests), may_be_holds=True)
+    requests = load_requests(transaction, uuids)
+    holders = find_holders(transaction, sorted(requests), may_be_holds=True)
     tolerated = {}
     for uuid, holder in holders.items():
         units: Counter[str] = Counter()

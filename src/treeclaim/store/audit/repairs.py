@@ -26,7 +26,7 @@ from treeclaim.store.operations.allocations.lookup import current_allocations
 from treeclaim.store.operations.locks.lock_rows import AGGREGATE, HOLD, TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.trees import set_root
-from treeclaim.store.reading.holds import terms_of
+from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import (
     allocations,
     draws,
@@ -142,7 +142,10 @@ def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     locked_consumers = consumers.lock(transaction, [uuid])
     if uuid not in locked_consumers or transaction.row(_HOLDS, uuid=uuid) is not None:
         return _GONE
-    if terms_of(transaction, [uuid]) and transaction.row(_DRAWN_FROM, uuid=uuid) is not None:
+    if (
+        load_hold_terms(transaction, [uuid])
+        and transaction.row(_DRAWN_FROM, uuid=uuid) is not None
+    ):
         return _GONE
     consumers.delete(transaction, [uuid])
     kept_requests.note_gone(transaction, [uuid])
@@ -227,7 +230,7 @@ def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
         consumers.lock_missing(transaction, [uuid])
     take_lock_rows(transaction, HOLD, (row.id for row in locked_consumers.values()))
     recorded = [transaction.row(statement, uuid=uuid) for statement in (_TERMS, _DRAWN_FROM)]
-    if recorded == [None, None] or terms_of(transaction, [uuid]):
+    if recorded == [None, None] or load_hold_terms(transaction, [uuid]):
         return _GONE
     holds.delete_terms(transaction, [uuid])
     return _DONE

@@ -77,11 +77,11 @@ class ReadTransaction:
             DeadlineError: if it has.
             DBAPIError: what the database would not do.
         """
-        self.look()
+        self.check_deadline()
         return self.connection.execute(statement, values)
 
-    def look(self) -> None:
-        """Begin no statement, and go on with no loop, after the deadline.
+    def check_deadline(self) -> None:
+        """Check that the deadline has not passed, before each statement and in each loop.
 
         Raises:
             DeadlineError: if it has passed.
@@ -92,7 +92,7 @@ class ReadTransaction:
     def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
         """Return all rows of a query; their values are attributes by column name."""
         if isinstance(statement, CompiledStatement):
-            self.look()
+            self.check_deadline()
             return self._send(statement.ready(self.connection.dialect, values)).rows
         return list(self._run(statement, values).all())
 
@@ -118,7 +118,7 @@ class ReadTransaction:
         """
         for number, item in enumerate(items):
             if number % _LOOKED_AT_TOGETHER == 0:
-                self.look()
+                self.check_deadline()
             yield item
 
     def _send(self, ready: DriverStatement) -> StatementResult:
@@ -127,7 +127,7 @@ class ReadTransaction:
     def each(self, statement: Executable) -> Iterator[Any]:
         """Yield the rows of a query whose result is as large as the database."""
         for partition in self._run(statement, {}).partitions(_ROWS_PER_PARTITION):
-            self.look()
+            self.check_deadline()
             yield from partition
 
     def row(self, statement: Executable, /, **values: Any) -> Any:
@@ -208,7 +208,7 @@ class WriteTransaction(ReadTransaction):
             rows: How many rows it has to change; None for any number.
             otherwise: Raised if it changes another number, in place of `RetryTransactionError`.
         """
-        self.look()
+        self.check_deadline()
         later = _Later(ready, rows, otherwise or RetryTransactionError)
         if self._sends_together:
             self._later.append(later)

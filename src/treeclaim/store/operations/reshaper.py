@@ -45,13 +45,13 @@ def reshape(
     stock = [
         new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
     ]
-    before = consumption.consumed_before(transaction, uuids, stock)
-    named = {*uuids, *consumption.named_by(stock)}
+    before = consumption.find_consumed_before(transaction, uuids, stock)
+    named = {*uuids, *consumption.find_consumed_uuids(stock)}
     locked = lock(transaction, [request], named, also_ids=before)
     _require_current(reshaped, locked.providers)
     providers = [locked.providers[uuid] for uuid in uuids]
     consumption.require_locked(transaction, [provider.id for provider in providers], before, stock)
-    if consumption.say_something(stock):
+    if consumption.has_consumption(stock):
         take_lock_rows(transaction, TREE, {provider.root_id for provider in providers})
     locked.raise_refusal()
     claim_writes.require_providers(locked, request)

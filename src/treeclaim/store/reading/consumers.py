@@ -15,7 +15,7 @@ from treeclaim.model.extension.holds import OUTLIVES, Amounts, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime, chunks
 from treeclaim.store.reading.holdings_of_many import HELD, OWNED
-from treeclaim.store.reading.holds import drawn_by, holds_among
+from treeclaim.store.reading.holds import load_draws, load_holds
 from treeclaim.store.schema.tables import allocations, consumers, requests
 
 _OWNED = CompiledStatement(
@@ -55,7 +55,7 @@ class StoredHolder:
     generation: int
 
 
-def holders_among(
+def find_holders(
     transaction: ReadTransaction, uuids: Sequence[str], *, may_be_holds: bool = False
 ) -> dict[str, StoredHolder]:
     """Return those of some consumers that hold something, all as they are at one moment.
@@ -67,7 +67,7 @@ def holders_among(
         for consumer, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
             amounts = held.setdefault(consumer, {}).setdefault(provider, {})
             amounts[name] = amounts.get(name, 0) + int(used)
-    for hold, stored in (holds_among(transaction, uuids) if may_be_holds else {}).items():
+    for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
         by_provider = held.setdefault(hold, {})
         for provider, drawn in stored.drawn.items():
             amounts = by_provider.setdefault(provider, {})
@@ -112,13 +112,13 @@ def details_of(
 ) -> ConsumerDetails:
     """Return what is recorded with some consumers; their requests only if those are wanted."""
     return ConsumerDetails(
-        holds_among(transaction, uuids),
-        drawn_by(transaction, uuids),
-        requests_of(transaction, uuids) if has_requests else {},
+        load_holds(transaction, uuids),
+        load_draws(transaction, uuids),
+        load_requests(transaction, uuids) if has_requests else {},
     )
 
 
-def requests_of(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
+def load_requests(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
     """Return the requests that some consumers were placed by; for a day also of those that are gone."""
     oldest = transaction.now - OUTLIVES
     request_by_uuid = {}

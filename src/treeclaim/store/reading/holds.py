@@ -122,12 +122,12 @@ _Draw = tuple[str, str, str, str, int]
 """Hold, consumer, provider, class and amount."""
 
 
-def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
+def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
     """Return what some holds have, by uuid: those that exist, and whose end has not come."""
     now = transaction.now
     amounts_by_hold: dict[str, dict[str, dict[str, int]]] = {
         uuid: {}
-        for uuid, (_, terms) in terms_of(transaction, uuids).items()
+        for uuid, (_, terms) in load_hold_terms(transaction, uuids).items()
         if terms.until is None or terms.until > now
     }
     for chunk in chunks(list(amounts_by_hold)):
@@ -136,18 +136,18 @@ def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amo
     return dict(amounts_by_hold)
 
 
-def drawable_among(
+def find_drawable_holds(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, frozenset[str]]:
     """Return the projects that may draw from some holds: those that exist and have not ended."""
     return {
         uuid: frozenset({project, *terms.projects})
-        for uuid, (project, terms) in terms_of(transaction, uuids).items()
+        for uuid, (project, terms) in load_hold_terms(transaction, uuids).items()
         if terms.until is None or terms.until > transaction.now
     }
 
 
-def terms_of(
+def load_hold_terms(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, tuple[str, HoldTerms]]:
     """Return project and terms of those among some consumers that are holds, by uuid."""
@@ -171,9 +171,9 @@ def terms_of(
     }
 
 
-def holds_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
+def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
     """Return those among some consumers that are holds, by uuid, with what is drawn from them."""
-    terms_by_uuid = terms_of(transaction, uuids)
+    terms_by_uuid = load_hold_terms(transaction, uuids)
     drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
     for hold, _, provider, name, amount in _drawn(transaction, _DRAWN_FROM, list(terms_by_uuid)):
         of_provider = drawn[hold].setdefault(provider, {})
@@ -184,19 +184,19 @@ def holds_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str,
     }
 
 
-def drawn_by(
+def load_draws(
     transaction: ReadTransaction, consumer_uuids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Amounts]]:
     """Return what some consumers have drawn from holds that return, by consumer and hold."""
     return _by_consumer(_drawn(transaction, _DRAWN_BY, consumer_uuids))
 
 
-def drawn_by_all(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
+def load_all_draws(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
     """Return the same of all consumers."""
     return _by_consumer(_counted(transaction.rows(_DRAWN_BY_ALL)))
 
 
-def existing_holds(transaction: ReadTransaction) -> frozenset[str]:
+def load_hold_uuids(transaction: ReadTransaction) -> frozenset[str]:
     """Return the uuids of all holds that exist."""
     return frozenset(uuid for (uuid,) in transaction.rows(_EXISTING_HOLDS))
 
@@ -250,7 +250,7 @@ _HELD_EVERYWHERE = CompiledStatement(_SUMS)
 costs next to nothing where there are none."""
 
 
-def held_everywhere(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
+def load_held_sums(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
     """Return what all holds have together, those too whose end has come as long as they hold.
 
     Returns:

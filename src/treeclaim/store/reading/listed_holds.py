@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holdings_of_many import OWNED, at_providers, shares_of
-from treeclaim.store.reading.holds import holds_among
+from treeclaim.store.reading.holds import load_holds
 from treeclaim.store.schema.tables import (
     allocations,
     consumers,
@@ -63,7 +63,7 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
     owners = owner_rows[: wanted.limit]
     uuids = [row.uuid for row in owners]
     # What is not a hold any more, by another type, is not among them.
-    stored = holds_among(transaction, uuids)
+    stored = load_holds(transaction, uuids)
     shares = shares_of(transaction, uuids)
     shown = []
     for row in owners:

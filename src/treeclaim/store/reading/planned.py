@@ -18,7 +18,7 @@ from treeclaim.model.extension.planning import (
     RequestColumns,
 )
 from treeclaim.store.database.transactions import ReadTransaction, chunks
-from treeclaim.store.reading.holds import drawn_by, drawn_by_all, existing_holds
+from treeclaim.store.reading.holds import load_all_draws, load_draws, load_hold_uuids
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
 from treeclaim.store.schema.tables import (
     allocations,
@@ -121,5 +121,5 @@ def planned_consumers(
     oldest = transaction.now - OUTLIVES
     for page_columns in _READ_REQUESTS.pages(transaction, uuids, oldest=oldest):
         yield RequestColumns(page_columns.consumer_uuid, page_columns.request)
-    drawn = drawn_by_all(transaction) if uuids is None else drawn_by(transaction, uuids)
-    yield HoldsRead(existing_holds(transaction), drawn)
+    drawn = load_all_draws(transaction) if uuids is None else load_draws(transaction, uuids)
+    yield HoldsRead(load_hold_uuids(transaction), drawn)

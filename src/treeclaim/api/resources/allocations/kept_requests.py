@@ -18,7 +18,7 @@ from treeclaim.model.extension.holds import (
     LONGEST_REQUEST,
 )
 from treeclaim.model.request import CandidateRequest
-from treeclaim.store.reading.consumers import ConsumerDetails, requests_of
+from treeclaim.store.reading.consumers import ConsumerDetails, load_requests
 
 
 def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
@@ -56,7 +56,7 @@ def require_valid(
     """
     if not given:
         return
-    kept = call.services.store.read(requests_of, sorted(given))
+    kept = call.services.store.read(load_requests, sorted(given))
     new = {uuid: queries for uuid, queries in given.items() if kept.get(uuid) != list(queries)}
     for uuid, texts in new.items():
         if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:

@@ -51,8 +51,8 @@ from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.planning import question_under
 from treeclaim.replica.question import HoldsQuery, OnePiece, Question
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.operations.locks.consumed import of_ids, with_consumed
-from treeclaim.store.reading.holds import held_everywhere
+from treeclaim.store.operations.locks.consumed import load_consumption, with_consumed
+from treeclaim.store.reading.holds import load_held_sums
 
 _PATH = "/treeclaim/totals"
 
@@ -169,9 +169,11 @@ def show_totals(call: Call) -> Reply:
 
 def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     """Return what all holds have, and what that consumes, if any inventory consumes another."""
-    held = {(provider, name): n for provider, name, n in held_everywhere(transaction)}
+    held = {(provider, name): n for provider, name, n in load_held_sums(transaction)}
     if consumes:
-        held = with_consumed(held, of_ids(transaction, {provider for provider, _ in held}))
+        held = with_consumed(
+            held, load_consumption(transaction, {provider for provider, _ in held})
+        )
     return HeldColumns.of([(*key, n) for key, n in held.items()])
 
 

@@ -28,8 +28,8 @@ from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
-from treeclaim.store.reading.consumers import StoredHolder, holders_among
-from treeclaim.store.reading.holds import drawable_among
+from treeclaim.store.reading.consumers import StoredHolder, find_holders
+from treeclaim.store.reading.holds import find_drawable_holds
 
 _NEW_GENERATION = 1
 """Generation of a consumer that was just written."""
@@ -132,7 +132,7 @@ def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> N
     if not drawing:
         return
     named = sorted({hold for request in drawing for hold in request.from_holds})
-    projects = call.services.store.read(drawable_among, named)
+    projects = call.services.store.read(find_drawable_holds, named)
     for request in drawing:
         for hold in request.from_holds:
             if hold not in projects:
@@ -183,7 +183,7 @@ def _holders(
     }
     rule_members = {consumer for rule in placing.rules for consumer in rule.others}
     named = sorted(request_by_consumer.keys() | rule_members)
-    stored = call.services.store.read(holders_among, named, may_be_holds=may_be_holds)
+    stored = call.services.store.read(find_holders, named, may_be_holds=may_be_holds)
     held = _left_of(stored, gone)
     holders = {
         consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)

@@ -42,7 +42,12 @@ from treeclaim.store.operations.allocations.lookup import (
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
-from treeclaim.store.operations.locks.consumed import Entries, consumed_by, of_ids, tell_consumed
+from treeclaim.store.operations.locks.consumed import (
+    Entries,
+    consumed_by,
+    load_consumption,
+    record_consumed,
+)
 from treeclaim.store.operations.locks.provider_rows import (
     raise_generations,
 )
@@ -176,7 +181,7 @@ def _consumption(
     held = [*locked.current.of_consumers(locked.current.by_consumer)]
     held += locked.holds.current.of_consumers(locked.holds.current.by_consumer)
     ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
-    entries = of_ids(transaction, ids)
+    entries = load_consumption(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
     if not consumed_by(entries, keys) <= locked_ids:
         raise RetryTransactionError
@@ -383,7 +388,7 @@ def _tell_readers(
         changed = {(old.provider_id, old.class_id) for old in locked.current.of_consumers(uuids)}
         changed |= {new.key for locked_request in locked.accepted for new in locked_request.new}
         consumed = consumed_by(locked.consumption, changed)
-        tell_consumed(transaction, consumed - used.keys())
+        record_consumed(transaction, consumed - used.keys())
     generations = {provider.id: provider.generation for provider in locked.providers.values()}
     for provider_id, of_provider in used.items():
         raised = steps.get(provider_id, 0)

@@ -32,9 +32,13 @@ from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     current_allocations,
 )
-from treeclaim.store.operations.locks.consumed import consumed_by, of_ids, tell_consumed
+from treeclaim.store.operations.locks.consumed import (
+    consumed_by,
+    load_consumption,
+    record_consumed,
+)
 from treeclaim.store.operations.locks.lock_rows import HOLD, take_lock_rows
-from treeclaim.store.reading.holds import terms_of
+from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import allocations, draws, hold_projects, holds
 
 _DRAWS = CompiledStatement(
@@ -116,7 +120,7 @@ def lock(
     added_consumers = consumers.lock(transaction, sorted(uuids - known.keys()))
     rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
     take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
-    terms = terms_of(transaction, sorted(rows))
+    terms = load_hold_terms(transaction, sorted(rows))
     if ended := _ended(transaction, terms):
         raise PrerequisiteError(lambda later_transaction: end(later_transaction, ended))
     held = current_allocations(transaction, sorted(terms))
@@ -187,7 +191,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """Remove those of some holds whose time is over."""
     rows = consumers.lock(transaction, sorted(uuids))
     take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
-    ended = _ended(transaction, terms_of(transaction, sorted(rows)))
+    ended = _ended(transaction, load_hold_terms(transaction, sorted(rows)))
     current = current_allocations(transaction, ended)
     for uuid in ended:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
@@ -198,9 +202,9 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 
 def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocation]) -> None:
     """Record for the feed from which providers the removed inventories consumed."""
-    entries = of_ids(transaction, {allocation.provider_id for allocation in gone})
+    entries = load_consumption(transaction, {allocation.provider_id for allocation in gone})
     keys = {(allocation.provider_id, allocation.class_id) for allocation in gone}
-    tell_consumed(transaction, consumed_by(entries, keys))
+    record_consumed(transaction, consumed_by(entries, keys))
 
 
 def forget(transaction: WriteTransaction, uuids: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.reading.consumers import requests_of
+from treeclaim.store.reading.consumers import load_requests
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
@@ -75,7 +75,7 @@ def write(
         transaction.change(_NOTE_BACK, uuids=back)
     # What is older than a day is as good as deleted, though nobody may have done that yet.
     gone = sorted(uuid for uuid in request_by_uuid.keys() - set(recorded) if known.get(uuid))
-    too_old = set(gone) - requests_of(transaction, gone).keys() if gone else set()
+    too_old = set(gone) - load_requests(transaction, gone).keys() if gone else set()
     replace(transaction, request_by_uuid, recorded, known.keys() - too_old)
 
 

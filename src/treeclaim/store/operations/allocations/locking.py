@@ -33,7 +33,11 @@ from treeclaim.store.operations.allocations.lookup import (
 )
 from treeclaim.store.operations.allocations.owners import OwnerIds
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
-from treeclaim.store.operations.locks.consumed import Entries, consumed_by, of_uuids
+from treeclaim.store.operations.locks.consumed import (
+    Entries,
+    consumed_by,
+    load_consumption_by_uuid,
+)
 from treeclaim.store.operations.locks.lock_rows import USE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 
@@ -316,7 +320,7 @@ def _lock_providers(
     removed = locked.current.providers_of(emptied) | also_ids
     consumed: set[int] = set()
     if locked.is_consuming:
-        entries = of_uuids(transaction, named)
+        entries = load_consumption_by_uuid(transaction, named)
         claimed = set(locked.class_ids.values())
         keys = [key for key in entries if key[1] in claimed]
         locked.consumed_ids = consumed = consumed_by(entries, keys)

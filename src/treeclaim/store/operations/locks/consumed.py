@@ -52,7 +52,7 @@ _OF_UUIDS = CompiledStatement(
 )
 
 
-def of_ids(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:
+def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:
     """Return what the inventories of some providers consume."""
     return _entries(
         row
@@ -61,7 +61,7 @@ def of_ids(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entri
     )
 
 
-def of_uuids(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
+def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
     """Return the same for providers that are named."""
     return _entries(
         row
@@ -96,7 +96,7 @@ def with_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
     return used
 
 
-def tell_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
+def record_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
     """Record for the feed that what is used of some providers has changed by what consumes of them.
 
     By how much, a reader works out of what was told of the inventories that consume: so it is the

@@ -31,9 +31,9 @@ from treeclaim.store.operations.locks.class_ids import ids_among
 from treeclaim.store.operations.locks.consumed import (
     Entries,
     consumed_by,
-    of_ids,
-    of_uuids,
-    tell_consumed,
+    load_consumption,
+    load_consumption_by_uuid,
+    record_consumed,
 )
 from treeclaim.store.operations.locks.lock_rows import TREE, USE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
@@ -93,12 +93,12 @@ _OTHERS = CONSUMPTION_BY_NAMES.where(
 )
 
 
-def named_by(given: Iterable[Inventory]) -> set[str]:
+def find_consumed_uuids(given: Iterable[Inventory]) -> set[str]:
     """Return the uuids of the providers from which some inventories are to consume."""
     return {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
 
 
-def say_something(given: Iterable[Inventory]) -> bool:
+def has_consumption(given: Iterable[Inventory]) -> bool:
     """Tell whether a write says of any inventory what it consumes, be it nothing."""
     return any(inventory.consumes is not None for inventory in given)
 
@@ -112,7 +112,7 @@ def lock_with_consumed(
         ProviderNotFoundError: if there is none with exactly this uuid.
         RetryTransactionError: if another writer has changed what they consume meanwhile.
     """
-    if not say_something(given):
+    if not has_consumption(given):
         return lock_provider(transaction, uuid)
     rows = lock_all(transaction, {uuid}, given)
     if uuid not in rows:
@@ -131,27 +131,27 @@ def lock_all(
     Raises:
         RetryTransactionError: as `lock_with_consumed`.
     """
-    before = consumed_before(transaction, uuids, given)
+    before = find_consumed_before(transaction, uuids, given)
     # All in one statement: of two, the second might wait for what comes before the first.
-    rows = lock_providers(transaction, {*uuids, *named_by(given)}, before)
+    rows = lock_providers(transaction, {*uuids, *find_consumed_uuids(given)}, before)
     require_locked(transaction, [row.id for row in rows if row.uuid in uuids], before, given)
-    if say_something(given):
+    if has_consumption(given):
         take_lock_rows(transaction, USE, (row.id for row in rows))
         # On one node a move waits for the rows of the providers that it moves.
         take_lock_rows(transaction, TREE, {row.root_id for row in rows})
     return {row.uuid: row for row in rows}
 
 
-def consumed_before(
+def find_consumed_before(
     transaction: ReadTransaction, uuids: Collection[str], given: Collection[Inventory]
 ) -> set[int]:
     """Return the ids of the providers of which some others consume before a write.
 
     Nobody, if the write does not say anything of what inventories consume.
     """
-    if not say_something(given):
+    if not has_consumption(given):
         return set()
-    entries = of_uuids(transaction, uuids)
+    entries = load_consumption_by_uuid(transaction, uuids)
     return consumed_by(entries, entries)
 
 
@@ -166,8 +166,8 @@ def require_locked(
     Raises:
         RetryTransactionError: if there are.
     """
-    if say_something(given):
-        entries = of_ids(transaction, provider_ids)
+    if has_consumption(given):
+        entries = load_consumption(transaction, provider_ids)
         if not consumed_by(entries, entries) <= locked:
             raise RetryTransactionError
 
@@ -231,7 +231,7 @@ def write(
     )
     changed = consumed_by(before, wanted)
     changed |= {provider_id for entries in wanted.values() for provider_id, _ in entries}
-    tell_consumed(transaction, changed)
+    record_consumed(transaction, changed)
 
 
 def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) -> bool:

@@ -28,7 +28,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.locks.class_ids import lock_classes, names_of
-from treeclaim.store.operations.locks.consumed import Entries, of_ids
+from treeclaim.store.operations.locks.consumed import Entries, load_consumption
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.part_writer import (
     AT_ONCE,
@@ -114,11 +114,11 @@ class InventoryWriter(PartWriter):
     def look_up(self, problems: list[Problem]) -> None:
         """Add a problem for each capacity below the least; then look up and lock the classes."""
         for target in self._targets:
-            self._transaction.look()
+            self._transaction.check_deadline()
             problems += self._too_small(target)
         self._class_ids = lock_classes(self._transaction, sorted(self._names))
         for target in self._targets:
-            self._transaction.look()
+            self._transaction.check_deadline()
             problems += [
                 Problem(target.index, ResourceClassNotFoundError(name))
                 for name in self._value(target)
@@ -156,7 +156,7 @@ class InventoryWriter(PartWriter):
         self._placed = set(self._transaction.touched_providers)
         stored = self._load()
         for target in self._targets:
-            self._transaction.look()
+            self._transaction.check_deadline()
             if target.provider is not None:
                 self._plan(target, stored.get(target.row.id, {}))
 
@@ -240,7 +240,9 @@ class InventoryWriter(PartWriter):
         if not self._consumes:
             return
         resolved = consumption.resolved(self._transaction, self._consumes)
-        self._consumed_before = of_ids(self._transaction, {key[0] for key in self._consumes})
+        self._consumed_before = load_consumption(
+            self._transaction, {key[0] for key in self._consumes}
+        )
         by_id = {target.row.id: target for target in self._targets if target.provider}
         for key, entries in self._consumes.items():
             target = by_id[key[0]]

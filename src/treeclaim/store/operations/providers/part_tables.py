@@ -96,7 +96,7 @@ class _RowWriter(PartWriter):
         for targets in chunks(self._targets, AT_ONCE):
             stored = self._load(targets)
             for target in targets:
-                self._transaction.look()
+                self._transaction.check_deadline()
                 provider_id = target.row.id
                 before, after = stored[provider_id], self.rows_of(target)
                 if before == after:
@@ -155,7 +155,7 @@ class TraitWriter(_RowWriter):
         """Look up the traits; add a problem for each target with missing traits."""
         self.traits = traits.traits_named(self._transaction, self._names)
         for target in self._targets:
-            self._transaction.look()
+            self._transaction.check_deadline()
             missing = sorted(set(self._value(target)) - self.traits.keys())
             if missing:
                 problems.append(Problem(target.index, TraitsNotFoundError(missing)))
