@@ -449,7 +449,7 @@ HOSTILE = st.sampled_from(
 @given(COMMANDS, st.lists(HOSTILE | st.text(max_size=8), max_size=4))
 def test_random_arguments_never_cause_a_traceback(environment, tmp_path, command, arguments):
     if command == ("load",) and "-" in arguments:
-        arguments = [one for one in arguments if one != "-"]
+        arguments = [word for word in arguments if word != "-"]
     database = f"sqlite:///{tmp_path / 'fuzz.db'}"
     done = call(
         environment | {"OS_PLACEMENT_DATABASE__CONNECTION": database}, *command, *arguments
@@ -460,7 +460,7 @@ def test_random_arguments_never_cause_a_traceback(environment, tmp_path, command
 
 
 def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, monkeypatch):
-    def fail(_command, _options):
+    def fail(*_arguments):
         raise ZeroDivisionError("some words")
 
     monkeypatch.setattr("treeclaim.cli.providers.tree.ListTrees.answer", fail)

@@ -104,15 +104,10 @@ class CloudCommand(Command):
         self, run: Callable[[argparse.Namespace], int], options: argparse.Namespace
     ) -> int:
         """Run the command; each failure of a call, a file or an argument becomes a line."""
-
-        def run_in_words() -> int:
-            try:
-                return run(options)
-            except ClientError as error:
-                raise CommandError(str(error)) from error
-
         program = "openstack" if self._is_plugin else "treeclaim"
-        return report_failures(run_in_words, failure_status=self.failure_status, program=program)
+        return report_failures(
+            lambda: run(options), failure_status=self.failure_status, program=program
+        )
 
     @contextmanager
     def client(self, options: argparse.Namespace) -> Iterator[Client]:
@@ -121,11 +116,14 @@ class CloudCommand(Command):
         Raises:
             CommandError: for each failure of a call in the block.
         """
-        if self._is_plugin:
-            yield self.app.client_manager.treeclaim  # type: ignore[attr-defined]
+        if not self._is_plugin:
+            with open_client(options) as client:
+                yield client
             return
-        with open_client(options) as client:
-            yield client
+        try:
+            yield self.app.client_manager.treeclaim  # type: ignore[attr-defined]
+        except ClientError as error:
+            raise CommandError(str(error)) from error
 
     def compute(self, options: argparse.Namespace, option: str) -> Callable[[], Adapter]:
         """Return a function that makes the adapter of the compute API, which an option needs."""
@@ -140,9 +138,10 @@ class CloudAction(CloudCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the command."""
-        return self.act(parsed_args) or 0
+        with self.client(parsed_args) as client:
+            return self.act(client, parsed_args) or 0
 
-    def act(self, options: argparse.Namespace) -> int | None:
+    def act(self, client: Client, options: argparse.Namespace) -> int | None:
         """Run the command; return an exit status other than 0."""
         raise NotImplementedError
 
@@ -155,13 +154,14 @@ class _ResultCommand(DisplayCommandBase[Any], CloudCommand):
     def __init__(self, app: Any = None, app_args: Any = None, cmd_name: str | None = None) -> None:
         super().__init__(app, app_args, cmd_name)
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         """Return the result."""
         raise NotImplementedError
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
         """Return columns and rows, or fields and values."""
-        self._result = self.answer(parsed_args)
+        with self.client(parsed_args) as client:
+            self._result = self.answer(client, parsed_args)
         return self._result.columns, self._result.rows
 
     def run(self, parsed_args: argparse.Namespace) -> int:

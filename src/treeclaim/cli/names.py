@@ -7,7 +7,7 @@ service keeps no names.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from treeclaim.cli.output import CommandError
@@ -81,6 +81,12 @@ def _value(client: Client, name: str, text: str) -> str:
             for part in parts
         )
     )
+
+
+def provider_names(client: Client, uuids: Iterable[str]) -> dict[str, str]:
+    """Return the names of providers by uuid; those that do not exist are left out."""
+    pages = in_parallel(lambda uuid: client.providers(uuid=uuid), sorted(uuids))
+    return {row["uuid"]: row["name"] for rows in pages for row in rows}
 
 
 def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:

@@ -25,7 +25,6 @@ from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, paramete
 from treeclaim.model.server_flavors import (
     ENABLED_HOSTS,
     TRANSLATED,
-    ServerFlavor,
     server_flavor,
 )
 from treeclaim.model.texts import unknown_word
@@ -110,10 +109,13 @@ def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> Can
     if options.server_flavor is not None:
         if options.flavor or options.flavor_file is not None:
             raise CommandError("--server-flavor cannot be combined with another flavor")
-        parameters += query_of_server_flavor(compute(), options.server_flavor).parameters
+        parameters += _query_of_server_flavor(compute(), options.server_flavor).parameters
     flavor, typed = _flavor_of(options)
     parameters += typed
-    flavor_parameters = _as_nova_asks(flavor, options.flavor_file) if flavor != Flavor() else []
+    flavor_parameters: Sequence[tuple[str, str]] = ()
+    if flavor != Flavor():
+        source = str(options.flavor_file or "the flavor cannot be read")
+        flavor_parameters = translated(flavor, source).parameters
     if not (flavor_parameters or parameters):
         raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
     if any(pair[0] == _ROOT for pair in parameters if pair != ENABLED_HOSTS):
@@ -184,14 +186,24 @@ def _amount(name: str, value: str) -> int:
     raise CommandError(f"--flavor: {name!r} has no amount")
 
 
-def _as_nova_asks(flavor: Flavor, file: Path | None) -> list[tuple[str, str]]:
+def translated(flavor: Flavor, source: str) -> CandidateQuery:
+    """Return the query that Nova sends for a flavor; warn of the parts that it checks itself.
+
+    Args:
+        flavor: The flavor.
+        source: The flavor's place, for messages.
+
+    Raises:
+        CommandError: if it cannot be read.
+    """
     try:
-        translated = server_flavor(flavor)
+        translation = server_flavor(flavor)
     except FlavorError as error:
-        where = "the flavor cannot be read" if file is None else file
-        raise CommandError(f"{where}: {error}") from error
-    warn_of_unasked(translated)
-    return list(translated.parameters)
+        raise CommandError(f"{source}: {error}") from error
+    if translation.unasked:
+        unasked = ", ".join(translation.unasked)
+        warn(f"Nova checks these itself, so they are not part of the query: {unasked}")
+    return CandidateQuery(translation.parameters)
 
 
 def _read(file: Path) -> Flavor:
@@ -216,32 +228,16 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
         raise CommandError(f"{file}: {reason_of(error)}") from error
 
 
-def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
-    """Return the query that Nova sends for a flavor; warn of the parts that it checks itself.
-
-    Args:
-        compute: The adapter of the compute API.
-        name: The flavor's name or id.
-
-    Raises:
-        CommandError: if there is none, or it cannot be read.
-    """
+def _query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
+    """Return the query that Nova sends for a flavor of its own, by name or id."""
     row = _flavor(compute, name)
     specs = document(compute, f"/flavors/{row['id']}/os-extra_specs", "extra_specs")
+    source = f"flavor {name} cannot be read"
     try:
         flavor = replace(flavor_of(row, is_typed=False), extra_specs=specs["extra_specs"])
-        translated = server_flavor(flavor)
     except FlavorError as error:
-        raise CommandError(f"flavor {name} cannot be read: {error}") from error
-    warn_of_unasked(translated)
-    return CandidateQuery(translated.parameters)
-
-
-def warn_of_unasked(translated: ServerFlavor) -> None:
-    """Warn of the parts of a flavor that Nova checks itself."""
-    if translated.unasked:
-        unasked = ", ".join(translated.unasked)
-        warn(f"Nova checks these itself, so they are not part of the query: {unasked}")
+        raise CommandError(f"{source}: {error}") from error
+    return translated(flavor, source)
 
 
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:

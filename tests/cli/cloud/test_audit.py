@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import client_in, refused, served, succeed
+from tests.cli.services import client_in, refused, served
 from tests.compute import compute_with, with_cloud
 
 HOST = str(uuid.UUID(int=1))
@@ -178,7 +178,3 @@ def test_audit_failures_have_exit_status_2(environment, tmp_path):
         broken = with_cloud(environment, tmp_path, f"{url}/elsewhere")
         text = refused(broken, "audit", "--living-from", "nova", code=2)
         assert "does not list its servers" in text
-
-
-def test_the_command_is_in_the_manual(environment):
-    assert "audit" in succeed(environment, "--help")

@@ -10,7 +10,7 @@ from typing import Any
 
 from treeclaim.cli.arguments import positive
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
-from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, with_uuids
+from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, provider_names, with_uuids
 from treeclaim.cli.output import CommandError, warn
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.progress import shown_waiting
@@ -23,7 +23,6 @@ from treeclaim.cli.query_arguments import (
 )
 from treeclaim.client import CandidateQuery, Client, ClientError, ConsumerExistsError
 from treeclaim.client.claims import amounts_by_provider
-from treeclaim.client.session import in_parallel
 from treeclaim.model.names import normalised_uuid
 
 DEFAULT_OWNER = "treeclaim"
@@ -63,37 +62,46 @@ class ClaimAllocation(CloudShow):
                 f"--{name}", help=f"{name} of the consumer (default of a new one: {default})"
             )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
         consumer = consumer_uuid(options.consumer) if options.consumer else str(uuid.uuid4())
         from_holds = [consumer_uuid(text) for text in options.from_hold]
-        with self.client(options) as client:
-            query = search = with_uuids(client, query)
-            if "limit" not in dict(query.parameters):
-                search = search.with_parameter("limit", str(options.number))
-            if from_holds:
-                search = search.with_parameter("from_holds", ",".join(from_holds))
-            owner = _owner(client, consumer, options)
-            candidates = client.candidates(search)["allocation_requests"]
-            if len(candidates) < options.number:
-                raise CommandError(_too_few(len(candidates), query))
-            candidate = candidates[options.number - 1]
-            try:
-                client.claim(
-                    consumer,
-                    candidate,
-                    **owner,
-                    request=query,
-                    replace=options.replace,
-                    from_holds=from_holds,
-                )
-            except ConsumerExistsError as error:
-                raise _refusal(error) from error
-        total = add_up(amounts_by_provider(candidate["allocations"]).values())
+        query = search = with_uuids(client, query)
+        if "limit" not in dict(query.parameters):
+            search = search.with_parameter("limit", str(options.number))
+        if from_holds:
+            search = search.with_parameter("from_holds", ",".join(from_holds))
+        owner = _owner(client, consumer, options)
+        document = client.candidates(search)
+        candidates = document["allocation_requests"]
+        if len(candidates) < options.number:
+            raise CommandError(_too_few(len(candidates), query))
+        candidate = candidates[options.number - 1]
+        resources = amounts_by_provider(candidate["allocations"])
+        summaries = document["provider_summaries"]
+        trees = provider_names(
+            client, {summaries[provider]["root_provider_uuid"] for provider in resources}
+        )
+        try:
+            client.claim(
+                consumer,
+                candidate,
+                **owner,
+                request=query,
+                replace=options.replace,
+                from_holds=from_holds,
+            )
+        except ConsumerExistsError as error:
+            raise _refusal(error) from error
         return Result(
-            ("Consumer", "Takes", "Project", "User", "Type"),
-            (consumer, amounts(total), *owner.values()),
-            {"consumer": consumer} | candidate,
+            ("Consumer", "Trees", "Takes", "Project", "User", "Type"),
+            (
+                consumer,
+                _trees(sorted(trees.values())),
+                amounts(add_up(resources.values())),
+                *owner.values(),
+            ),
+            {"consumer": consumer, "trees": trees} | candidate,
         )
 
 
@@ -141,11 +149,10 @@ class ReleaseAllocation(CloudAction):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("consumer", metavar="CONSUMER", help="its uuid")
 
-    def act(self, options: argparse.Namespace) -> None:
+    def act(self, client: Client, options: argparse.Namespace) -> None:
         consumer = consumer_uuid(options.consumer)
-        with self.client(options) as client:
-            if not client.release(consumer):
-                warn(f"consumer {consumer} has no allocations")
+        if not client.release(consumer):
+            warn(f"consumer {consumer} has no allocations")
 
 
 class ShowAllocation(CloudShow):
@@ -156,17 +163,13 @@ class ShowAllocation(CloudShow):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("consumer", metavar="CONSUMER", help="its uuid")
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         consumer = consumer_uuid(options.consumer)
-        with self.client(options) as client:
-            document = client.get(f"/allocations/{consumer}")
-            resources = amounts_by_provider(document["allocations"])
-            pages = in_parallel(
-                lambda provider: client.providers(uuid=provider), sorted(resources)
-            )
+        document = client.get(f"/allocations/{consumer}")
+        resources = amounts_by_provider(document["allocations"])
+        names = provider_names(client, resources)
         if not resources:
             raise CommandError(f"consumer {consumer} has no allocations")
-        names = {row["uuid"]: row["name"] for rows in pages for row in rows}
         fields = {
             "Consumer": consumer,
             "Project": document.get("project_id"),
@@ -226,30 +229,29 @@ class PlaceConsumers(CloudLister):
                 help=f"{name} of the consumers (default: %(default)s)",
             )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
         consumers = [consumer_uuid(text) for text in options.consumer or ()]
         consumers = consumers or [str(uuid.uuid4()) for _ in range(options.amount)]
         from_holds = [consumer_uuid(text) for text in options.from_hold]
-        with self.client(options) as client:
-            rules = _rules(client, options)
-            request = {
-                "alternatives": [str(with_uuids(client, ordered(query, options)))],
-                "consumers": consumers,
-                "project_id": options.project,
-                "user_id": options.user,
-                "consumer_type": options.consumer_type,
-            }
-            if from_holds:
-                request["from_holds"] = from_holds
-            items = "" if options.consumer else "consumers"
-            with (
-                explained_refusals(query, items, options.amount),
-                shown_waiting(f"placing {len(consumers)}"),
-            ):
-                placed = client.place(
-                    [request], rules, partial=options.partial, dry_run=options.dry_run
-                )
+        rules = _rules(client, options)
+        request = {
+            "alternatives": [str(with_uuids(client, ordered(query, options)))],
+            "consumers": consumers,
+            "project_id": options.project,
+            "user_id": options.user,
+            "consumer_type": options.consumer_type,
+        }
+        if from_holds:
+            request["from_holds"] = from_holds
+        items = "" if options.consumer else "consumers"
+        with (
+            explained_refusals(query, items, options.amount),
+            shown_waiting(f"placing {len(consumers)}"),
+        ):
+            placed = client.place(
+                [request], rules, partial=options.partial, dry_run=options.dry_run
+            )
         return placed_result(placed, "Consumer", is_dry=options.dry_run)
 
 

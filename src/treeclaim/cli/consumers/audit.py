@@ -93,18 +93,17 @@ class Audit(CloudLister):
             help="most items of each kind (default: %(default)s)",
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
             raise CommandError("--repair orphaned needs --living-from")
         if options.kind and FindingKind.ORPHANED in options.kind and not options.living_from:
             raise CommandError("--kind orphaned needs --living-from")
         compute = self.compute(options, "--living-from nova")
         living = living_from(options.living_from, compute) if options.living_from else None
-        with self.client(options) as client:
+        findings_by_kind = _audit(client, options, living)
+        if options.repair and _repair(client, options, findings_by_kind, living or {}):
             findings_by_kind = _audit(client, options, living)
-            if options.repair and _repair(client, options, findings_by_kind, living or {}):
-                findings_by_kind = _audit(client, options, living)
-            names = _provider_names(client, findings_by_kind)
+        names = _provider_names(client, findings_by_kind)
         rows = [
             (kind, _MEANINGS[FindingKind(kind)], Cell(item, lambda item: [in_words(item, names)]))
             for kind, findings in findings_by_kind.items()

@@ -20,6 +20,7 @@ from treeclaim.cli.query_arguments import (
     ordered,
     query_of,
 )
+from treeclaim.client import Client
 
 _FILTERS = ("project_id", "drawable_by", "until_before")
 
@@ -62,26 +63,25 @@ class CreateHolds(CloudLister):
                 help=f"{name} of the holds (default: %(default)s)",
             )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
-        with self.client(options) as client:
-            request = {
-                "alternatives": [str(with_uuids(client, ordered(query, options)))],
-                "consumers": [str(uuid.uuid4()) for _ in range(options.amount)],
-                "project_id": options.project,
-                "user_id": options.user,
-                "hold": {
-                    "until": options.until,
-                    "returns": options.returns,
-                    "projects": options.drawable_by,
-                    "note": options.note,
-                },
-            }
-            with (
-                explained_refusals(query, "holds", options.amount),
-                shown_waiting(f"finding room for {options.amount}"),
-            ):
-                placed = client.place([request], dry_run=options.dry_run)
+        request = {
+            "alternatives": [str(with_uuids(client, ordered(query, options)))],
+            "consumers": [str(uuid.uuid4()) for _ in range(options.amount)],
+            "project_id": options.project,
+            "user_id": options.user,
+            "hold": {
+                "until": options.until,
+                "returns": options.returns,
+                "projects": options.drawable_by,
+                "note": options.note,
+            },
+        }
+        with (
+            explained_refusals(query, "holds", options.amount),
+            shown_waiting(f"finding room for {options.amount}"),
+        ):
+            placed = client.place([request], dry_run=options.dry_run)
         return placed_result(placed, "Hold", is_dry=options.dry_run)
 
 
@@ -108,12 +108,11 @@ class ListHolds(CloudLister):
             help="only those in the tree of this provider, by name or uuid",
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {name: getattr(options, name) for name in _FILTERS if getattr(options, name)}
-        with self.client(options) as client:
-            if options.in_tree:
-                filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
-            holds = list(client.rows("/treeclaim/holds", "holds", **filters))
+        if options.in_tree:
+            filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+        holds = list(client.rows("/treeclaim/holds", "holds", **filters))
         rows = [
             (
                 hold["uuid"],

@@ -15,7 +15,7 @@ from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, listed
 from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
 from treeclaim.cli.progress import Report, shown_progress
-from treeclaim.client import CandidateQuery, FlavorError
+from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import in_batches
 from treeclaim.model.flavors import flavor_of
 from treeclaim.model.server_flavors import server_flavor
@@ -56,8 +56,8 @@ class ImportRequests(CloudAction):
             "--dry-run", action="store_true", help="read everything, and store nothing"
         )
 
-    def act(self, options: argparse.Namespace) -> int:
-        with self.client(options) as client, shown_progress() as report:
+    def act(self, client: Client, options: argparse.Namespace) -> int:
+        with shown_progress() as report:
             client.require_extension("storing requests")
             if options.source == NOVA:
                 source = _requests_of_nova(self.compute(options, "nova")(), report)

@@ -45,7 +45,7 @@ class SetMix(CloudAction):
             "input",
         )
 
-    def act(self, options: argparse.Namespace) -> None:
+    def act(self, client: Client, options: argparse.Namespace) -> None:
         file = Path(options.file)
         document = object_of(file, sys.stdin.read() if options.file == _STDIN else text_in(file))
         requests = document.get("requests")
@@ -55,8 +55,7 @@ class SetMix(CloudAction):
         ):
             expected = '{"requests": {NAME: {"query": …, "weight": …}}} is expected'
             raise CommandError(f"{file}: {expected}")
-        with self.client(options) as client:
-            client.call("PUT", _path(options.name), document)
+        client.call("PUT", _path(options.name), document)
 
 
 class DeleteMix(CloudAction):
@@ -67,9 +66,8 @@ class DeleteMix(CloudAction):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_name(parser)
 
-    def act(self, options: argparse.Namespace) -> None:
-        with self.client(options) as client:
-            client.call("DELETE", _path(options.name))
+    def act(self, client: Client, options: argparse.Namespace) -> None:
+        client.call("DELETE", _path(options.name))
 
 
 class ShowMix(CloudLister):
@@ -80,17 +78,16 @@ class ShowMix(CloudLister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_name(parser)
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            return _mix_result(client.get(_path(options.name)))
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        return _mix_result(client.get(_path(options.name)))
 
 
 class ListMixes(CloudLister):
     """List all mixes, with the number and the total weight of their requests."""
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            mixes = client.get("/treeclaim/mixes")["mixes"]
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        del options
+        mixes = client.get("/treeclaim/mixes")["mixes"]
         rows = [
             (
                 name,
@@ -122,11 +119,10 @@ class LearnMix(CloudLister):
             "--dry-run", action="store_true", help="show the mix without storing it"
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            requests = _learn(client, options.since)
-            if not options.dry_run:
-                client.call("PUT", _path(options.name), {"requests": requests})
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        requests = _learn(client, options.since)
+        if not options.dry_run:
+            client.call("PUT", _path(options.name), {"requests": requests})
         return _mix_result({"requests": requests})
 
 

@@ -83,20 +83,19 @@ class _PlanMoves(CloudLister):
             help="print each step once the step before it is done",
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            body = {
-                "goal": self.goal(client, options),
-                "max_moves": options.max_moves,
-                "both_at_once": not options.cold,
-                "explain": options.explain,
-                **assumptions_of(options),
-            }
-            if options.consumer_type:
-                body["movable"] = {"consumer_types": options.consumer_type}
-            plan = client.call("POST", "/treeclaim/moves", body)
-            if options.follow:
-                _follow(client, plan)
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        body = {
+            "goal": self.goal(client, options),
+            "max_moves": options.max_moves,
+            "both_at_once": not options.cold,
+            "explain": options.explain,
+            **assumptions_of(options),
+        }
+        if options.consumer_type:
+            body["movable"] = {"consumer_types": options.consumer_type}
+        plan = client.call("POST", "/treeclaim/moves", body)
+        if options.follow:
+            _follow(client, plan)
         rows = [(number, *_cells(move)) for number, move in enumerate(plan["moves"], 1)]
         notes = [f"left: {stuck['consumer']} ({stuck['reason']})" for stuck in plan["stuck"]]
         notes.append(_summary(plan))

@@ -11,6 +11,7 @@ from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of
 from treeclaim.cli.output import FAILED
 from treeclaim.cli.planning.plans import add_given_option, assumptions_of
 from treeclaim.cli.search.explanation import funnel_table
+from treeclaim.client import Client
 
 
 class CheckSurvival(CloudLister):
@@ -51,20 +52,19 @@ class CheckSurvival(CloudLister):
         )
         add_given_option(parser)
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            body = {
-                "domains": domains_of(client, options.domains),
-                "all": options.all,
-                "explain": options.explain,
-                "limit": options.limit,
-                **assumptions_of(options),
-            }
-            if options.consumer_type:
-                body["consumer_types"] = options.consumer_type
-            if options.from_hold:
-                body["from_holds"] = options.from_hold
-            answer = client.call("POST", "/treeclaim/survival", body)
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        body = {
+            "domains": domains_of(client, options.domains),
+            "all": options.all,
+            "explain": options.explain,
+            "limit": options.limit,
+            **assumptions_of(options),
+        }
+        if options.consumer_type:
+            body["consumer_types"] = options.consumer_type
+        if options.from_hold:
+            body["from_holds"] = options.from_hold
+        answer = client.call("POST", "/treeclaim/survival", body)
         rows = [
             (
                 domain["name"] or domain["uuid"],

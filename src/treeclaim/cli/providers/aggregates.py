@@ -7,9 +7,10 @@ from pathlib import Path
 
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.command import CloudCommand, CloudLister, Result
+from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.compute import NOVA, document
 from treeclaim.cli.output import CommandError, object_of, text_in
+from treeclaim.client import Client
 from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
 from treeclaim.model.names import normalised_uuid
 
@@ -20,9 +21,9 @@ _AGGREGATES_VERSION = "2.41"
 class ListAggregates(CloudLister):
     """List the names of aggregates."""
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            names = AggregateNames.read(client).names
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        del options
+        names = AggregateNames.read(client).names
         return _names_result(names, f"{len(names)} aggregates have names")
 
 
@@ -38,8 +39,8 @@ class SetAggregate(CloudLister):
         )
         _add_dry_run(parser)
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        return _store(self, {options.uuid: options.name or None}, options)
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        return _store(client, {options.uuid: options.name or None}, options)
 
 
 class ImportAggregates(CloudLister):
@@ -55,12 +56,12 @@ class ImportAggregates(CloudLister):
         )
         _add_dry_run(parser)
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         if options.source == NOVA:
             names: dict[str, str | None] = dict(_names_of_nova(self.compute(options, "nova")()))
         else:
             names = dict(_names_in(Path(options.source)))
-        return _store(self, names, options)
+        return _store(client, names, options)
 
 
 def _add_dry_run(parser: argparse.ArgumentParser) -> None:
@@ -69,16 +70,13 @@ def _add_dry_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _store(
-    command: CloudCommand, names: Mapping[str, str | None], options: argparse.Namespace
-) -> Result:
+def _store(client: Client, names: Mapping[str, str | None], options: argparse.Namespace) -> Result:
     for uuid in names:
         if not normalised_uuid(uuid):
             raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
-    with command.client(options) as client:
-        changes = AggregateNames.read(client).changes_to(names)
-        if changes and not options.dry_run:
-            name_aggregates(client, changes)
+    changes = AggregateNames.read(client).changes_to(names)
+    if changes and not options.dry_run:
+        name_aggregates(client, changes)
     would = "would be " if options.dry_run else ""
     note = f"{len(changes)} names {would}changed, {len(names) - len(changes)} as they were"
     return _names_result(changes, note)

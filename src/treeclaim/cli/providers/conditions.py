@@ -44,11 +44,10 @@ class SetCondition(CloudAction):
             "--dry-run", action="store_true", help="only print what it would affect"
         )
 
-    def act(self, options: argparse.Namespace) -> None:
-        with self.client(options) as client:
-            path = _path(client, options) + ("?dry_run=true" if options.dry_run else "")
-            members = ("effect", "reason", "until", "on_use")
-            affected = client.call("PUT", path, {name: getattr(options, name) for name in members})
+    def act(self, client: Client, options: argparse.Namespace) -> None:
+        path = _path(client, options) + ("?dry_run=true" if options.dry_run else "")
+        members = ("effect", "reason", "until", "on_use")
+        affected = client.call("PUT", path, {name: getattr(options, name) for name in members})
         if options.dry_run:
             say(
                 f"would affect {affected['providers']} providers with {affected['consumers']} "
@@ -64,9 +63,8 @@ class UnsetCondition(CloudAction):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add_condition(parser)
 
-    def act(self, options: argparse.Namespace) -> None:
-        with self.client(options) as client:
-            client.call("DELETE", _path(client, options))
+    def act(self, client: Client, options: argparse.Namespace) -> None:
+        client.call("DELETE", _path(client, options))
 
 
 class ListConditions(CloudLister):
@@ -81,13 +79,12 @@ class ListConditions(CloudLister):
             help="only in the tree of this provider, by name or uuid",
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {}
-        with self.client(options) as client:
-            if options.in_tree:
-                filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
-            states = client.provider_states([CONDITIONS.name], **filters)
-            providers = [state for state in states if state[CONDITIONS.name]]
+        if options.in_tree:
+            filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+        states = client.provider_states([CONDITIONS.name], **filters)
+        providers = [state for state in states if state[CONDITIONS.name]]
         rows = [
             (
                 provider["name"],

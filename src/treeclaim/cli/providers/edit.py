@@ -32,6 +32,10 @@ from treeclaim.model.parts import ATTRIBUTES, PARTS
 from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
+
+_MOST_EDITS = 20
+"""Edits of a file that remains wrong: an editor that is a program may change it each time."""
+
 _HEAD = """\
 # Provider {name}. What is listed here is what it will have; a member that you delete as a whole
 # stays as it is. An empty file cancels the edit. Lines that begin with # are ignored.
@@ -49,11 +53,10 @@ class EditProvider(CloudAction):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
 
-    def act(self, options: argparse.Namespace) -> int:
-        with self.client(options) as client:
-            session = _Session(client, find_provider(client, options.name)["uuid"])
-            with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
-                return session.run(Path(folder) / "provider.yaml")
+    def act(self, client: Client, options: argparse.Namespace) -> int:
+        session = _Session(client, find_provider(client, options.name)["uuid"])
+        with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
+            return session.run(Path(folder) / "provider.yaml")
 
 
 class _Session:
@@ -68,7 +71,7 @@ class _Session:
         """Edit, and write the result."""
         first = text = _text_of(self._base)
         notes: list[str] = []
-        while True:
+        for _ in range(_MOST_EDITS):
             shown = _with_notes(text, self._base.name, notes)
             edited = _edited(file, shown)
             if not edited.strip():
@@ -93,6 +96,7 @@ class _Session:
                 continue
             say(*done)
             return 0
+        raise CommandError(*notes, f"nothing was changed after {_MOST_EDITS} edits")
 
     def _read(self) -> State:
         include = [part.name for part in PARTS]

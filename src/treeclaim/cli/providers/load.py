@@ -11,7 +11,7 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
 from treeclaim.cli.progress import shown_progress
-from treeclaim.client import ClientError
+from treeclaim.client import Client, ClientError
 from treeclaim.client.copy import CopyOutcome, compare, copy
 from treeclaim.client.load_plans import LoadPlan, make_plan, with_endpoint_problems
 from treeclaim.client.loading import LoadOutcome, apply_plan
@@ -60,11 +60,11 @@ class LoadProviders(CloudAction):
             help="requests made at once (default: %(default)s)",
         )
 
-    def act(self, options: argparse.Namespace) -> int:
+    def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
             with _nothing_is_changed_yet():
-                topology = self._read(options)
-            with self.client(options) as client, shown_progress() as progress:
+                topology = _read(client, options.file)
+            with shown_progress() as progress:
                 with _nothing_is_changed_yet():
                     plan = make_plan(
                         client,
@@ -86,17 +86,17 @@ class LoadProviders(CloudAction):
             show_difference(plan, outcome)
         return _report(outcome, dry_run=options.dry_run)
 
-    def _read(self, options: argparse.Namespace) -> Topology:
-        """Read the file; report its problems together with those that the service knows, if it answers."""
+
+def _read(client: Client, file: Path) -> Topology:
+    """Read a file; report its problems together with those that the service knows, if it answers."""
+    try:
+        return read_topology(file)
+    except TopologyError as error:
         try:
-            return read_topology(options.file)
-        except TopologyError as error:
-            try:
-                with self.client(options) as client:
-                    problems = with_endpoint_problems(client, error)
-            except (CommandError, ClientError):
-                problems = error
-            raise problems from error
+            problems = with_endpoint_problems(client, error)
+        except ClientError:
+            problems = error
+        raise problems from error
 
 
 class CopyService(LocalCommand):

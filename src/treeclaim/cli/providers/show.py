@@ -11,6 +11,7 @@ from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import read_contents
 from treeclaim.cli.providers.tree import texts_of
+from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
@@ -32,16 +33,15 @@ class ShowProvider(CloudShow):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="PROVIDER", help="its name or uuid")
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            row = find_provider(client, options.name)
-            documents = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
-            if row["uuid"] not in documents:
-                raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
-            path = f"/resource_providers/{row['uuid']}/allocations"
-            allocations = client.get(path)["allocations"]
-            tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
-            names = AggregateNames.read(client)
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        row = find_provider(client, options.name)
+        documents = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
+        if row["uuid"] not in documents:
+            raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
+        path = f"/resource_providers/{row['uuid']}/allocations"
+        allocations = client.get(path)["allocations"]
+        tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
+        names = AggregateNames.read(client)
         parent = tree.get(row.get("parent_provider_uuid") or "")
         children = sorted(
             provider["name"]
@@ -93,12 +93,11 @@ class ShowUsage(CloudLister):
         parser.add_argument("--project", required=True, metavar="ID", help="id of the project")
         parser.add_argument("--user", metavar="ID", help="only the usage of this user")
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {"project_id": options.project}
         if options.user:
             filters["user_id"] = options.user
-        with self.client(options) as client:
-            answer = client.get("/usages", **filters)
+        answer = client.get("/usages", **filters)
         usages: Mapping[str, Any] = answer["usages"]
         rows = [
             (kind, classes.get(_COUNT), name, used)
@@ -134,18 +133,17 @@ class WatchChanges(CloudAction):
             help="json: one document per line (default: %(default)s)",
         )
 
-    def act(self, options: argparse.Namespace) -> None:
-        with self.client(options) as client:
-            roots = [
-                name if normalised_uuid(name) else find_provider(client, name)["uuid"]
-                for name in options.in_tree
-            ]
-            for changes in watch(client, options.since, in_tree=roots):
-                if options.format == "json":
-                    say_document(changes, indent=None)
-                    say(flush=True)
-                else:
-                    say(*_changes_lines(changes), flush=True)
+    def act(self, client: Client, options: argparse.Namespace) -> None:
+        roots = [
+            name if normalised_uuid(name) else find_provider(client, name)["uuid"]
+            for name in options.in_tree
+        ]
+        for changes in watch(client, options.since, in_tree=roots):
+            if options.format == "json":
+                say_document(changes, indent=None)
+                say(flush=True)
+            else:
+                say(*_changes_lines(changes), flush=True)
 
 
 def _changes_lines(document: Mapping[str, Any]) -> list[str]:

@@ -82,11 +82,10 @@ class ListTrees(CloudLister):
             "--inventories", action="store_true", help="also show total, reserved and ratio"
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
-        with self.client(options) as client:
-            children, documents = _read_trees(client, options)
-            has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
-            names = AggregateNames.read(client) if has_aggregates else NO_NAMES
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        children, documents = _read_trees(client, options)
+        has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
+        names = AggregateNames.read(client) if has_aggregates else NO_NAMES
         parts = [
             part
             for part in SHOWN_PARTS

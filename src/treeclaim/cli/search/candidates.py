@@ -29,7 +29,7 @@ from treeclaim.cli.query_arguments import (
     in_words,
     ordered,
     query_of,
-    warn_of_unasked,
+    translated,
 )
 from treeclaim.cli.search.explanation import (
     explanation,
@@ -38,10 +38,9 @@ from treeclaim.cli.search.explanation import (
     nearest_trees,
     useful_advice,
 )
-from treeclaim.client import CandidateQuery, Flavor, FlavorError
+from treeclaim.client import CandidateQuery, Client, Flavor
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.claims import amounts_by_provider
-from treeclaim.model.server_flavors import server_flavor
 
 _LIMIT = 20
 """Candidates, and domains, shown by default: a screen."""
@@ -65,15 +64,14 @@ class ListCandidates(CloudLister):
         )
         add_order_option(parser)
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
-        with self.client(options) as client:
-            query = with_uuids(client, ordered(query, options))
-            if "limit" not in dict(query.parameters):
-                query = query.with_parameter("limit", str(options.limit))
-            answer = client.candidates(query)
-            names = names_in(client, answer)
-            can_explain = client.extension is not None
+        query = with_uuids(client, ordered(query, options))
+        if "limit" not in dict(query.parameters):
+            query = query.with_parameter("limit", str(options.limit))
+        answer = client.candidates(query)
+        names = names_in(client, answer)
+        can_explain = client.extension is not None
         columns, rows = candidate_rows(answer, names)
         return Result(
             columns, rows, answer, notes=_notes(query, len(rows), can_explain=can_explain)
@@ -146,17 +144,16 @@ class ExplainCandidates(CloudShow):
             help="explain only the tree of this provider, by uuid or name",
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
-        with self.client(options) as client:
-            query = search = with_uuids(client, query)
-            if options.nearest is not None:
-                search = search.with_parameter("nearest", str(options.nearest))
-            if options.tree is not None:
-                root = find_provider(client, options.tree)["root_provider_uuid"]
-                search = search.with_parameter("tree", root)
-            answer = client.explain(search)
-            limits, names = limits_of(client, answer), AggregateNames.read(client)
+        query = search = with_uuids(client, query)
+        if options.nearest is not None:
+            search = search.with_parameter("nearest", str(options.nearest))
+        if options.tree is not None:
+            root = find_provider(client, options.tree)["root_provider_uuid"]
+            search = search.with_parameter("tree", root)
+        answer = client.explain(search)
+        limits, names = limits_of(client, answer), AggregateNames.read(client)
         fields = {
             "query": in_words(query),
             "feasible": answer["feasible"],
@@ -203,14 +200,13 @@ class CountCandidates(CloudLister):
             help="most domains to show (default: %(default)s)",
         )
 
-    def answer(self, options: argparse.Namespace) -> Result:
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
         requests = self._requests(options)
-        with self.client(options) as client:
-            domains = None if options.domains is None else domains_of(client, options.domains)
-            queries = {name: str(with_uuids(client, query)) for name, query in requests.items()}
-            members = {} if domains is None else {"domains": domains, "limit": options.limit}
-            capacities = client.capacity(queries, **members)
-            names = AggregateNames.read(client) if options.domains else NO_NAMES
+        domains = None if options.domains is None else domains_of(client, options.domains)
+        queries = {name: str(with_uuids(client, query)) for name, query in requests.items()}
+        members = {} if domains is None else {"domains": domains, "limit": options.limit}
+        capacities = client.capacity(queries, **members)
+        names = AggregateNames.read(client) if options.domains else NO_NAMES
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
         rows = [
             (
@@ -243,14 +239,10 @@ class CountCandidates(CloudLister):
 
 
 def _query(source: str, flavor: Flavor) -> CandidateQuery:
-    try:
-        translated = server_flavor(flavor)
-    except FlavorError as error:
-        raise CommandError(f"{source}: {error}") from error
-    if not any(name.startswith("resources") for name, _ in translated.parameters):
+    query = translated(flavor, source)
+    if not any(name.startswith("resources") for name, _ in query.parameters):
         raise CommandError(f"{source}: it requests nothing")
-    warn_of_unasked(translated)
-    return CandidateQuery(translated.parameters)
+    return query
 
 
 def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:

@@ -283,6 +283,16 @@ def test_a_consumer_is_shown(environment, claimed):
     assert "no provider" in refused(environment, "provider", "show", "nobody")
 
 
+def test_claim_shows_the_tree_of_the_candidate(environment, client):
+    consumer = str(uuid.uuid4())
+    shown = succeed(environment, "claim", "resources=VGPU:1", "--consumer", consumer)
+    (gpu,) = client.get(f"/allocations/{consumer}")["allocations"]
+    root = client.providers(uuid=gpu)[0]["root_provider_uuid"]
+    name = client.providers(uuid=root)[0]["name"]
+    assert re.search(rf"Trees +\| {name} ", shown)
+    succeed(environment, "release", consumer)
+
+
 def test_usage_of_a_project_is_shown(environment, claimed):
     shown = succeed(environment, "usage", "show", "--project", "mine")
     assert re.search(r"INSTANCE .* 1 .* VGPU .* 2", shown)
@@ -351,6 +361,17 @@ def test_invalid_edit_reopens_with_the_error(environment, client, own, tmp_path)
 def test_invalid_edit_saved_again_fails_with_the_error(environment, own, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/x/x/")
     assert "total: it must be" in refused(environment | steps, "edit", own["name"])
+
+
+def test_edit_ends_with_an_editor_that_always_writes_another_mistake(
+    environment, client, own, tmp_path
+):
+    script = tmp_path / "editor"
+    script.write_text('#!/bin/sh\necho "# $$" >>"$1"; echo "wrong$$: 1" >>"$1"\n')
+    script.chmod(0o755)
+    message = refused(environment | {"EDITOR": str(script)}, "edit", own["name"])
+    assert "nothing was changed" in message
+    assert total(client, own) == {"VCPU": 8}
 
 
 @pytest.mark.slow
