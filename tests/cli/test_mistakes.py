@@ -33,10 +33,10 @@ def test_claim_refuses_consumer_with_allocations_without_replace(environment):
     succeed(environment, "claim", *question, "--project", "mine", "--user", "me")
     with client_in(environment) as client:
         before = client.get(f"/allocations/{consumer}")
-        told = refused(environment, "claim", *question)
-        assert consumer in told
-        assert "mine" in told
-        assert "--replace" in told
+        message = refused(environment, "claim", *question)
+        assert consumer in message
+        assert "mine" in message
+        assert "--replace" in message
         assert client.get(f"/allocations/{consumer}") == before
         succeed(environment, "claim", "resources=VGPU:2", *question[1:], "--replace")
         after = client.get(f"/allocations/{consumer}")
@@ -50,14 +50,14 @@ def test_claim_refuses_consumer_with_allocations_without_replace(environment):
 @pytest.mark.parametrize("revision", ["nonsense", "", "cafe00000000", "head"])
 def test_unknown_revision_is_not_stamped(offline, revision):
     succeed(offline, "db", "sync")
-    told = refused(offline, "db", "stamp", revision)
-    assert "a082b8bb98d0" in told
+    message = refused(offline, "db", "stamp", revision)
+    assert "a082b8bb98d0" in message
     assert succeed(offline, "db", "version") == "a082b8bb98d0\n"
 
 
 def test_a_database_without_tables_is_not_stamped(offline):
-    told = refused(offline, "db", "stamp", "a082b8bb98d0")
-    assert "treeclaim db sync" in told
+    message = refused(offline, "db", "stamp", "a082b8bb98d0")
+    assert "treeclaim db sync" in message
     assert succeed(offline, "db", "version") == "None\n"
     succeed(offline, "db", "sync")
     succeed(offline, "db", "stamp", "a082b8bb98d0")
@@ -85,15 +85,15 @@ clouds:
 
 def test_a_token_is_never_dropped(environment):
     no_endpoint = {k: v for k, v in environment.items() if k != "TREECLAIM_ENDPOINT"}
-    told = refused(no_endpoint | {"OS_CLOUD": "some"}, "tree", "--token", "x")
-    assert "--endpoint" in told
-    told = refused(environment, "tree", "--token", "x", "--os-cloud", "some")
-    assert "--token" in told
+    message = refused(no_endpoint | {"OS_CLOUD": "some"}, "tree", "--token", "x")
+    assert "--endpoint" in message
+    message = refused(environment, "tree", "--token", "x", "--os-cloud", "some")
+    assert "--token" in message
     refused(environment, "tree", "--endpoint", "http://a", "--os-cloud", "some", code=2)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--flavor", "vcpu=4"], "'vcpus'"),
         (["--flavor", "vcpus=4", "memory=5"], "ram"),
@@ -108,10 +108,10 @@ def test_a_token_is_never_dropped(environment):
     ],
     ids=lambda part: " ".join(part).replace(":", " ") if isinstance(part, list) else "",
 )
-def test_unknown_key_is_refused_with_the_valid_ones(environment, arguments, told):
+def test_unknown_key_is_refused_with_the_valid_ones(environment, arguments, message):
     done = call(environment, "candidates", *arguments)
     assert done.returncode in (1, 2)
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
 
 
@@ -148,8 +148,8 @@ def test_missing_command_lists_all_commands(offline):
 
 
 def test_mistyped_option_suggests_the_nearest(offline):
-    told = refused(offline, "tree", "--dept", "1", code=2)
-    assert told.endswith("not understood: --dept; did you mean --depth?\n")
+    message = refused(offline, "tree", "--dept", "1", code=2)
+    assert message.endswith("not understood: --dept; did you mean --depth?\n")
 
 
 @pytest.mark.parametrize(
@@ -171,19 +171,19 @@ def test_unreachable_service_gives_advice(offline, tmp_path, command, advice):
         "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
         "TREECLAIM_ENDPOINT": "http://127.0.0.1:9",
     }
-    told = refused(elsewhere, *command)
-    assert "no connection" in told
-    assert "127.0.0.1:9" in told
+    message = refused(elsewhere, *command)
+    assert "no connection" in message
+    assert "127.0.0.1:9" in message
     for words in advice:
-        assert words in told
+        assert words in message
 
 
 @pytest.mark.parametrize("member", ["vcpu: 4", "extra_specs: {'resource:VGPU': '1'}", "1: 2"])
 def test_a_flavor_file_with_a_typo_is_refused(environment, tmp_path, member):
     file = tmp_path / "flavor.yaml"
     file.write_text(f"vcpus: 1\n{member}\n")
-    told = refused(environment, "candidates", "--flavor-file", str(file))
-    assert "flavor.yaml" in told
+    message = refused(environment, "candidates", "--flavor-file", str(file))
+    assert "flavor.yaml" in message
 
 
 def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
@@ -200,7 +200,7 @@ def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["tree", "--endpoint", "http://127.0.0.1:99999"], "not the URL of an endpoint"),
         (["tree", "--endpoint", "http://127.0.0.1:0"], "not the URL of an endpoint"),
@@ -217,9 +217,9 @@ def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
     ],
     ids=range(12),
 )
-def test_invalid_arguments_are_reported_in_one_line(environment, arguments, told):
+def test_invalid_arguments_are_reported_in_one_line(environment, arguments, message):
     said = refused(environment, *arguments)
-    assert told in said
+    assert message in said
     assert "unexpected" not in said
 
 
@@ -255,7 +255,7 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("candidates", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
         (("fit", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
@@ -265,17 +265,17 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
     ],
     ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
 )
-def test_missing_file_or_provider_is_named_once(environment, arguments, told):
+def test_missing_file_or_provider_is_named_once(environment, arguments, message):
     said = refused(environment, *arguments, code=2 if arguments[0] == "audit" else 1)
-    assert said == f"treeclaim: {told}\n"
+    assert said == f"treeclaim: {message}\n"
 
 
 @pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
 @pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
 def test_invalid_number_is_refused_with_its_option(offline, option, number):
-    told = refused(offline, "serve", f"--{option}", number, code=2)
-    assert f"argument --{option}: " in told
-    assert ("has more than 9 digits" in told) == (number == "99999999999")
+    message = refused(offline, "serve", f"--{option}", number, code=2)
+    assert f"argument --{option}: " in message
+    assert ("has more than 9 digits" in message) == (number == "99999999999")
 
 
 def test_port_above_65535_is_refused(offline):
@@ -364,9 +364,9 @@ def test_ctrl_c_while_reading_stdin_ends_quietly(environment, tmp_path):
     ) as running:
         _until_it_reads(running.pid)
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=60)
+        _, message = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in message
 
 
 def _until_it_reads(pid):
@@ -465,8 +465,8 @@ def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, mo
 
     monkeypatch.setattr("treeclaim.cli.providers.tree.ListTrees.answer", fail)
     environment = usual_environment(tmp_path)
-    told = refused(environment, "tree")
-    assert "some words" in told
-    assert "TREECLAIM_DEBUG" in told
+    message = refused(environment, "tree")
+    assert "some words" in message
+    assert "TREECLAIM_DEBUG" in message
     done = call(environment | {"TREECLAIM_DEBUG": "1"}, "tree")
     assert "Traceback" in done.stderr

@@ -366,7 +366,7 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--tls-certificate=/nowhere.pem"], "--tls-key"),
         (["--unix-socket=/nowhere/placement.sock"], "folder"),
@@ -375,11 +375,13 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
-def test_invalid_serve_options_are_reported_in_one_line(environment, monkeypatch, options, told):
+def test_invalid_serve_options_are_reported_in_one_line(
+    environment, monkeypatch, options, message
+):
     monkeypatch.setattr(master, "run_master", lambda *_: pytest.fail("the service was started"))
     refused = call(environment, "serve", f"--port={free_port()}", *options)
     assert refused.returncode == 1
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -398,11 +400,11 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
     run_openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
     wrong = tls_options((certificate[0], authority / "ca.key"))
     missing = tls_options((certificate[0], "/nowhere.pem"))
-    for options, told in ((wrong, "mismatch"), (missing, "No such file")):
+    for options, message in ((wrong, "mismatch"), (missing, "No such file")):
         refused = run(environment, "serve", f"--port={free_port()}", *options)
         assert refused.returncode == 1
         assert f"--tls-certificate {certificate[0]} with --tls-key" in refused.stderr
-        assert told in refused.stderr
+        assert message in refused.stderr
     settings = serve._settings(
         Serve().get_parser("treeclaim serve").parse_args(tls_options((certificate[0], old)))
     )

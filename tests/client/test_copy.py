@@ -144,8 +144,8 @@ def test_differences_are_fixed_and_extra_target_providers_kept(clients):
         user_id="u",
         replace=True,
     )
-    told = compare(source, target, silent)
-    assert told == [
+    differences = compare(source, target, silent)
+    assert differences == [
         f"provider {named('host 1')} (host 1): name differs",
         f"provider {named('host 1')} (host 1): traits differs",
         f"consumer {named('consumer 1')}: held differs",
@@ -154,7 +154,7 @@ def test_differences_are_fixed_and_extra_target_providers_kept(clients):
     ]
     outcome = copy(source, target, silent)
     assert (outcome.providers, outcome.consumers) == (1, 1)
-    assert outcome.differences == [told[-1]]
+    assert outcome.differences == [differences[-1]]
     assert len(target.providers(name="own")) == 1
 
 

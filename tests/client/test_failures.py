@@ -38,10 +38,10 @@ class Scripted(FakeAdapter):
 
 def client_with(*answers, seconds=60.0):
     """A client with scripted answers; what it says and waits is noted on it."""
-    told, waited = [], []
+    messages, waited = [], []
     adapter = Scripted(*answers)
-    client = Client(adapter=adapter, patience=Patience(seconds, told.append, waited.append))
-    return client, adapter, told, waited
+    client = Client(adapter=adapter, patience=Patience(seconds, messages.append, waited.append))
+    return client, adapter, messages, waited
 
 
 BUSY = Response(503, headers={"retry-after": "3"})
@@ -90,11 +90,11 @@ def test_error_without_json_document_has_its_status(text):
 )
 @pytest.mark.parametrize("failure", [BUSY, UnreachableError("gone"), LostConnectionError("lost")])
 def test_idempotent_call_is_retried_during_an_outage(method, path, failure):
-    client, adapter, told, waited = client_with(failure, failure, GOOD)
+    client, adapter, messages, waited = client_with(failure, failure, GOOD)
     assert client.call(method, path, {}) == {"good": True}
     assert adapter.calls == [(method, path)] * 3
-    assert len(told) == 1
-    assert "trying again for 60 s" in told[0]
+    assert len(messages) == 1
+    assert "trying again for 60 s" in messages[0]
     assert waited == ([3.0, 3.0] if failure is BUSY else [0.2, 0.4])
 
 
@@ -165,16 +165,16 @@ def test_503_without_retry_after_is_raised_at_once():
 
 
 def test_service_that_never_answered_is_not_retried():
-    told = []
+    messages = []
 
     class Nowhere(Scripted):
         def send(self, *_):
             raise UnreachableError("no connection")
 
-    client = Client(adapter=Nowhere(), patience=Patience(60, told.append))
+    client = Client(adapter=Nowhere(), patience=Patience(60, messages.append))
     with pytest.raises(UnreachableError):
         client.get("/traits")
-    assert told == []
+    assert messages == []
 
 
 def test_busy_proxy_is_not_reported_as_foreign_endpoint():

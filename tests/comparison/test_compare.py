@@ -71,8 +71,8 @@ def test_log_without_reads_or_unreachable_service_is_a_failure(services, tmp_pat
     old, _ = services
     log = tmp_path / "empty.log"
     log.write_text("nothing here\n")
-    told = refused(old, "compare", url_of(old), url_of(old), "--requests", str(log), code=2)
-    assert "no read of the Placement API" in told
+    message = refused(old, "compare", url_of(old), url_of(old), "--requests", str(log), code=2)
+    assert "no read of the Placement API" in message
     refused(old, "compare", url_of(old), "http://127.0.0.1:1", code=2)
     refused(old, "compare", url_of(old), url_of(old), "--requests", str(tmp_path / "no"), code=2)
     refused(old, "compare", url_of(old), url_of(old), "--microversion", "latest", code=2)

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 
 _LIST_SUBCOMMANDS = """\
 from importlib.metadata import entry_points
-for one in entry_points(group="openstack.placement.v1"):
-    print(one.name.replace("_", " "))
+for entry in entry_points(group="openstack.placement.v1"):
+    print(entry.name.replace("_", " "))
 """
 
 
@@ -54,7 +54,7 @@ class Openstack:
         assert words in self.subcommands
         self.used.add(words)
         command = [f"--os-placement-api-version={version}", *words.split()]
-        command += [str(one) for one in arguments]
+        command += [str(argument) for argument in arguments]
         return self._shell.run(*command)
 
     def do(self, words, *arguments, version="1.39"):
@@ -100,7 +100,7 @@ def _classes(openstack):
     openstack.do("resource class create", "CUSTOM_FIRST")
     openstack.do("resource class set", "CUSTOM_SECOND")
     assert openstack.get("resource class show", "CUSTOM_FIRST") == {"name": "CUSTOM_FIRST"}
-    names = {one["name"] for one in openstack.get("resource class list")}
+    names = {row["name"] for row in openstack.get("resource class list")}
     assert {"VCPU", "CUSTOM_FIRST", "CUSTOM_SECOND"} <= names
     openstack.do("resource class delete", "CUSTOM_SECOND")
     refused = openstack.run("resource class delete", "VCPU")
@@ -124,7 +124,7 @@ def _providers(openstack, ids):
     shown = openstack.get("resource provider show", ids["disk"])
     assert (shown["name"], shown["parent_provider_uuid"]) == ("disks", ids["host"])
     tree = openstack.get("resource provider list", f"--in-tree={ids['disk']}")
-    assert {one["uuid"] for one in tree} == {ids["host"], ids["disk"]}
+    assert {row["uuid"] for row in tree} == {ids["host"], ids["disk"]}
 
 
 def _inventories(openstack, ids):
@@ -139,7 +139,7 @@ def _inventories(openstack, ids):
     shown = openstack.get("resource provider inventory show", ids["host"], "VCPU")
     assert (shown["total"], shown["max_unit"], shown["allocation_ratio"]) == (8, 4, 2.0)
     listed = openstack.get("resource provider inventory list", ids["host"])
-    assert {one["resource_class"] for one in listed} == {"VCPU", "MEMORY_MB"}
+    assert {row["resource_class"] for row in listed} == {"VCPU", "MEMORY_MB"}
     one_class = ["--resource-class=MEMORY_MB"]
     openstack.do("resource provider inventory delete", ids["host"], *one_class)
     assert len(openstack.get("resource provider inventory list", ids["host"])) == 1
@@ -149,10 +149,10 @@ def _provider_traits(openstack, ids):
     both = ["--trait=CUSTOM_BLUE", "--trait=HW_CPU_X86_AVX2"]
     openstack.do("resource provider trait set", ids["host"], *both)
     listed = openstack.get("resource provider trait list", ids["host"])
-    assert {one["name"] for one in listed} == {"CUSTOM_BLUE", "HW_CPU_X86_AVX2"}
+    assert {row["name"] for row in listed} == {"CUSTOM_BLUE", "HW_CPU_X86_AVX2"}
     either = ["--required=CUSTOM_BLUE,HW_CPU_X86_SSE", "--forbidden=HW_NIC_DCB_PFC"]
-    found = openstack.get("resource provider list", *either)
-    assert [one["uuid"] for one in found] == [ids["host"]]
+    rows = openstack.get("resource provider list", *either)
+    assert [row["uuid"] for row in rows] == [ids["host"]]
 
 
 def _aggregates(openstack, ids):
@@ -165,16 +165,16 @@ def _aggregates(openstack, ids):
     listed = openstack.get("resource provider aggregate list", ids["host"])
     assert listed == [{"uuid": ids["aggregate"]}]
     members = openstack.get("resource provider list", f"--member-of={ids['aggregate']}")
-    assert [one["uuid"] for one in members] == [ids["host"]]
+    assert [row["uuid"] for row in members] == [ids["host"]]
 
 
 def _candidates(openstack, ids):
     wanted = ["--resource=VCPU=1", "--resource=DISK_GB=10", "--required=CUSTOM_BLUE", "--limit=5"]
-    found = openstack.get("allocation candidate list", *wanted)
-    assert {one["resource provider"] for one in found} == {ids["host"], ids["disk"]}
+    rows = openstack.get("allocation candidate list", *wanted)
+    assert {row["resource provider"] for row in rows} == {ids["host"], ids["disk"]}
     groups = ["--group=1", "--resource=VCPU=1", "--group=2", "--resource=DISK_GB=1"]
     grouped = openstack.get("allocation candidate list", *groups, "--group-policy=isolate")
-    assert {one["resource provider"] for one in grouped} == {ids["host"], ids["disk"]}
+    assert {row["resource provider"] for row in grouped} == {ids["host"], ids["disk"]}
 
 
 def _allocations(openstack, ids, project):
@@ -182,14 +182,14 @@ def _allocations(openstack, ids, project):
     both = [f"--allocation=rp={ids['host']},VCPU=2", f"--allocation=rp={ids['disk']},DISK_GB=5"]
     openstack.do("resource provider allocation set", ids["consumer"], *both, *owner)
     shown = openstack.get("resource provider allocation show", ids["consumer"])
-    assert {one["resource_provider"] for one in shown} == {ids["host"], ids["disk"]}
+    assert {row["resource_provider"] for row in shown} == {ids["host"], ids["disk"]}
     with_allocations = openstack.get("resource provider show", ids["host"], "--allocations")
     assert ids["consumer"] in with_allocations["allocations"]
     used = openstack.get("resource provider usage show", ids["host"])
     assert used == [{"resource_class": "VCPU", "usage": 2}]
     # The command reads the answer of versions up to 1.37 only.
     of_project = openstack.get("resource usage show", project, version="1.37")
-    assert {one["resource_class"]: one["usage"] for one in of_project} == {
+    assert {row["resource_class"]: row["usage"] for row in of_project} == {
         "VCPU": 2,
         "DISK_GB": 5,
     }
@@ -213,7 +213,7 @@ def _deletions(openstack, ids):
 
 
 def test_the_command_agrees_on_a_version_by_itself(openstack):
-    assert {"VCPU"} <= {one["name"] for one in openstack.get("resource class list", version="1")}
+    assert {"VCPU"} <= {row["name"] for row in openstack.get("resource class list", version="1")}
 
 
 def test_login_without_permission_is_refused_with_the_reason(keystone, service, tmp_path):
@@ -230,12 +230,14 @@ def test_login_without_permission_is_refused_with_the_reason(keystone, service, 
 
 
 def test_plugin_commands_coexist_and_share_the_login(openstack, keystone):
-    own = [one.name.replace("_", " ") for one in entry_points(group="openstack.treeclaim.v1")]
+    names = [
+        entry.name.replace("_", " ") for entry in entry_points(group="openstack.treeclaim.v1")
+    ]
     theirs = tuple(openstack.subcommands)
-    assert own
+    assert names
     # A command hides another one that begins with the same words.
-    assert not [one for one in own if one.startswith(theirs)]
-    assert not [one for one in theirs if one.startswith(tuple(own))]
+    assert not [name for name in names if name.startswith(theirs)]
+    assert not [name for name in theirs if name.startswith(tuple(names))]
     openstack.do("resource provider create", "plugin-host")
     listed = subprocess.run(
         [sys.executable, "-m", "openstackclient.shell", "treeclaim", "tree", "--format=json"],

@@ -31,7 +31,7 @@ def openstack(shell, environment):
     return lambda *arguments: shell.run("treeclaim", *arguments, environment=login)
 
 
-def told(done, code=0):
+def output_of(done, code=0):
     """The document of a command that was asked for JSON."""
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
@@ -40,11 +40,11 @@ def told(done, code=0):
 @pytest.mark.slow
 def test_candidates_are_listed_in_order_with_their_scores(openstack):
     asked = ["candidates", "resources=VCPU:2", "--order-by", "pack", "--limit", "3"]
-    answer = told(openstack(*asked, "-f", "json"))
+    answer = output_of(openstack(*asked, "-f", "json"))
     assert answer["scores"] == sorted(answer["scores"], reverse=True)
     assert len(answer["allocation_requests"]) == 3
     columns = [word for name in ("candidate", "Score", "Takes") for word in ("-c", name)]
-    rows = told(openstack(*asked, "-f", "json", *columns))
+    rows = output_of(openstack(*asked, "-f", "json", *columns))
     assert [row["Candidate"] for row in rows] == [1, 2, 3]
     assert rows[0]["Takes"][0]["resources"] == {"VCPU": 2}
     table = openstack(*asked)
@@ -69,7 +69,7 @@ def test_rows_are_sorted_by_a_column(openstack):
 
 def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
     asked = ["explain", "resources=VGPU:90"]
-    found = told(openstack(*asked, "-f", "json"))
+    found = output_of(openstack(*asked, "-f", "json"))
     assert found["feasible"] is False
     assert found["trees"]["considered"] == 7
     assert {step["reason"] for step in found["funnel"]} >= {"no_inventory", "amount_unit"}
@@ -80,14 +80,14 @@ def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
 
 
 def test_explain_reads_the_server_flavor_of_the_cloud(openstack):
-    found = told(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
+    found = output_of(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
     assert found["feasible"] is False
     query = openstack("explain", "--server-flavor", "hungry", "-f", "value", "-c", "query").stdout
     assert "resources_GPU=VGPU:90" in query
 
 
 def test_fit_lists_counts_by_tree(openstack):
-    found = told(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
+    found = output_of(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
         "request"
     ]
     assert found["fits"] == found["at_most"] == sum(domain["fits"] for domain in found["domains"])
@@ -98,11 +98,11 @@ def test_repeated_place_shows_existing_placements(openstack, environment):
     consumers = [str(uuid.uuid4()) for _ in range(2)]
     for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
     asked = ["place", "resources=VGPU:1", "--most", "1", *for_consumers, "-f", "json"]
-    first = told(openstack(*asked))["placements"]
+    first = output_of(openstack(*asked))["placements"]
     assert [placement["consumer"] for placement in first] == consumers
     assert first[0]["root_providers"] != first[1]["root_providers"]
     columns = ("-c", "Was There", "-c", "Takes")
-    again = told(openstack(*asked, *columns))
+    again = output_of(openstack(*asked, *columns))
     assert again == [{"Takes": {"VGPU": 1}, "Was There": True}] * 2
     with client_in(environment) as client:
         for consumer in consumers:
@@ -111,7 +111,7 @@ def test_repeated_place_shows_existing_placements(openstack, environment):
 
 def test_unplaced_consumers_are_listed_with_exit_code_1(openstack):
     asked = ["place", "resources=VGPU:4", "--amount", "9", "--partial", "--dry-run"]
-    found = told(openstack(*asked, "-f", "json"), code=1)
+    found = output_of(openstack(*asked, "-f", "json"), code=1)
     assert len(found["placements"]) + len(found["unplaced"]) == 9
     assert "no place" in openstack(*asked).stdout
     refused = openstack("place", "resources=VCPU:99999")
@@ -120,11 +120,11 @@ def test_unplaced_consumers_are_listed_with_exit_code_1(openstack):
 
 
 def test_trees_are_listed_with_children_below_their_parents(openstack):
-    (tree,) = told(openstack("tree", "host-1", "-f", "json"))
+    (tree,) = output_of(openstack("tree", "host-1", "-f", "json"))
     assert tree["name"] == "host-1"
     assert tree["attributes"] == {}
     columns = [word for name in ("Name", "Depth", "Inventories") for word in ("-c", name)]
-    rows = told(openstack("tree", "host-1", "-f", "json", *columns))
+    rows = output_of(openstack("tree", "host-1", "-f", "json", *columns))
     assert [(row["Name"], row["Depth"]) for row in rows[:2]] == [
         ("host-1", 0),
         ("host-1_numa0", 1),
@@ -139,7 +139,7 @@ def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, env
     with client_in(environment) as client:
         client.call("PUT", "/traits/CUSTOM_FORGOTTEN")
     columns = ("-c", "Kind", "-c", "Finding", "-f", "json")
-    (found,) = told(openstack("audit", *columns), code=1)
+    (found,) = output_of(openstack("audit", *columns), code=1)
     assert found == {"Kind": "unused_trait", "Finding": {"name": "CUSTOM_FORGOTTEN"}}
     assert "name=CUSTOM_FORGOTTEN" in openstack("audit").stdout
     failed = openstack("audit", "--repair", "orphaned")
@@ -149,11 +149,11 @@ def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, env
 
 def test_audit_repairs_the_requested_kinds(openstack, environment, tmp_path):
     lost = str(uuid.uuid4())
-    told(openstack("place", "resources=VCPU:1", "--consumer", lost, "-f", "json"))
+    output_of(openstack("place", "resources=VCPU:1", "--consumer", lost, "-f", "json"))
     others = tmp_path / "living"
     others.write_text(str(uuid.uuid4()))
     asked = ["audit", "--kind", "orphaned", "--living-from", str(others), "--older-than", "0"]
-    found = told(openstack(*asked, "-f", "json"), code=1)["findings"]["orphaned"]
+    found = output_of(openstack(*asked, "-f", "json"), code=1)["findings"]["orphaned"]
     assert [item["consumer"] for item in found["items"]] == [lost]
     repaired = openstack(*asked, "--repair", "orphaned", "--yes", "--yes")
     assert (repaired.returncode, repaired.stdout) == (0, "Nothing found.\n")

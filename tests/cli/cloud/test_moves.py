@@ -71,11 +71,13 @@ def test_drain_moves_consumers_off_hosts_with_leave_condition(environment):
     assert "0 moves" in asked(environment, "plan", "drain", "--leave", code=0)
 
 
-@pytest.mark.parametrize(("arguments", "told"), [((), "HOST"), (("a", "--leave"), "not allowed")])
-def test_drain_requires_either_hosts_or_leave_option(environment, arguments, told):
+@pytest.mark.parametrize(
+    ("arguments", "message"), [((), "HOST"), (("a", "--leave"), "not allowed")]
+)
+def test_drain_requires_either_hosts_or_leave_option(environment, arguments, message):
     done = call(environment, "plan", "drain", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.slow

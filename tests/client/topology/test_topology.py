@@ -121,8 +121,8 @@ providers:
     ids=range(40),
 )
 def test_errors_are_reported_with_their_lines(text, line, said):
-    told = problems(text)
-    assert any(one.line == line and said in one.text for one in told), told
+    faults = problems(text)
+    assert any(one.line == line and said in one.text for one in faults), faults
 
 
 def test_cycle_is_reported_only_for_its_members_beside_other_errors():
@@ -135,8 +135,8 @@ providers:
   - {name: twice}
   - {name: twice, traits: [lower]}
 """
-    told = [(problem.line, problem.text.split(":")[0]) for problem in problems(text)]
-    assert told == [
+    faults = [(problem.line, problem.text.split(":")[0]) for problem in problems(text)]
+    assert faults == [
         (3, "'a' would be below itself"),
         (4, "'b' would be below itself"),
         (5, "'c' would be below itself"),

@@ -149,7 +149,7 @@ def test_a_tree_is_named_by_any_of_its_providers(environment):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["candidates"], "the query is empty"),
         (["candidates", "VCPU"], "NAME=VALUE"),
@@ -165,10 +165,10 @@ def test_a_tree_is_named_by_any_of_its_providers(environment):
     ],
     ids=lambda one: " ".join(one).replace(":", " ") if isinstance(one, list) else "",
 )
-def test_failures_are_reported_in_one_line(environment, arguments, told):
+def test_failures_are_reported_in_one_line(environment, arguments, message):
     refused = call(environment, *arguments)
     assert refused.returncode == 1
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -45,8 +45,8 @@ def asked(environment, name, *more):
 def test_server_flavor_becomes_the_query_that_nova_sends(environment):
     enabled = "root_required=!COMPUTE_STATUS_DISABLED"
     assert asked(environment, "numa") == f"resources=VCPU:2,MEMORY_MB:1024 '{enabled}'"
-    told = succeed(environment, "explain", "--server-flavor", "numa", "-f", "json")
-    assert json.loads(told)["feasible"] is True
+    document = succeed(environment, "explain", "--server-flavor", "numa", "-f", "json")
+    assert json.loads(document)["feasible"] is True
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ def test_condition_is_set_listed_shown_and_unset(environment):
     name, uuid = a_root(environment)
     assert "No provider has a condition." in succeed(environment, "condition", "list")
     terms = ("--effect", "leave", "--reason", "fan 2", "--until", UNTIL)
-    told = succeed(environment, "condition", "set", name, "FAILING", *terms, "--dry-run")
-    assert "would affect" in told and "0 consumers" in told
+    output = succeed(environment, "condition", "set", name, "FAILING", *terms, "--dry-run")
+    assert "would affect" in output and "0 consumers" in output
     assert "No provider has a condition." in succeed(environment, "condition", "list")
     assert succeed(environment, "condition", "set", name, "FAILING", *terms) == ""
     succeed(environment, "condition", "set", uuid, "ONCE", "--on-use")

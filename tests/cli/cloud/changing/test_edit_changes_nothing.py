@@ -133,9 +133,9 @@ def test_editing_traits_keeps_the_name(places, tmp_path):
     editor.write_text('#!/bin/sh\nsed -i "s/traits: .*/traits: [CUSTOM_EDITED]/" "$1"\n')
     editor.chmod(0o755)
     for own in before:
-        told = succeed(environment | {"EDITOR": str(editor)}, "edit", own)
-        assert "CUSTOM_EDITED" in told
-        assert "name" not in told.partition("\n")[2]
+        output = succeed(environment | {"EDITOR": str(editor)}, "edit", own)
+        assert "CUSTOM_EDITED" in output
+        assert "name" not in output.partition("\n")[2]
     assert names_in(environment) == before
 
 
@@ -147,8 +147,8 @@ def test_file_of_existing_providers_loads_without_change(places, tmp_path):
     ]
     file = tmp_path / "topology.yaml"
     file.write_text(yaml.safe_dump({"providers": entries}))
-    told = succeed(environment, "load", str(file), "--dry-run", "--prune")
-    assert told == f"0 would be created, 0 changed, 0 deleted, {len(HOSTILE)} unchanged\n"
+    output = succeed(environment, "load", str(file), "--dry-run", "--prune")
+    assert output == f"0 would be created, 0 changed, 0 deleted, {len(HOSTILE)} unchanged\n"
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def environment(tmp_path):
 def hold(environment, *arguments):
     """Make holds; return their uuids."""
     shown = succeed(environment, "hold", "create", *arguments, "-f", "json")
-    return [one["consumer"] for one in json.loads(shown)["placements"]]
+    return [row["consumer"] for row in json.loads(shown)["placements"]]
 
 
 @pytest.mark.slow
@@ -35,9 +35,9 @@ def test_hold_is_created_and_listed_with_its_terms(environment):
         *("--project", "p1", "--drawable-by", "p2", "--drawable-by", "p3"),
     )
     shown = succeed(environment, "hold", "list")
-    (told,) = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
-    assert told["uuid"] == uuid
-    assert told["hold"] == {
+    (document,) = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
+    assert document["uuid"] == uuid
+    assert document["hold"] == {
         "until": "2099-12-01T08:00:00Z",
         "returns": True,
         "projects": ["p2", "p3"],
@@ -48,7 +48,7 @@ def test_hold_is_created_and_listed_with_its_terms(environment):
     tree = succeed(environment, "tree")
     assert "4 held for p1 until 2099-12-01T08:00:00Z: rack 7" in tree
     assert "▒" in tree
-    host = next(iter(told["allocations"]))
+    host = next(iter(document["allocations"]))
     (named,) = json.loads(succeed(environment, "tree", host, "-f", "json"))
     parts = [part for held in stocks(named) for part in held]
     assert [(part["hold"], part["amount"]) for part in parts] == [(uuid, 4)]
@@ -56,7 +56,7 @@ def test_hold_is_created_and_listed_with_its_terms(environment):
     assert uuid in json.dumps(
         succeed(environment, "hold", "list", "--drawable-by", "p2", "-f", "json")
     )
-    host = told["allocations"].popitem()[0]
+    host = document["allocations"].popitem()[0]
     assert uuid in succeed(environment, "hold", "list", "--in-tree", host, "-f", "json")
     assert "Nothing is held" in succeed(
         environment, "hold", "list", "--until-before", "2030-01-01T00:00:00Z"
@@ -89,20 +89,20 @@ def test_claims_draw_from_holds_and_return_to_them(environment):
     uuids = hold(environment, "resources=VGPU:1", "--amount", "2", "--returns")
     from_holds = [word for uuid in uuids for word in ("--from-hold", uuid)]
     consumer = claim(environment, *from_holds, "resources=VGPU:1", "--project", "treeclaim")
-    found = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
-    assert [bool(one["hold"]["drawn"]) for one in found].count(True) == 1
+    holds = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
+    assert [bool(hold["hold"]["drawn"]) for hold in holds].count(True) == 1
     succeed(environment, "release", consumer)
-    found = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
-    assert not any(one["hold"]["drawn"] for one in found)
+    holds = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
+    assert not any(hold["hold"]["drawn"] for hold in holds)
     shown = succeed(environment, "place", "resources=VGPU:1", "--amount", "2", *from_holds)
     assert "2 placed" in shown
-    found = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
-    assert all(one["hold"]["drawn"] for one in found)
+    holds = json.loads(succeed(environment, "hold", "list", "-f", "json"))["holds"]
+    assert all(hold["hold"]["drawn"] for hold in holds)
 
 
 @pytest.mark.slow
 def test_draw_without_permission_is_refused(environment):
     (uuid,) = hold(environment, "resources=VCPU:1", "--project", "p1")
-    told = refused(environment, "place", "resources=VCPU:1", "--from-hold", uuid)
-    assert re.search("treeclaim.hold", told)
+    message = refused(environment, "place", "resources=VCPU:1", "--from-hold", uuid)
+    assert re.search("treeclaim.hold", message)
     refused(environment, "place", "resources=VCPU:1", "--from-hold", "no-uuid")

@@ -20,8 +20,8 @@ from treeclaim.client.session import BATCH
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """The environment of commands that talk to a service of this module."""
-    with served(tmp_path_factory.mktemp("service")) as found:
-        yield found
+    with served(tmp_path_factory.mktemp("service")) as variables:
+        yield variables
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def cloud(environment, tmp_path):
 @pytest.fixture
 def client(environment):
     """A client of the service."""
-    with client_in(environment) as found:
-        yield found
+    with client_in(environment) as service_client:
+        yield service_client
 
 
 class Cloud:
@@ -69,13 +69,14 @@ providers:
 
     def state(self):
         """Return all there is of the child."""
-        (found,) = self.client.providers(name=self.child)
-        path = f"/resource_providers/{found['uuid']}"
+        (provider,) = self.client.providers(name=self.child)
+        path = f"/resource_providers/{provider['uuid']}"
         inventories = self.client.get(f"{path}/inventories")["inventories"]
         return {
-            "parent": found["parent_provider_uuid"],
+            "parent": provider["parent_provider_uuid"],
             "inventories": {
-                name: (one["total"], one["allocation_ratio"]) for name, one in inventories.items()
+                name: (fields["total"], fields["allocation_ratio"])
+                for name, fields in inventories.items()
             },
             "traits": set(self.client.get(f"{path}/traits")["traits"]),
             "aggregates": self.client.get(f"{path}/aggregates")["aggregates"],
@@ -99,7 +100,7 @@ def test_omitted_list_items_are_removed_only_with_prune(cloud):
 
 
 def test_errors_of_file_and_service_are_reported_together(cloud):
-    told = cloud.refuse(
+    message = cloud.refuse(
         f"""
 providers:
   - {{name: a, parent: nobody, traits: [HW_NOPE]}}
@@ -108,14 +109,14 @@ providers:
   - {{name: b, inventories: {{VCPU: {{reserved: 1}}, NOPE: 1}}}}
 """
     )
-    lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
+    lines = [line.partition("topology.yaml:")[2] for line in message.splitlines()]
     assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6", "6"]
-    assert "needs a total" in told
-    assert "HW_NOPE" in told
+    assert "needs a total" in message
+    assert "HW_NOPE" in message
 
 
 def test_all_service_errors_are_reported_together(cloud):
-    told = cloud.refuse(
+    message = cloud.refuse(
         f"""
 providers:
   - {{name: {cloud.host}, parent: {cloud.child}}}
@@ -123,12 +124,12 @@ providers:
   - {{name: c, traits: [HW_NOPE]}}
 """
     )
-    lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
+    lines = [line.partition("topology.yaml:")[2] for line in message.splitlines()]
     assert [line.partition(":")[0] for line in lines] == ["3", "4", "5"]
 
 
 def test_each_error_is_reported_once(cloud):
-    told = cloud.refuse(
+    message = cloud.refuse(
         """
 providers:
   - {name: a, inventories: {vcpu: 1}}
@@ -139,13 +140,13 @@ providers:
   - {name: f, colour: red}
 """
     )
-    assert len(told.splitlines()) == 7
-    assert "unknown 'colour'; known are name, uuid" in told
+    assert len(message.splitlines()) == 7
+    assert "unknown 'colour'; known are name, uuid" in message
 
 
 def test_missing_file_is_reported_without_line_numbers(cloud):
-    told = refused(cloud.environment, "load", "nosuch.yaml")
-    assert told == "treeclaim: nosuch.yaml: it cannot be read: No such file or directory\n"
+    message = refused(cloud.environment, "load", "nosuch.yaml")
+    assert message == "treeclaim: nosuch.yaml: it cannot be read: No such file or directory\n"
 
 
 def interrupted(process):
@@ -173,15 +174,15 @@ def test_interrupt_before_any_write_is_reported(cloud):
             text=True,
         )
         with silent.accept()[0]:
-            told = interrupted(loading)
-    assert (loading.returncode, told) == (130, "treeclaim: interrupted; nothing was changed\n")
+            message = interrupted(loading)
+    assert (loading.returncode, message) == (130, "treeclaim: interrupted; nothing was changed\n")
 
 
 def test_file_errors_are_reported_without_a_service(cloud):
     elsewhere = cloud.environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
     cloud.file.write_text("providers: [{name: a}, {name: a}]")
-    told = refused(elsewhere, "load", str(cloud.file))
-    assert "it can stand for one only" in told
+    message = refused(elsewhere, "load", str(cloud.file))
+    assert "it can stand for one only" in message
 
 
 def test_empty_part_in_the_file_is_emptied(cloud):
@@ -306,7 +307,7 @@ providers:
 
 
 def test_file_with_errors_sends_nothing_and_lists_errors_with_lines(cloud):
-    told = cloud.refuse(
+    message = cloud.refuse(
         f"""providers:
   - name: {cloud.host}-first
   - name: x
@@ -325,12 +326,12 @@ def test_file_with_errors_sends_nothing_and_lists_errors_with_lines(cloud):
         (6, "x"),
         (7, "nonsense"),
     ):
-        assert re.search(rf"topology\.yaml:{line}: .*{what}", told), told
+        assert re.search(rf"topology\.yaml:{line}: .*{what}", message), message
     assert not cloud.client.providers(name=f"{cloud.host}-first")
 
 
 def test_unknown_names_are_reported_before_any_write(cloud):
-    told = cloud.refuse(
+    message = cloud.refuse(
         f"""providers:
   - name: {cloud.host}-first
   - name: {cloud.child}
@@ -342,7 +343,7 @@ def test_unknown_names_are_reported_before_any_write(cloud):
 """
     )
     for line, what in ((4, "nobody"), (5, "HW_NOBODY_KNOWS"), (6, "NO_SUCH_CLASS"), (8, "itself")):
-        assert re.search(rf"topology\.yaml:{line}: .*{what}", told), told
+        assert re.search(rf"topology\.yaml:{line}: .*{what}", message), message
     assert not cloud.client.providers(name=f"{cloud.host}-first")
 
 
@@ -365,13 +366,13 @@ def test_concurrent_changes_are_kept(cloud, monkeypatch):
             method == "PUT" and path.endswith("/traits")
         )
         if writes and left:
-            (found,) = original_providers(cloud)
-            traits = original_get(cloud, f"/resource_providers/{found['uuid']}/traits")
+            (provider,) = original_providers(cloud)
+            traits = original_get(cloud, f"/resource_providers/{provider['uuid']}/traits")
             body_of_other = {
                 "traits": [*traits["traits"], f"CUSTOM_OTHER_{left.pop()}"],
                 "resource_provider_generation": traits["resource_provider_generation"],
             }
-            traits_path = f"/resource_providers/{found['uuid']}/traits"
+            traits_path = f"/resource_providers/{provider['uuid']}/traits"
             original(cloud.client, "PUT", traits_path, body_of_other)
         return original(client, method, path, json, **options)
 
@@ -400,14 +401,14 @@ def original_get(cloud, path):
 
 def test_refused_provider_is_named_and_others_are_loaded(cloud):
     """An inventory in use cannot be removed, which only the service can tell."""
-    (found,) = cloud.client.providers(name=cloud.child)
-    held = {"allocations": {found["uuid"]: {"resources": {"VCPU": 1}}}}
+    (provider,) = cloud.client.providers(name=cloud.child)
+    held = {"allocations": {provider["uuid"]: {"resources": {"VCPU": 1}}}}
     cloud.client.claim(str(uuid.uuid4()), held, project_id="p", user_id="u")
-    told = cloud.refuse(
+    message = cloud.refuse(
         f"providers: [{{name: {cloud.child}, inventories: {{}}}}, {{name: {cloud.host}-other}}]"
     )
-    assert cloud.child in told
-    assert "409" in told
+    assert cloud.child in message
+    assert "409" in message
     assert cloud.client.providers(name=f"{cloud.host}-other")
 
 
@@ -443,12 +444,12 @@ def test_interrupted_load_reports_progress_and_resumes(environment, client, tmp_
         text=True,
     )
     eventually(lambda: proxy.is_silent or running.poll() is not None, "the third write")
-    told = interrupted(running)
+    message = interrupted(running)
     proxy.close()
     assert running.returncode == 130
-    assert "Traceback" not in told
-    assert f"Interrupted: {2 * BATCH} of 5000" in told
-    assert "again" in told
+    assert "Traceback" not in message
+    assert f"Interrupted: {2 * BATCH} of 5000" in message
+    assert "again" in message
     shown = succeed(environment, "load", str(file))
     created, changed, unchanged = map(int, re.findall(r"(\d+) (?:created|changed|unch)", shown))
     assert created + changed + unchanged == 5000

@@ -54,12 +54,14 @@ def test_aggregate_names_and_zones_are_imported_from_nova(environment, tmp_path)
     rename(environment, ZONE, "by hand")
     rename(environment, uuid_of("own"), "mine")
     with compute_with(aggregates=aggregates) as (compute, url):
-        there = with_cloud(environment, tmp_path, url)
-        dry = succeed(there, "aggregate", "import", "nova", "--dry-run")
+        variables = with_cloud(environment, tmp_path, url)
+        dry = succeed(variables, "aggregate", "import", "nova", "--dry-run")
         assert "3 names would be changed, 0 as they were" in dry
         assert names(environment) == {ZONE: "by hand", uuid_of("own"): "mine"}
-        assert "3 names changed" in succeed(there, "aggregate", "import", "nova")
-        assert "0 names changed, 3 as they were" in succeed(there, "aggregate", "import", "nova")
+        assert "3 names changed" in succeed(variables, "aggregate", "import", "nova")
+        assert "0 names changed, 3 as they were" in succeed(
+            variables, "aggregate", "import", "nova"
+        )
         assert {version for version, _ in compute.asked} == {"compute 2.41"}
     assert names(environment) == {
         RACK: "rack ä, zone az-1",
@@ -74,8 +76,8 @@ def test_aggregate_names_and_zones_are_imported_from_nova(environment, tmp_path)
 
 def test_nova_without_aggregate_uuids_is_refused(environment, tmp_path):
     with compute_with(aggregates=[{"id": 1, "name": "rack"}]) as (_, url):
-        there = with_cloud(environment, tmp_path, url)
-        assert "does not list the uuids" in refused(there, "aggregate", "import", "nova")
+        variables = with_cloud(environment, tmp_path, url)
+        assert "does not list the uuids" in refused(variables, "aggregate", "import", "nova")
 
 
 @pytest.mark.slow

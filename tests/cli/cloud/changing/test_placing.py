@@ -36,9 +36,9 @@ def test_place_dry_run_shows_the_placements(environment):
     ]
     done = call(environment, *command, "-f", "json")
     document = json.loads(done.stdout)
-    roots = [one["root_providers"][0]["uuid"] for one in document["placements"]]
+    roots = [row["root_providers"][0]["uuid"] for row in document["placements"]]
     assert len(roots) == len(set(roots)) > 0
-    assert all(one["consumer_generation"] is None for one in document["placements"])
+    assert all(row["consumer_generation"] is None for row in document["placements"])
     assert done.returncode == (1 if document["unplaced"] else 0)
 
 
@@ -57,10 +57,10 @@ def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environm
     command = ["place", "resources=VCPU:1", "--amount", "4", "--dry-run", "-f", "json"]
     done = call(environment, *command, "--spread", racks)
     assert done.returncode == 0, done.stderr
-    hosts = [one["root_providers"][0]["name"] for one in json.loads(done.stdout)["placements"]]
+    hosts = [row["root_providers"][0]["name"] for row in json.loads(done.stdout)["placements"]]
     assert sorted(name.partition("-")[0] for name in hosts) == ["edge", "edge", "host", "host"]
     together = call(environment, *command, "--together", racks)
-    hosts = [one["root_providers"][0]["name"] for one in json.loads(together.stdout)["placements"]]
+    hosts = [row["root_providers"][0]["name"] for row in json.loads(together.stdout)["placements"]]
     assert len({name.partition("-")[0] for name in hosts}) == 1
 
 
@@ -90,8 +90,8 @@ def test_fit_shows_counts_for_several_flavors(environment, tmp_path):
     assert "tiny" in done.stdout
     assert "gpu by domain" in done.stdout
     done = call(environment, "fit", "resources=VGPU:1", "-f", "json")
-    found = json.loads(done.stdout)["request"]
-    assert 0 < found["fits"] <= found["at_most"] <= found["when_empty"]
+    capacity = json.loads(done.stdout)["request"]
+    assert 0 < capacity["fits"] <= capacity["at_most"] <= capacity["when_empty"]
 
 
 def test_candidates_can_be_ordered(environment):

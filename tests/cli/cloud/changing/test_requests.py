@@ -74,11 +74,11 @@ def test_import_stores_requests_of_nova_servers(environment, tmp_path):
     servers += [server(4, specs={"resources:VCPU": "many"})]
     hold_something(environment, 0, 1)
     with compute_with(servers) as (compute, url):
-        there = with_cloud(environment, tmp_path, url)
-        dry = call(there, "request", "import", "nova", "--dry-run")
+        variables = with_cloud(environment, tmp_path, url)
+        dry = call(variables, "request", "import", "nova", "--dry-run")
         assert "3 requests would be stored" in dry.stdout
         assert kept(environment, 0)["request"] is None
-        done = call(there, "request", "import", "nova")
+        done = call(variables, "request", "import", "nova")
         assert done.returncode == 1
         assert "2 requests stored" in done.stdout
         assert "1 are of consumers that hold nothing" in done.stdout
@@ -99,13 +99,13 @@ def test_interrupted_import_can_be_repeated_without_changes(environment, tmp_pat
     servers = [server(number) for number in range(10, 15)]
     hold_something(environment, *range(10, 15))
     with compute_with(servers, refusals=[None] * 9) as (compute, url):
-        there = with_cloud(environment, tmp_path, url)
-        broken = call(there, "request", "import", "nova")
+        variables = with_cloud(environment, tmp_path, url)
+        broken = call(variables, "request", "import", "nova")
         assert broken.returncode == 1
         assert "the compute API does not list its servers" in broken.stderr
         compute.refusals.clear()
         for _ in range(2):
-            assert "5 requests stored" in succeed(there, "request", "import", "nova")
+            assert "5 requests stored" in succeed(variables, "request", "import", "nova")
     assert all(kept(environment, number)["request"] for number in range(10, 15))
     assert kept(environment, 14)["consumer_generation"] == 1
 
@@ -126,10 +126,10 @@ def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_pa
         return call_client(client, method, path, json, **options)
 
     with compute_with([server(number) for number in numbers]) as (_, url):
-        there = with_cloud(environment, tmp_path, url)
+        variables = with_cloud(environment, tmp_path, url)
         with monkeypatch.context() as patch:
             patch.setattr(Client, "call", interrupted)
-            done = call(there, "request", "import", "nova")
+            done = call(variables, "request", "import", "nova")
         assert done.returncode == 130
         assert "Traceback" not in done.stderr
         assert [bool(kept(environment, number)["request"]) for number in numbers] == [
@@ -139,7 +139,7 @@ def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_pa
             False,
             False,
         ]
-        assert "5 requests stored" in succeed(there, "request", "import", "nova")
+        assert "5 requests stored" in succeed(variables, "request", "import", "nova")
     for number in numbers:
         shown = kept(environment, number)
         assert (shown["request_valid"], shown["consumer_generation"]) == (True, 1)
@@ -150,8 +150,8 @@ def test_import_handles_ten_thousand_servers(environment, tmp_path):
     servers = [server(number) for number in range(20, 10_020)]
     hold_something(environment, 20, 5_020, 10_019)
     with compute_with(servers, page_size=1_000) as (_, url):
-        there = with_cloud(environment, tmp_path, url)
-        shown = succeed(there, "request", "import", "nova")
+        variables = with_cloud(environment, tmp_path, url)
+        shown = succeed(variables, "request", "import", "nova")
     assert "3 requests stored" in shown
     assert "9997 are of consumers that hold nothing" in shown
 

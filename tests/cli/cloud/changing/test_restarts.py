@@ -98,11 +98,11 @@ def test_copy_continues_after_a_restart_of_its_target(server, proxy, tmp_path):
 
 
 def test_follow_continues_after_a_restart(server):
-    told, seen = [], []
+    messages, seen = [], []
     complete, changed = threading.Event(), threading.Event()
 
     def watch():
-        with Client(server.url, "admin", patience=Patience(tell=told.append)) as client:
+        with Client(server.url, "admin", patience=Patience(tell=messages.append)) as client:
             for providers in follow(client):
                 complete.set()
                 seen.append({row["name"] for row in providers.values()})
@@ -118,11 +118,11 @@ def test_follow_continues_after_a_restart(server):
     threading.Thread(target=watch, daemon=True).start()
     assert complete.wait(60)
     server.stop(signal.SIGKILL)
-    eventually(lambda: told, "a word about it")
+    eventually(lambda: messages, "a word about it")
     with pytest.raises(ClientError):
         create("nowhere")
     server.start()
     create("after")
     assert changed.wait(60)
     assert seen[-1] == {"before", "after"}
-    assert "trying again" in told[0]
+    assert "trying again" in messages[0]

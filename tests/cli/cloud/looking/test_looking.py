@@ -27,8 +27,8 @@ from treeclaim.client.topology import parse_topology, read_topology
 @pytest.fixture
 def client(environment):
     """A client of the service."""
-    with client_in(environment) as found:
-        yield found
+    with client_in(environment) as service_client:
+        yield service_client
 
 
 @pytest.fixture
@@ -173,19 +173,19 @@ def attributed(environment, tmp_path):
 
 @pytest.mark.slow
 def test_attributes_are_shown(environment, attributed):
-    for told in (
+    for text in (
         "attribute mem_gib=80",
         'attribute driver="570.86.10"',
         "attribute ecc=true",
         'attribute nodes="1"',
     ):
-        assert told in succeed(environment, "tree", "host-1")
+        assert text in succeed(environment, "tree", "host-1")
     assert "attribute" not in succeed(environment, "tree", "host-1", "--no-attributes")
     assert "attribute" not in succeed(environment, "tree")
     assert "attribute ecc=true" in succeed(environment, "tree", "--attributes")
     shown = succeed(environment, "provider", "show", "host-1")
-    for told in ('driver="570.86.10"', "ecc=true", "mem_gib=80", 'nodes="1"', "odd="):
-        assert told in shown
+    for text in ('driver="570.86.10"', "ecc=true", "mem_gib=80", 'nodes="1"', "odd="):
+        assert text in shown
     assert "\u202e" not in shown
     document = json.loads(succeed(environment, "provider", "show", "host-1", "-f", "json"))
     assert document["attributes"]["odd"] == "\u202e\U0001f600"
@@ -198,20 +198,22 @@ def test_load_dry_run_shows_attribute_changes_with_types(environment, attributed
     text = "{mem_gib: 40, driver: 570.86.10, ecc: 1, nodes: 1, more: '-'}"
     attributed.write_text(f"providers: [{{name: host-1, attributes: {text}}}]")
     shown = succeed(environment, "load", str(attributed), "--dry-run", "--prune")
-    for told in (
+    for text in (
         "~ attribute ecc: true → 1",
         "~ attribute mem_gib: 80 → 40",
         '~ attribute nodes: "1" → 1',
         '+ attribute more: "-"',
         "- attribute odd: ",
     ):
-        assert told in shown
+        assert text in shown
     assert "driver" not in shown
     assert "- attribute" not in succeed(environment, "load", str(attributed), "--dry-run")
     for wrong in ("570.86", "yes", "12:30", "null", "[1]", "2026-11-24", "0x10", "''"):
         attributed.write_text(f"providers: [{{name: host-1, attributes: {{a: {wrong}}}}}]")
-        told = refused(environment, "load", str(attributed))
-        assert ":1: attributes.a: true, false, an integer or a text of 1 to 255 characters" in told
+        message = refused(environment, "load", str(attributed))
+        assert (
+            ":1: attributes.a: true, false, an integer or a text of 1 to 255 characters" in message
+        )
     attributed.write_text("providers: [{name: host-1, attributes: {or: 1, A: 1}}]")
     assert "'or' is not an attribute" in refused(environment, "load", str(attributed))
     attributed.write_text("providers: [{name: host-1, attributes: }]")
@@ -222,8 +224,8 @@ def test_attributes_are_edited(environment, attributed, tmp_path):
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/mem_gib: 80/mem_gib: 40/" "$1"\n')
     editor.chmod(0o755)
-    told = succeed(environment | {"EDITOR": str(editor)}, "edit", "host-1")
-    assert told.splitlines() == ["host-1 changed:", "  ~ attribute mem_gib: 80 → 40"]
+    output = succeed(environment | {"EDITOR": str(editor)}, "edit", "host-1")
+    assert output.splitlines() == ["host-1 changed:", "  ~ attribute mem_gib: 80 → 40"]
 
 
 def test_tree_is_printed_as_json(environment, claimed):
@@ -255,8 +257,8 @@ def test_provider_deleted_during_the_read_is_left_out(fresh_service):
     rows = client.providers()
     (gone,) = client.providers(name="edge-1")
     client.call("DELETE", f"/resource_providers/{gone['uuid']}")
-    found = read_contents(client, rows, (), silent)
-    assert found.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
+    documents = read_contents(client, rows, (), silent)
+    assert documents.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
 
 
 def test_a_provider_is_shown(environment, claimed):
@@ -317,7 +319,7 @@ def editor(folder, *steps):
 
 
 @pytest.fixture
-def own(client):
+def provider(client):
     """A provider of this test alone."""
     name = f"own-{uuid.uuid4()}"
     text = f"providers: [{{name: {name}, inventories: {{VCPU: 8}}, traits: [CUSTOM_A]}}]"
@@ -325,70 +327,70 @@ def own(client):
     return client.providers(name=name)[0]
 
 
-def traits(client, own):
-    return set(client.get(f"/resource_providers/{own['uuid']}/traits")["traits"])
+def traits(client, provider):
+    return set(client.get(f"/resource_providers/{provider['uuid']}/traits")["traits"])
 
 
-def total(client, own):
-    found = client.get(f"/resource_providers/{own['uuid']}/inventories")["inventories"]
-    return {name: one["total"] for name, one in found.items()}
+def total(client, provider):
+    inventories = client.get(f"/resource_providers/{provider['uuid']}/inventories")["inventories"]
+    return {name: fields["total"] for name, fields in inventories.items()}
 
 
-def test_edit_writes_the_changes(environment, client, own, tmp_path):
+def test_edit_writes_the_changes(environment, client, provider, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 9/; s/CUSTOM_A/CUSTOM_B/")
-    shown = succeed(environment | steps, "edit", own["name"])
+    shown = succeed(environment | steps, "edit", provider["name"])
     assert "inventories.VCPU.total: 8 → 9" in shown
-    assert (total(client, own), traits(client, own)) == ({"VCPU": 9}, {"CUSTOM_B"})
+    assert (total(client, provider), traits(client, provider)) == ({"VCPU": 9}, {"CUSTOM_B"})
 
 
-def test_unchanged_or_emptied_edit_writes_nothing(environment, client, own, tmp_path):
-    assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", own["name"])
+def test_unchanged_or_emptied_edit_writes_nothing(environment, client, provider, tmp_path):
+    assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", provider["name"])
     (tmp_path / "calls").unlink()
-    given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", own["name"])
+    given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", provider["name"])
     assert (given_up.returncode, "Cancelled" in given_up.stdout) == (1, True)
-    assert total(client, own) == {"VCPU": 8}
+    assert total(client, provider) == {"VCPU": 8}
 
 
-def test_invalid_edit_reopens_with_the_error(environment, client, own, tmp_path):
+def test_invalid_edit_reopens_with_the_error(environment, client, provider, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/total: 0/total: 7/")
-    succeed(environment | steps, "edit", own["name"])
+    succeed(environment | steps, "edit", provider["name"])
     seen = (tmp_path / "seen2").read_text()
     (line,) = re.findall(r"# ! line (\d+): .*total: it must be", seen)
     assert "total: 0" in seen.splitlines()[int(line) - 1]
-    assert total(client, own) == {"VCPU": 7}
+    assert total(client, provider) == {"VCPU": 7}
 
 
-def test_invalid_edit_saved_again_fails_with_the_error(environment, own, tmp_path):
+def test_invalid_edit_saved_again_fails_with_the_error(environment, provider, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/x/x/")
-    assert "total: it must be" in refused(environment | steps, "edit", own["name"])
+    assert "total: it must be" in refused(environment | steps, "edit", provider["name"])
 
 
 def test_edit_ends_with_an_editor_that_always_writes_another_mistake(
-    environment, client, own, tmp_path
+    environment, client, provider, tmp_path
 ):
     script = tmp_path / "editor"
     script.write_text('#!/bin/sh\necho "# $$" >>"$1"; echo "wrong$$: 1" >>"$1"\n')
     script.chmod(0o755)
-    message = refused(environment | {"EDITOR": str(script)}, "edit", own["name"])
+    message = refused(environment | {"EDITOR": str(script)}, "edit", provider["name"])
     assert "nothing was changed" in message
-    assert total(client, own) == {"VCPU": 8}
+    assert total(client, provider) == {"VCPU": 8}
 
 
 @pytest.mark.slow
-def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, own, tmp_path):
+def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, provider, tmp_path):
     other = tmp_path / "other.yaml"
-    other.write_text(f"providers: [{{name: {own['name']}, traits: [CUSTOM_OTHER]}}]")
+    other.write_text(f"providers: [{{name: {provider['name']}, traits: [CUSTOM_OTHER]}}]")
     meanwhile = (
         f"!sed -i -e 's/total: 8/total: 9/' \"$1\"; {sys.executable} -m treeclaim load {other}"
     )
     steps = editor(tmp_path, meanwhile, "s/- CUSTOM_A/- CUSTOM_A\\n  - CUSTOM_OTHER/")
-    succeed(environment | steps, "edit", own["name"])
+    succeed(environment | steps, "edit", provider["name"])
     seen = (tmp_path / "seen2").read_text()
     assert "Somebody else changed" in seen
     assert "+ trait CUSTOM_OTHER" in seen
     assert "total: 9" in seen
-    assert total(client, own) == {"VCPU": 9}
-    assert traits(client, own) == {"CUSTOM_A", "CUSTOM_OTHER"}
+    assert total(client, provider) == {"VCPU": 9}
+    assert traits(client, provider) == {"CUSTOM_A", "CUSTOM_OTHER"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "powershell", "zsh"])

@@ -22,15 +22,15 @@ _SECONDS = 60
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """The environment of commands that talk to an empty service."""
-    with served(tmp_path_factory.mktemp("service")) as found:
-        yield found
+    with served(tmp_path_factory.mktemp("service")) as variables:
+        yield variables
 
 
 @pytest.fixture
 def client(environment):
     """A client of the service."""
-    with client_in(environment) as found:
-        yield found
+    with client_in(environment) as service_client:
+        yield service_client
 
 
 class Watcher:
@@ -152,8 +152,8 @@ def test_watch_continues_after_a_service_outage(tmp_path):
 
 @pytest.mark.parametrize("cursor", ["nonsense!", "AQAAAAAAAAAA"])
 def test_invalid_or_expired_cursor_is_refused(environment, cursor):
-    told = refused(environment, "watch", "--since", cursor)
-    assert "cursor" in told.lower()
+    message = refused(environment, "watch", "--since", cursor)
+    assert "cursor" in message.lower()
 
 
 @pytest.mark.slow
