@@ -19,7 +19,7 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves import move_model
+from treeclaim.forest.planning.moves import move_model, planner
 from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.model.extension import moves as model
 from treeclaim.model.extension.planning import PlanRule
@@ -399,5 +399,7 @@ def judge(question):
 
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_plan_of_a_large_world_is_valid_and_within_its_bounds(seed, monkeypatch):
-    monkeypatch.setattr(move_model, "MOST_COLUMNS", 12)
+    monkeypatch.setattr(planner, "PROMISING_TREES", (1, 2))
+    monkeypatch.setattr(move_model, "MOST_COLUMNS", 20)
+    monkeypatch.setattr(move_model, "MOST_COLUMNS_OF_KEEP", 20)
     judge(question_of(seed))

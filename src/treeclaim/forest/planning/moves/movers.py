@@ -13,6 +13,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_row
+from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Allocation
@@ -96,13 +97,11 @@ class MoveChange:
     Attributes:
         units: Units by cell, below zero where they become free.
         uses: `units` with the units that these consume.
-        taken: Units that the new place takes, with those that these consume.
         returned: The holds that get units back, with the positions of these.
     """
 
     units: Mapping[Cell, int]
     uses: Mapping[Cell, int]
-    taken: Mapping[Cell, int]
     returned: frozenset[tuple[str, int]] = frozenset()
 
 
@@ -186,6 +185,21 @@ class MoveSituation:
     def movable(self) -> Sequence[Mover]:
         """Return the consumers that may move."""
         return [mover for mover in self.movers if mover.stuck is None]
+
+    @cached_property
+    def leaving(self) -> Sequence[Mover]:
+        """Return the consumers that must leave and may move, those with the greatest share of a class first."""
+        leaving = [mover for mover in self.movable if mover.consumer.uuid in self.left]
+        names = {name for mover in leaving for _, name in mover.allocations}
+        capacity = {
+            name: max(float(totals_of(self.forest, name).tree_capacity.sum()), 1) for name in names
+        }
+
+        def share(mover: Mover) -> float:
+            shares = (n / capacity[name] for (_, name), n in mover.allocations.items())
+            return max(shares, default=0.0)
+
+        return sorted(leaving, key=share, reverse=True)
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
         allocations = self._cells(consumer.allocations)
@@ -303,16 +317,15 @@ class MoveSituation:
         return rules
 
     @cached_property
-    def begin_on_use(self) -> Sequence[tuple[str, frozenset[int]]]:
-        """Return the keys of conditions that begin with the first use, with the positions that each then bars."""
-        links, order = self.forest.links[CONDITIONS.name], self.forest.order
-        barred = []
-        for condition in links:
-            if condition.on_use and not condition.began:
-                for row in links.rows(condition, self.forest.alive.values).tolist():
-                    subtree = range(row, int(order.end[row]))
-                    barred.append((condition.key, frozenset(subtree)))
-        return barred
+    def barred_on_use(self) -> Sequence[frozenset[int]]:
+        """Return for each condition that begins with the first use the positions that it then bars."""
+        links, end = self.forest.links[CONDITIONS.name], self.forest.order.end
+        return [
+            frozenset(range(row, int(end[row])))
+            for condition in links
+            if condition.on_use and not condition.began
+            for row in links.rows(condition, self.forest.alive.values).tolist()
+        ]
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
         """Return whether the goal and its sharing providers let a mover take a candidate."""
@@ -351,7 +364,7 @@ class MoveSituation:
                 returned.add((hold, cell[0]))
         changed = {cell: n for cell, n in units.items() if n}
         uses = {cell: n for cell, n in self.with_consumed(changed).items() if n}
-        return MoveChange(changed, uses, self.with_consumed(new_units), frozenset(returned))
+        return MoveChange(changed, uses, frozenset(returned))
 
     def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return units by cell with the units that these consume (contract page 102, section 2)."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of moves (contract page 101, section 5).
 
-A greedy plan comes first. If it is not proven to be the best, an integer program is solved: of the whole cloud if
-that is small enough, else of the trees that look most promising, more of them each time. Its solution is put into a
-legal order; a solution for which none is found is excluded, and the program is solved again. Only a program of the
-whole cloud proves anything.
+Consumers that must leave are first moved to their first candidates. If that is not proven to be the best plan, integer
+programs are solved: of the few trees that look most promising, then of the whole cloud, or of more such trees if that
+is too large. A solution is put into a legal order; a solution for which none is found is excluded, and the
+program is solved again. Only a program of the whole cloud proves anything.
 """
 
 import time
@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from operator import mul
 from typing import Any
 
-import numpy as np
-
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
@@ -24,20 +22,13 @@ from treeclaim.forest.placing.candidate import roots_of
 from treeclaim.forest.placing.capacity import count_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board, Move
-from treeclaim.forest.planning.moves.greedy import (
-    RoomEstimate,
-    RoomGainer,
-    largest_first,
-    make_room,
-    move_away,
-)
 from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
-from treeclaim.forest.planning.moves.movers import Mover, MoveSituation, StuckReason
+from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import Places
-from treeclaim.forest.planning.moves.sequence import order_moves
+from treeclaim.forest.planning.moves.promising_trees import PromisingTrees
+from treeclaim.forest.planning.moves.sequence import make_moves
 from treeclaim.forest.planning.moves.stuck import StuckConsumers
-from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, shown
 from treeclaim.model.errors import (
@@ -47,19 +38,15 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
 )
 from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
-from treeclaim.model.request import CandidateRequest
 
-_PROMISING_TREES = (20, 60, 200)
-"""Numbers of trees in the programs of a large cloud."""
+PROMISING_TREES = (20, 200)
+"""Trees in the first program of a large cloud, and in the one of a cloud that is too large for a single program."""
 
 _MOST_CUTS = 20
 """Solutions of one program that are excluded because no legal order of their moves was found."""
 
 _PLANNING_SHARE = 0.8
 """Share of the available time for finding a plan; the rest is for describing it."""
-
-_SOLVING_SHARE = 0.6
-"""Share of the remaining time for one run of the solver; the rest is for ordering the moves, and other programs."""
 
 _NO_DEADLINE = 86_400.0
 
@@ -175,58 +162,49 @@ class _Planner:
                     most = count_now(places.forest, self._goal.request, self._budget).at_most
                     if most < self._goal.amount:
                         self._at_least = self._most_moves + 1
-                self._find_greedily(places)
+                self._move_away()
                 if not self._is_good_enough():
                     self._solve(places)
         except (SearchGivenUpError, MemoryError):
-            # A solver that has no more memory has freed it by now, and the greedy plan is kept.
+            # A solver that has no more memory has freed it by now, and the best plan so far is kept.
             self._is_complete = False
             self._board.undo(0)
 
-    def _find_greedily(self, places: Places) -> None:
+    def _move_away(self) -> None:
+        """Move consumers that must leave to their first candidates, as far as these have room."""
         try:
-            if isinstance(self._goal, Empty):
-                leaving = [mover for mover in self._left() if mover.stuck is None]
-                move_away(self._board, leaving, self._most_moves)
-            elif isinstance(self._goal, Fit):
-                make_room(self._board, places, self._goal, self._most_moves)
-            elif self._counter is not None:
-                weights = [weight for _, weight in self._goal.requests]
-                gainer = RoomGainer(self._board, places, self._counter, weights)
-                gainer.move_all(self._most_moves)
+            for mover in self._situation.leaving:
+                if len(self._board.moves) == self._most_moves:
+                    break
+                target = self._board.find(mover)
+                if target is not None:
+                    self._board.move(mover, *target)
         finally:
             self._note()
             self._board.undo(0)
 
-    def _left(self) -> list[Mover]:
-        movers = map(self._situation.mover, sorted(self._situation.left))
-        return [mover for mover in movers if mover is not None]
-
     def _solve(self, places: Places) -> None:
-        with suppress(ModelTooLargeError):
-            self._solve_model(MoveModel(self._situation, places, self._goal, None))
-            return
-        for count in _PROMISING_TREES:
-            trees = self._promising_trees(places, count)
+        """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
+        promising = PromisingTrees(self._situation, places)
+        few, many = PROMISING_TREES
+        for count in (few, None, many) if few < len(self._forest.order.roots) else (None, many):
+            trees = None if count is None else promising.choose(count)
             with suppress(ModelTooLargeError):
                 self._solve_model(MoveModel(self._situation, places, self._goal, trees))
-            if self._is_good_enough() or trees.all():
-                return
+                if trees is None or self._is_good_enough():
+                    return
 
     def _solve_model(self, model: MoveModel) -> None:
         """Solve a program, and note its best solution for which a legal order is found."""
         for number in range(_MOST_CUTS + 1):
-            seconds = self._planning_end - time.monotonic()
-            solution = model.solve(_SOLVING_SHARE * seconds)
+            solution = model.solve(self._planning_end)
             self._is_complete &= solution.is_optimal
             is_proof = model.is_complete and not number
             if is_proof:
                 self._prove(model, solution)
             if solution.values is None:
                 return
-            moves = order_moves(self._situation, model.assignment(solution))
-            if moves is not None:
-                self._board.replay(moves)
+            if make_moves(self._board, model.assignment(solution)):
                 state = self._note()
                 self._board.undo(0)
                 expected = min(model.expected_fits(solution), GREATEST)
@@ -270,48 +248,6 @@ class _Planner:
         value, moves = self._best
         is_reached = value[0] == (0 if isinstance(self._goal, Empty) else self._goal.amount)
         return is_reached and len(moves) <= self._at_least
-
-    def _promising_trees(self, places: Places, count: int) -> Mask:
-        """Return the trees in which few moves gain most, and some trees with room for those who leave."""
-        goal, board, estimate = self._goal, self._board, RoomEstimate(self._situation)
-        trees = np.zeros(len(self._forest.order.roots), dtype=np.bool_)
-        if isinstance(goal, Keep):
-            requests = [request for request, _ in goal.requests]
-        elif isinstance(goal, Fit):
-            requests = [goal.request]
-        else:
-            leaving = [mover for mover in self._left() if mover.alternatives]
-            leaving = largest_first(self._forest, leaving)
-            requests = list(dict.fromkeys(mover.alternatives[0] for mover in leaving))[:4]
-        for request in requests:
-            self._budget.check()
-            ranked = [
-                (fewest, candidate.trees)
-                for candidate in places.first_of_each_tree(request)
-                if (fewest := estimate.fewest_moves(board, candidate)) is not None
-                and (fewest or not isinstance(goal, Keep))
-            ]
-            ranked.sort(key=lambda pair: pair[0])
-            for _, tree in ranked[: max(count // len(requests), 1)]:
-                trees[list(tree)] = True
-        if isinstance(goal, Keep) and goal.empty_trees:
-            fewest_first = sorted((n, tree) for tree, n in board.occupants().items())
-            trees[[tree for _, tree in fewest_first[:count]]] = True
-        # Trees into which consumers of the others can move at once.
-        movers = [m for m in self._situation.movable if trees[list(m.occupied)].any()]
-        distinct_requests: dict[CandidateRequest, None] = dict.fromkeys(
-            m.alternatives[0] for m in movers
-        )
-        for request in distinct_requests:
-            self._budget.check()
-            added = 0
-            for candidate in places.first_of_each_tree(request):
-                if added * len(distinct_requests) >= count:
-                    break
-                if not estimate.missing(board, candidate):
-                    trees[list(candidate.trees)] = True
-                    added += 1
-        return trees & ~self._situation.emptied
 
     # -- describing it ---------------------------------------------------------------------------
 
