@@ -43,7 +43,7 @@ def claim(store, provider):
 
 @contextmanager
 def statements_of(store):
-    """What a store sends: through the probe, and through SQLAlchemy."""
+    """Collect the statements that a store sends through the probe, and through SQLAlchemy."""
     by_probe, others = [], []
     ask = store._probe.rows
 
@@ -76,7 +76,7 @@ def knows_all(store, reader):
 
 
 def test_first_claims_of_a_process_are_followed_without_extra_session(store, hosts, other):
-    """Whoever asks for the Forest waits meanwhile, and a session may have to be opened."""
+    """Readers of the Forest wait meanwhile, and a new session takes long to open."""
     reader = Reader(store)
     reader.catch_up()
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is pruned, restored or given up: a reader that caught up knows what a fresh one knows."""
+"""A reader that caught up after prunings, restores and rollbacks knows what a fresh one knows."""
 
 import shutil
 from contextlib import closing

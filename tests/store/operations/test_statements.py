@@ -26,7 +26,7 @@ from treeclaim.store.schema.tables import consumers, projects, resource_provider
 from treeclaim.store.schema.tables import inventories as inventory_rows
 
 MOST_STATEMENTS_OF_A_REFRESH = 8
-"""Of a write of all inventories of a provider that changes none of them, however many there are."""
+"""Statements of a write of all inventories of a provider that changes none, however many there are."""
 
 
 MOST_ROUND_TRIPS = {
@@ -39,7 +39,7 @@ MOST_ROUND_TRIPS = {
     "following a claim": {"postgresql": 1, "mysql": 1},
     "following a change of shape": {"postgresql": 2, "mysql": 2},
 }
-"""Of each operation on each database, with BEGIN and COMMIT; claims are of one unit on one provider."""
+"""Round trips of each operation on each database, with BEGIN and COMMIT; claims are of one unit on one provider."""
 
 MANY = 5000
 
@@ -51,7 +51,7 @@ SELECT uuid, 999, 0, 1 FROM consumers WHERE length(uuid) < 36;
 INSERT INTO treeclaim_feed (stream_id, position, kind, object_id, created_at)
 SELECT 1, -number, 'provider', 999, now() FROM generate_series(1, {MANY}) number
 """
-"""What others have written on PostgreSQL; the rows of the feed are older than what readers know."""
+"""Rows that other programs have written on PostgreSQL; the rows of the feed are older than what readers know."""
 
 PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "treeclaim_feed")
 
@@ -133,7 +133,7 @@ def test_unchanged_inventories_take_one_statement(store, hosts):
 
 
 class Operations:
-    """What a store does, by the names of `MOST_ROUND_TRIPS`, for itself or after another's write.
+    """Operations of a store by the names of `MOST_ROUND_TRIPS`, for itself or after another's write.
 
     Args:
         store: Its round trips are counted.
@@ -242,7 +242,7 @@ def test_each_transaction_sets_its_own_isolation_level(store):
 
 
 def isolation_seen(store, transaction):
-    """What a transaction sees of rows that others commit, which is what its isolation is about."""
+    """Return the isolation level of a transaction by its view of rows that others commit."""
     count = sa.select(sa.func.count()).select_from(projects)
     before = transaction.scalar(count)
     with store.engine.begin() as other:

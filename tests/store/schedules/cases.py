@@ -8,7 +8,7 @@ from tests.store.schedules.world import World
 from tests.store.schedules.worlds import WORLDS
 
 PREEMPTIONS = 2
-"""Of a pair. Nearly all known faults of concurrent programs show with two (CHESS, PLDI 2007)."""
+"""Most preemptions of a pair. Nearly all known faults of concurrent programs show with two (CHESS, PLDI 2007)."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ CRITICAL = (
 clients, or three clients. The first number is that of the preemptions."""
 
 _QUICK = 6
-"""Of so many pairs the quick tests try one: some seconds of one core."""
+"""Pairs of which the quick tests try one: some seconds of one core."""
 
 
 def critical(database):

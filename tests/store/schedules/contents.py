@@ -47,7 +47,7 @@ def numbers_in(raw):
 
 
 def text_of_rows(rows, known):
-    """One text of many rows, in an order that ids have no part in, unless rows differ in them alone."""
+    """Return many rows as a text, in an order that ids have no part in, unless rows differ in them alone."""
     texts = sorted((text_of(row, known) for row in rows), key=lambda one: (one.marked, one.ids))
     return Text(
         "\n".join(one.marked for one in texts), tuple(found for one in texts for found in one.ids)

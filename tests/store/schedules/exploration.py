@@ -112,7 +112,7 @@ class Exploration:
                 yield course, outcome
 
     def _observations(self, frontier):
-        """What tells states of two sessions; SQLite's driver does not let others see its answers."""
+        """Return the parts that distinguish states of two sessions; SQLite's driver does not let others see its answers."""
         if not self._reduced or len(self._scripts) != _OBSERVED or self._place.kind == "sqlite":
             return None
         return Observations(frontier.observed, frontier.sessions, self._place)

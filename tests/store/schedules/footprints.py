@@ -78,7 +78,7 @@ def dependent(one, other):
 
 
 def depends_on_some(one, other):
-    """The same of many statements together, whose footprints are too large to be remembered."""
+    """Return whether statements depend on any of many others, whose footprints are too large to be remembered."""
     return (
         _overlap(one.reads, other.shows)
         or _overlap(one.shows, other.reads)
@@ -173,7 +173,7 @@ def _is_query(sql):
 
 
 def _rows(sql, parameters):
-    """What a statement names; what it writes is joined by what its foreign keys look at."""
+    """Return the rows that a statement names, and for writes those that its foreign keys refer to."""
     found = _tables(sql)
     key = _key(sql, parameters) if feed.name in sql or streams.name in sql else None
     if key is not None:

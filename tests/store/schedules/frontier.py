@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which schedules are tried: all with few preemptions, but each state is gone on from once.
+"""Choice of schedules: all with few preemptions, each state continued once.
 
 The schedules that begin alike are a tree, whose nodes are the moments at which a session is chosen.
 Two reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says why nothing is lost.

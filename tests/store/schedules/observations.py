@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which states are the same because nobody has seen a difference, and nothing is left of any.
+"""Equality of states: two are equal if nobody has seen a difference, and nothing is left of any.
 
 A state is what each session sent and was answered, and what is committed. From that follows all the
 rest (decision 0010): what a session does next, and what its open transaction has written and locked.
@@ -32,7 +32,7 @@ class Observations:
 
     @property
     def state(self):
-        """The same for all schedules from which the same can follow."""
+        """Return a value that is equal for all schedules with the same possible continuations."""
         self._hear()
         committed = self._contents()
         ids = [found for one in self._ids for found in one]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which schedules are the same but for the order of statements whose order makes no difference.
+"""Equality of schedules, except for the order of statements whose order makes no difference.
 
 A schedule is told by what came before what (Lamport's "happens before"): each step has a vector
 clock, which counts the steps of each session that it depends on, directly or by others. Two
@@ -23,7 +23,7 @@ class Histories:
 
 
 class Order:
-    """What came before what in a schedule, step by step.
+    """The order of the steps of a schedule, as far as it matters.
 
     Attributes:
         state: The same for all schedules that differ only in the order of independent steps.

@@ -127,7 +127,7 @@ class Picture:
     kept: frozenset = frozenset()
 
     def differences(self, other):
-        """What is here and not there, and what is there and not here, in lines."""
+        """Return the rows that only one of two pictures has, in lines."""
         lines = []
         for part in ("providers", "names", "claims", "consumers", "kept"):
             mine, others = Counter(getattr(self, part)), Counter(getattr(other, part))
@@ -228,7 +228,7 @@ class Aftermath:
     broken: tuple[str, ...]
 
     def told_to(self, store, followers):
-        """The same, and broken too if a reader of the feed does not know what is there."""
+        """Return this aftermath, broken too if a reader of the feed does not know the contents."""
         there = self.picture.providers, self.picture.names
         if _STALE in self.broken or all(one.look(store) == there for one in followers):
             return self

@@ -65,7 +65,7 @@ class Place:
         return url
 
     def prepare(self):
-        """What is done once, after the schema was made."""
+        """Prepare the database once, after the schema was made."""
 
     def _rows_of_own_tables(self):
         with self.store.engine.connect() as connection:
@@ -107,7 +107,7 @@ class Place:
         self._execute(script)
 
     def beginning(self, world, look):
-        """What there is before all schedules of a world, which does not change any more.
+        """Return the constant state before all schedules of a world.
 
         Args:
             world: That.

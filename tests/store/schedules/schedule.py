@@ -52,7 +52,7 @@ class Moment:
 
     @property
     def usual(self):
-        """Who goes on if nothing else is asked for: the same one for as long as it can."""
+        """Return the session that continues by default: the present one for as long as it can."""
         return self.last if self.last in self.able else self.able[0]
 
     def spent_by(self, chosen):

@@ -65,7 +65,7 @@ def _shortened(statement):
 
 
 def _closest(failure):
-    """What the serial orders answer, and how the database differs from what they leave."""
+    """Describe the answers of the serial orders, and how the database differs from theirs."""
     seen = []
     for serial in failure.serial:
         if serial in seen:

@@ -250,7 +250,7 @@ _UNKNOWN = count()
 
 
 def _rows_of(cursor, dialect):
-    """What came of a statement, as a text, and it remains to be fetched; None if that cannot be told."""
+    """Return the result of a statement as a text, and leave it to be fetched; None if that cannot be told."""
     if dialect == "postgresql" and type(cursor) is psycopg.Cursor:
         result = cursor.pgresult
         if result is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever the interleaving of its writes, the store ends as if they had come one by one.
+"""Interleaved writes leave the store as if they had come one by one.
 
 A few pairs on SQLite, and what was wrong once; `pairs/` has all pairs.
 """

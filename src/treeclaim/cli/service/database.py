@@ -25,7 +25,7 @@ from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
 from treeclaim.store.takeover.check import check
-from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migrated, Migration, Owner
+from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migration, MigrationResult, Owner
 from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 25
@@ -207,7 +207,7 @@ class _Run:
             migrated += self._one(migration, most - migrated).done
         return migrated
 
-    def _one(self, migration: Migration, most: int) -> Migrated:
+    def _one(self, migration: Migration, most: int) -> MigrationResult:
         name = migration.__name__
         try:
             result = self._store.write(migration, most, self._owner)
@@ -215,7 +215,7 @@ class _Run:
             _LOG.exception("The migration %s failed", name)
             say(f"Error attempting to run {name}: {error}")
             self.failed = True
-            result = Migrated(0, 0)
+            result = MigrationResult(0, 0)
         if result.found:
             say(f"{result.found} rows matched query {name}, {result.done} migrated")
         self.found[name] += result.found

@@ -157,7 +157,7 @@ class WriteTransaction(ReadTransaction):
         self._stages = stages or Stages(STATEMENTS)
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
-        self._later: list[_Later] = []
+        self._later: list[_DeferredStatement] = []
         self._sends_together = sends_together(connection, self._listeners)
         if self._sends_together:
             from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
@@ -209,7 +209,7 @@ class WriteTransaction(ReadTransaction):
             otherwise: Raised if it changes another number, in place of `RetryTransactionError`.
         """
         self.check_deadline()
-        later = _Later(ready, rows, otherwise or RetryTransactionError)
+        later = _DeferredStatement(ready, rows, otherwise or RetryTransactionError)
         if self._sends_together:
             self._later.append(later)
         else:
@@ -291,7 +291,7 @@ class WriteTransaction(ReadTransaction):
 
 
 @dataclass(frozen=True, slots=True)
-class _Later:
+class _DeferredStatement:
     """A statement that is left for later, how many rows it has to change, and the error if not."""
 
     ready: DriverStatement

@@ -84,7 +84,7 @@ CONSUMPTION_BY_NAMES = (
     .join(_CONSUMED_PROVIDER, _CONSUMED_PROVIDER.c.id == consumption.c.consumed_provider_id)
     .join(_CLASS_CONSUMED, _CLASS_CONSUMED.c.id == consumption.c.consumed_class_id)
 )
-"""What inventories consume, with the names of both inventories and the parent of the consuming provider."""
+"""Consumption of inventories, with the names of both inventories and the parent of the consuming provider."""
 
 _OF_PROVIDER = CONSUMPTION_BY_NAMES.where(_CONSUMING.c.uuid == sa.bindparam("uuid"))
 

@@ -58,7 +58,7 @@ _REQUESTS = sa.select(
 ).where(sa.or_(requests.c.gone_at.is_(None), requests.c.gone_at >= sa.bindparam("oldest")))
 
 
-class _Read:
+class _PagedQuery:
     """A part of what is read, of all consumers or of some."""
 
     def __init__(
@@ -90,9 +90,9 @@ class _Read:
             after = max(keys)
 
 
-_READ_ALLOCATIONS = _Read(_ALLOCATIONS, allocations.c.id, allocations.c.consumer_id, _FIRST)
-_READ_OWNERS = _Read(_OWNERS, consumers.c.id, consumers.c.uuid, _FIRST)
-_READ_REQUESTS = _Read(_REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, "")
+_READ_ALLOCATIONS = _PagedQuery(_ALLOCATIONS, allocations.c.id, allocations.c.consumer_id, _FIRST)
+_READ_OWNERS = _PagedQuery(_OWNERS, consumers.c.id, consumers.c.uuid, _FIRST)
+_READ_REQUESTS = _PagedQuery(_REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, "")
 
 
 def planned_consumers(

@@ -20,7 +20,7 @@ _SET_ROOT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationResult:
     """The result of one run of a migration.
 
     Attributes:
@@ -44,10 +44,12 @@ class Owner:
     user_id: str
 
 
-Migration = Callable[[WriteTransaction, int, Owner], Migrated]
+Migration = Callable[[WriteTransaction, int, Owner], MigrationResult]
 
 
-def set_root_provider_ids(transaction: WriteTransaction, most: int, _owner: Owner) -> Migrated:
+def set_root_provider_ids(
+    transaction: WriteTransaction, most: int, _owner: Owner
+) -> MigrationResult:
     """Make each provider without a root its own root; at most `most` of them."""
     missing = [
         row.id
@@ -63,16 +65,16 @@ def set_root_provider_ids(transaction: WriteTransaction, most: int, _owner: Owne
     for provider in missing:
         done += transaction.execute(_SET_ROOT, provider=provider, at=transaction.now).rowcount
         transaction.touch_providers([provider])
-    return Migrated(len(missing), done)
+    return MigrationResult(len(missing), done)
 
 
 def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
-) -> Migrated:
+) -> MigrationResult:
     """Insert rows, with the owner, for consumers that have allocations but no row; at most `most`."""
     missing = [row.consumer for row in transaction.rows(CONSUMERS_WITHOUT_RECORD.limit(most))]
     consumers.insert_incomplete(transaction, missing, owner.project_id, owner.user_id)
-    return Migrated(len(missing), len(missing))
+    return MigrationResult(len(missing), len(missing))
 
 
 MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_consumers)

@@ -152,7 +152,7 @@ def typed(records):
 
 
 def columns_of(forest):
-    """What a search looks at."""
+    """Return the columns that a search reads."""
     return {
         "order": [forest.uuid_of(row) for row in range(forest.row_count)],
         "end": forest.end.values.tolist(),

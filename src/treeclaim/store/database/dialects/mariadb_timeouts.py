@@ -71,18 +71,18 @@ def connection_class() -> Any:
     # Eight megabytes that services on other databases do without.
     import pymysql  # noqa: PLC0415
 
-    class Sharing(pymysql.connections.Connection):
+    class SharingConnection(pymysql.connections.Connection):
         shared: Any = None
 
         def _create_ssl_ctx(self, options: Any) -> Any:
             make: Any = super()._create_ssl_ctx  # type: ignore[misc]
             if options:
                 return make(options)
-            if Sharing.shared is None:
-                Sharing.shared = make({})
-            return Sharing.shared
+            if SharingConnection.shared is None:
+                SharingConnection.shared = make({})
+            return SharingConnection.shared
 
-    return Sharing
+    return SharingConnection
 
 
 def set_read_timeout(connection: Any, seconds: float) -> None:

@@ -57,7 +57,7 @@ _BEGIN = CompiledStatement(
 
 
 @dataclass(slots=True, eq=False)
-class _Known:
+class _LockedCondition:
     """A condition, as the writes of a transaction find it.
 
     Attributes:
@@ -86,17 +86,19 @@ class ConditionBook:
         """
         self._transaction = transaction
         self._is_one_write = is_one_write
-        self._known: list[_Known] = []
+        self._known: list[_LockedCondition] = []
 
     def read(self, provider_ids: Iterable[int]) -> None:
         """Read the conditions of some providers, which are locked if claims name them, and above them."""
-        condition_by_key: dict[tuple[int, str], _Known] = {}
+        condition_by_key: dict[tuple[int, str], _LockedCondition] = {}
         now = now_of(self._transaction.connection)
         for ids in chunks(sorted(set(provider_ids))):
             for row in self._transaction.rows(_CONDITIONS, ids=ids):
                 condition = condition_of(row)
                 if not condition.has_ended(now):
-                    locked_condition = _Known(row.resource_provider_id, row.uuid, condition, set())
+                    locked_condition = _LockedCondition(
+                        row.resource_provider_id, row.uuid, condition, set()
+                    )
                     key = locked_condition.provider_id, condition.key
                     condition_by_key.setdefault(key, locked_condition).below.add(row.below)
         self._known = [condition_by_key[key] for key in sorted(condition_by_key)]
@@ -107,7 +109,7 @@ class ConditionBook:
         new: Sequence[NewAllocation],
         current: CurrentAllocations,
         consumption: Entries,
-    ) -> list[_Known]:
+    ) -> list[_LockedCondition]:
         """Judge a request; return the conditions that begin with it, if it is written.
 
         Args:
@@ -141,7 +143,7 @@ class ConditionBook:
                 begins.append(locked_condition)
         return begins
 
-    def accept(self, begins: Iterable[_Known]) -> None:
+    def accept(self, begins: Iterable[_LockedCondition]) -> None:
         """Count conditions as begun: a request is accepted that uses more there."""
         for locked_condition in begins:
             locked_condition.is_begun = True

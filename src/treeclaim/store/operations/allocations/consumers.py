@@ -60,7 +60,7 @@ _LOCK_IN_ORDER = CompiledStatement(
     .with_hint(consumers, "FORCE INDEX (uniq_consumers0uuid)", "mysql")
     .with_for_update()
 )
-"""The same for MariaDB, which locks rows as it reads them, and sorts afterwards: what is named is read
+"""`_LOCK` for MariaDB, which locks rows as it reads them, and sorts afterwards: what is named is read
 and sorted first, without locks."""
 _INSERT = CompiledStatement(sa.insert(consumers).inline())
 _UPDATE = CompiledStatement(

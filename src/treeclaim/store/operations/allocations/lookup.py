@@ -45,7 +45,7 @@ OwnerName = tuple[sa.Table, str]
 _ALLOCATION = 0
 _CONSUMER = 1
 _OWNER = 2
-"""And the next numbers, one for each table of `NAMES`, in its order."""
+"""The first of the numbers of owners, one for each table of `NAMES`, in its order."""
 
 _CLASS = _OWNER + len(NAMES)
 _HOLD = _CLASS + 1

@@ -73,7 +73,7 @@ _CONSUMERS = sa.union(
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
+class AffectedCounts:
     """The consumers and providers that a condition would affect.
 
     Attributes:
@@ -166,7 +166,7 @@ def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None
             transaction.touch_providers([provider_id], Part.CONDITIONS)
 
 
-def affected(transaction: ReadTransaction, provider_uuid: str) -> Affected:
+def affected(transaction: ReadTransaction, provider_uuid: str) -> AffectedCounts:
     """Return what a condition of a provider would touch.
 
     Raises:
@@ -179,7 +179,7 @@ def affected(transaction: ReadTransaction, provider_uuid: str) -> Affected:
         for batch in chunks(sorted(ids))
         for row in transaction.rows(_CONSUMERS, ids=batch)
     }
-    return Affected(len(consumers), len(ids))
+    return AffectedCounts(len(consumers), len(ids))
 
 
 def _place(transaction: ReadTransaction, uuid: str) -> Any:
