@@ -79,7 +79,7 @@ class Listeners:
 
 
 def sends_together(connection: Connection, listeners: Listeners) -> bool:
-    """Tell whether several statements take one round trip.
+    """Return whether several statements take one round trip.
 
     Not where somebody listens to each statement, as tests do that explore schedules.
     """

@@ -109,7 +109,7 @@ class FeedDelta:
 
 
 def is_unknown(form: int | None) -> bool:
-    """Tell whether a row of the feed has a format of a later release."""
+    """Return whether a row of the feed has a format of a later release."""
     return form is not None and form > FORMAT
 
 

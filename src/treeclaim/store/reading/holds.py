@@ -192,7 +192,7 @@ def load_draws(
 
 
 def load_all_draws(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
-    """Return the same of all consumers."""
+    """Return what all consumers have drawn from holds that return, by consumer and hold."""
     return _by_consumer(_counted(transaction.rows(_DRAWN_BY_ALL)))
 
 

@@ -56,7 +56,7 @@ def later_revision(connection: Connection) -> str | None:
 
 
 def is_newest(connection: Connection) -> bool:
-    """Tell whether the own tables are as this release makes them, and which releases can use them."""
+    """Return whether the own tables are as this release makes them, and which releases can use them."""
     is_made = own_revision(connection) == OWN_REVISIONS[-1]
     return is_made and _first(connection, _compatibility) is not None
 

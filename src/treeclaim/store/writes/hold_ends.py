@@ -74,12 +74,12 @@ class ExpiryCheck:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether anything had ended when the database was asked."""
+        """Return whether anything had ended when the database was asked."""
         return bool(self.ended or self.ended_conditions)
 
     @property
     def is_due(self) -> bool:
-        """Tell whether a hold has ended; an old check cannot tell."""
+        """Return whether a hold has ended; an old check cannot tell."""
         age = monotonic() - self.at
         return self.has_ended or age > 2 * CHECK_SECONDS or (self.wait or age + 1) <= age
 

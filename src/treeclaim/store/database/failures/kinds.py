@@ -138,14 +138,14 @@ def _failure_of_code(error: BaseException | None) -> Failure:
 
 
 def is_silence(error: BaseException | None) -> bool:
-    """Tell whether a server did not answer in time; another attempt would wait as long again."""
+    """Return whether a server did not answer in time; another attempt would wait as long again."""
     if not _SILENT_POSTGRESQL.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
     return number_of(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Tell whether a server answers, but refuses this user, password or database."""
+    """Return whether a server answers, but refuses this user, password or database."""
     if number_of(error) in _REFUSED_MYSQL:
         return True
     text = str(error)

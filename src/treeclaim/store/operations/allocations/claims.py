@@ -312,7 +312,7 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
 
 
 def has_record(locked: LockedClaims, claim: ConsumerClaim) -> bool:
-    """Tell whether a consumer has a record when its claim is written: a hold may hold nothing."""
+    """Return whether a consumer has a record when its claim is written: a hold may hold nothing."""
     return bool(claim.allocations) or claim.consumer_uuid in locked.holds.book.holds
 
 

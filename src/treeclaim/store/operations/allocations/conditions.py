@@ -181,7 +181,7 @@ def _change(
 
 
 def _is_more(change: Usage, below: set[int]) -> bool:
-    """Tell whether more of a class is used at some providers, together."""
+    """Return whether more of a class is used at some providers, together."""
     by_class: defaultdict[int, int] = defaultdict(int)
     for (provider_id, class_id), amount in change.items():
         if provider_id in below:

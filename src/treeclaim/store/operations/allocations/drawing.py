@@ -57,7 +57,7 @@ class Hold:
     is_drawn_by_others: bool = False
 
     def lets_draw(self, project_id: str) -> bool:
-        """Tell whether the consumers of a project may draw."""
+        """Return whether the consumers of a project may draw."""
         return project_id == self.project_id or project_id in self.terms.projects
 
 

@@ -62,7 +62,7 @@ def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]
 
 
 def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
-    """Return the same for providers that are named."""
+    """Return the consumption of the inventories of providers, by their UUIDs."""
     return _entries(
         row
         for batch in chunks(sorted(uuids), IDS_PER_STATEMENT)

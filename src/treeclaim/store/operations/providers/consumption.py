@@ -99,7 +99,7 @@ def find_consumed_uuids(given: Iterable[Inventory]) -> set[str]:
 
 
 def has_consumption(given: Iterable[Inventory]) -> bool:
-    """Tell whether a write says of any inventory what it consumes, be it nothing."""
+    """Return whether a write says of any inventory what it consumes, be it nothing."""
     return any(inventory.consumes is not None for inventory in given)
 
 
@@ -235,7 +235,7 @@ def write(
 
 
 def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) -> bool:
-    """Tell whether an inventory consumes already what it is to consume."""
+    """Return whether an inventory consumes already what it is to consume."""
     now = {(entry.provider_id, entry.class_id): entry.amount for entry in before.get(key, ())}
     return now == wanted[key]
 

@@ -103,7 +103,7 @@ class InventoryWriter(PartWriter):
 
     @property
     def states_consumption(self) -> bool:
-        """Tell whether an entry states what an inventory consumes, be it nothing."""
+        """Return whether an entry states what an inventory consumes, be it nothing."""
         return bool(self._consumes)
 
     def create_names(self) -> None:
