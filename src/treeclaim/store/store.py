@@ -34,13 +34,7 @@ from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
-from treeclaim.store.writes.hold_ends import (
-    ENDS_THREAD,
-    NEXT_SQL,
-    ExpiryCheck,
-    end_due,
-    make_expiry_check,
-)
+from treeclaim.store.writes.hold_ends import CHECK_SECONDS, ENDS_THREAD, NEXT_SQL, ExpiryCheck
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
 Arguments = ParamSpec("Arguments")
@@ -218,9 +212,20 @@ class Store(Reader):
 
         def step() -> float | None:
             present = store()
-            return None if present is None else end_due(present)
+            return None if present is None else present._end_due()  # noqa: SLF001
 
         self.repeat(ENDS_THREAD, 0.0, step)
+
+    def _end_due(self) -> float:
+        """Remove the holds and conditions that have ended; return the seconds until the next check."""
+        try:
+            check = self.check_expiry()
+            self.remove_ended(check)
+        except TreeclaimError as error:
+            # The reason why the database failed is in the log already.
+            _LOG.debug("Holds were not checked for their ends: %s", error)
+            return CHECK_SECONDS
+        return check.seconds_to_next
 
     def repeat(self, name: str, pause: float, step: Callable[[], float | None]) -> None:
         """Call a function again and again, in a thread of this process, until the store is closed.
@@ -261,7 +266,7 @@ class Store(Reader):
         at = monotonic()
         rows: Any = self._probe.rows(NEXT_SQL)
         # Where no hold has an end there is nothing to compare.
-        check = make_expiry_check(rows, self.now(), at) if rows else ExpiryCheck((), None, at)
+        check = ExpiryCheck.of(rows, self.now(), at) if rows else ExpiryCheck((), None, at)
         self._last_expiry_check = check
         return check
 

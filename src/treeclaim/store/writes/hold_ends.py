@@ -9,19 +9,14 @@ a second after it was written at the earliest, so what another process writes be
 not ended at the second one. All processes remove what has ended: a late one finds nothing.
 """
 
-import logging
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
-from typing import Protocol
 
-from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import as_datetime
-
-_LOG = logging.getLogger(__name__)
 
 CHECK_SECONDS = 0.4
 """Seconds between two checks: each is a query by an index."""
@@ -72,61 +67,44 @@ class ExpiryCheck:
     at: float
     ended_conditions: Sequence[tuple[int, str]] = ()
 
+    @classmethod
+    def of(
+        cls, rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: float
+    ) -> "ExpiryCheck":
+        """Return which holds and conditions have ended.
+
+        Args:
+            rows: The rows of `NEXT_SQL`.
+            now: By the database's clock.
+            at: When they were requested, on the monotonic clock.
+        """
+        ends = [(name, as_datetime(ends_at) or now, provider) for name, ends_at, provider in rows]
+        later = [ends_at for _, ends_at, _ in ends if ends_at > now]
+        over = [(name, provider) for name, ends_at, provider in ends if ends_at <= now]
+        return cls(
+            ended=[uuid for uuid, provider in over if provider == _NO_PROVIDER],
+            wait=(min(later) - now).total_seconds() if later else None,
+            at=at,
+            ended_conditions=[
+                (provider, key) for key, provider in over if provider != _NO_PROVIDER
+            ],
+        )
+
     @property
     def has_ended(self) -> bool:
-        """Return whether anything had ended when the database was asked."""
+        """Return whether anything had ended at the time of the check."""
         return bool(self.ended or self.ended_conditions)
 
     @property
     def is_due(self) -> bool:
-        """Return whether a hold has ended; an old check cannot tell."""
+        """Return whether anything has ended by now, or may have since an old check."""
         age = monotonic() - self.at
         return self.has_ended or age > 2 * CHECK_SECONDS or (self.wait or age + 1) <= age
 
-
-def make_expiry_check(
-    rows: Sequence[tuple[str, datetime | str, int]], now: datetime, at: float
-) -> ExpiryCheck:
-    """Return what has ended, and when the next one does.
-
-    Args:
-        rows: The rows of `NEXT_SQL`.
-        now: By the database's clock.
-        at: When they were asked for, on the monotonic clock.
-    """
-    ends = [(name, as_datetime(ends_at) or now, provider) for name, ends_at, provider in rows]
-    later = [ends_at for _, ends_at, _ in ends if ends_at > now]
-    over = [(name, provider) for name, ends_at, provider in ends if ends_at <= now]
-    return ExpiryCheck(
-        ended=[uuid for uuid, provider in over if provider == _NO_PROVIDER],
-        wait=(min(later) - now).total_seconds() if later else None,
-        at=at,
-        ended_conditions=[(provider, key) for key, provider in over if provider != _NO_PROVIDER],
-    )
-
-
-class Remover(Protocol):
-    """An object that finds and removes ended holds: a `Store`."""
-
-    def check_expiry(self) -> ExpiryCheck:
-        """Return what has ended."""
-        ...
-
-    def remove_ended(self, check: ExpiryCheck) -> bool:
-        """Remove it; return whether there was anything."""
-        ...
-
-
-def end_due(store: Remover) -> float:
-    """Remove what has ended; return the seconds until the next check."""
-    try:
-        check = store.check_expiry()
-        if check.has_ended:
-            store.remove_ended(check)
+    @property
+    def seconds_to_next(self) -> float:
+        """Return the seconds until the next check, once the holds that have ended are removed."""
+        if self.has_ended:
             return _SOON
-    except TreeclaimError as error:
-        # The reason why the database failed is in the log already.
-        _LOG.debug("Holds were not looked for: %s", error)
-        return CHECK_SECONDS
-    wait = CHECK_SECONDS if check.wait is None else check.wait + random.random() * _JITTER  # noqa: S311
-    return min(wait, CHECK_SECONDS)
+        wait = CHECK_SECONDS if self.wait is None else self.wait + random.random() * _JITTER  # noqa: S311
+        return min(wait, CHECK_SECONDS)

@@ -298,9 +298,10 @@ def _rename_and_move(
     ]
     for target in different:
         row = target.row
-        if target.is_renamed:
+        name = target.entry.name
+        if name is not None and name != row.name:
             target.changed.append("name")
-            row.name = row.name if target.entry.name is None else target.entry.name
+            row.name = name
         if target.uuid in places.wanted:
             target.changed.append("parent_provider_uuid")
             row.parent_id = _id(places, places.wanted[target.uuid])
