@@ -9,7 +9,7 @@ from treeclaim.model.extension.batches.batch import BatchEntry, Problem
 from treeclaim.model.parts import INVENTORIES, Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
-from treeclaim.store.operations.allocations.locking import lock
+from treeclaim.store.operations.allocations.locking import LockedClaims, lock
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
@@ -40,21 +40,8 @@ def reshape(
         AllocationProviderNotFoundError, ResourceClassNotFoundError, InventoryMissingError,
         UnitConstraintError, CapacityExceededError, InventoryInUseError, ConsumptionError.
     """
-    uuids = [inventory.provider_uuid for inventory in reshaped]
     request = ClaimRequest(claims, is_reshape=True)
-    stock = [
-        new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
-    ]
-    before = consumption.find_consumed_before(transaction, uuids, stock)
-    named = {*uuids, *consumption.find_consumed_uuids(stock)}
-    locked = lock(transaction, [request], named, also_ids=before)
-    _require_current(reshaped, locked.providers)
-    providers = [locked.providers[uuid] for uuid in uuids]
-    consumption.require_locked(transaction, [provider.id for provider in providers], before, stock)
-    if consumption.has_consumption(stock):
-        take_lock_rows(transaction, TREE, {provider.root_id for provider in providers})
-    locked.raise_refusal()
-    claim_writes.require_providers(locked, request)
+    locked, providers = _lock(transaction, reshaped, request)
     writer = InventoryWriter(transaction, _targets(reshaped, providers), _RULES)
     problems: list[Problem] = []
     writer.look_up(problems)
@@ -80,6 +67,32 @@ def reshape(
     transaction.touch_providers(
         [provider.id for provider in providers], Part.INVENTORIES | Part.ALLOCATIONS
     )
+
+
+def _lock(
+    transaction: WriteTransaction, reshaped: Sequence[ReshapedInventory], request: ClaimRequest
+) -> tuple[LockedClaims, list[LockedProvider]]:
+    """Lock the consumers and providers of a reshape; return the claims, and the reshaped providers.
+
+    Raises:
+        TreeclaimError: if a provider does not exist or has another generation, or a claim is refused.
+        RetryTransactionError: as `consumption.require_locked`.
+    """
+    uuids = [inventory.provider_uuid for inventory in reshaped]
+    stock = [
+        new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
+    ]
+    before = consumption.find_consumed_before(transaction, uuids, stock)
+    named = {*uuids, *consumption.find_consumed_uuids(stock)}
+    locked = lock(transaction, [request], named, also_ids=before)
+    _require_current(reshaped, locked.providers)
+    providers = [locked.providers[uuid] for uuid in uuids]
+    consumption.require_locked(transaction, [provider.id for provider in providers], before, stock)
+    if consumption.has_consumption(stock):
+        take_lock_rows(transaction, TREE, {provider.root_id for provider in providers})
+    locked.raise_refusal()
+    claim_writes.require_providers(locked, request)
+    return locked, providers
 
 
 def _targets(
