@@ -28,6 +28,7 @@ from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.operations.providers import conditions, inventories, part_tables, providers
@@ -283,9 +284,12 @@ def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
         [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
         for _ in range(2)
     )
-    claim = Paused(allocations.replace, lambda: there.write(allocations.replace, theirs))
+    claim = Paused(
+        allocations.write_request,
+        lambda: there.write(allocations.write_request, ClaimRequest(theirs)),
+    )
     with pytest.raises(CapacityExceededError):
-        here.write(claim, mine)
+        here.write(claim, ClaimRequest(mine))
     assert claim.runs == 1
     assert there.read(allocation_queries.of_consumer, theirs[0].consumer_uuid) is not None
     assert there.read(allocation_queries.of_consumer, mine[0].consumer_uuid) is None
@@ -313,9 +317,9 @@ def put_in_the_second_of_the_last_write(transaction, host, condition):
 def test_claim_respects_a_condition_set_on_another_node(stores, barring, put):
     here, there = stores
     host, condition, claim = barring
-    claiming = Paused(allocations.replace, lambda: there.write(put, host, condition))
+    claiming = Paused(allocations.write_request, lambda: there.write(put, host, condition))
     with pytest.raises(ConditionedError):
-        here.write(claiming, [claim])
+        here.write(claiming, ClaimRequest([claim]))
     assert held_by(stores, claim) == [None, None]
 
 
@@ -323,14 +327,16 @@ def test_condition_is_retried_after_a_claim_on_another_node(stores, barring):
     here, there = stores
     host, condition, claim = barring
     other = replace(claim, consumer_uuid=str(uuid.uuid4()))
-    putting = Paused(conditions.put, lambda: there.write(allocations.replace, [claim]))
+    putting = Paused(
+        conditions.put, lambda: there.write(allocations.write_request, ClaimRequest([claim]))
+    )
     here.write(putting, host, condition)
     assert putting.runs == 2
     # Who came before the condition stays, and nobody comes after it, on either node.
     assert None not in held_by(stores, claim)
     for store in stores:
         with pytest.raises(ConditionedError):
-            store.write(allocations.replace, [other])
+            store.write(allocations.write_request, ClaimRequest([other]))
     assert held_by(stores, other) == [None, None]
 
 

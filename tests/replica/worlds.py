@@ -10,7 +10,6 @@ from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.questions import candidate_question, key_of
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.providers import inventories, providers
 
 ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
@@ -42,4 +41,4 @@ def claim(store, number, amount=8):
     """Claim units of a host."""
     wanted = {str(uuid.UUID(int=number)): {"VCPU": amount}}
     claimed = ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
-    store.write(allocations.replace, [claimed])
+    store.replace_allocations([claimed])

@@ -134,7 +134,7 @@ class Store(Reader):
         Requests that wait at the same time share a transaction; each has its own outcome.
 
         Raises:
-            TreeclaimError: as the operation `claims.replace`, and as `write`.
+            TreeclaimError: as the operation `claims.write_request`, and as `write`.
         """
         self.with_room(lambda: self._submit(ClaimRequest(claims)))
 

@@ -16,6 +16,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import Part
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
@@ -155,7 +156,7 @@ class World:
         claim = ConsumerClaim(consumer, {provider: {CLASS: amount}}, "project", "user")
 
         def change(transaction):
-            claims.replace(transaction, [claim])
+            claims.write_request(transaction, ClaimRequest([claim]))
             if also is not None:
                 also(transaction)
 

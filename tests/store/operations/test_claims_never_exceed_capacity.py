@@ -13,6 +13,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 
 WORKERS = 4
 ROUNDS = 20
@@ -23,7 +24,8 @@ def new_provider(store, name, total):
 
 
 def claim(store, consumer, amounts, generation):
-    store.write(allocations.replace, [make_claim(consumer, amounts, generation, "DISK_GB")])
+    request = ClaimRequest([make_claim(consumer, amounts, generation, "DISK_GB")])
+    store.write(allocations.write_request, request)
 
 
 def claim_at_random(url, attempts, seed, uuids, answers):

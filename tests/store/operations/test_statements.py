@@ -76,7 +76,7 @@ def claimed(consumer, host, generation):
 
 def claim(store, consumer, host, generation):
     """Claim a unit of VCPU."""
-    store.write(allocations.replace, [claimed(consumer, host, generation)])
+    store.replace_allocations([claimed(consumer, host, generation)])
 
 
 def together(store, requests):

@@ -14,7 +14,6 @@ from treeclaim.model.extension.planning import (
     RequestColumns,
 )
 from treeclaim.model.inventory import Inventory
-from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading import planned
 
@@ -23,7 +22,7 @@ HOST, HOLD, DRAWER, OTHER = (str(uuid.uuid5(uuid.UUID(int=7), name)) for name in
 
 def claimed(store, consumer, amounts, kind, **more):
     claim = ConsumerClaim(consumer, {HOST: amounts}, "p", "u", None, kind, **more)
-    store.write(claims.replace, [claim])
+    store.replace_allocations([claim])
 
 
 @pytest.fixture

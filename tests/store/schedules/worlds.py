@@ -70,7 +70,7 @@ def claim(consumer, generation, resource_class="VCPU", **amounts):
 
 def put(*claims):
     """PUT of one, POST of several."""
-    return write(allocations.replace, claims)
+    return write(allocations.write_request, ClaimRequest(claims))
 
 
 def place(*claims):

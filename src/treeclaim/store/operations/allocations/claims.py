@@ -37,9 +37,7 @@ from treeclaim.store.operations.allocations.capacity import (
 )
 from treeclaim.store.operations.allocations.drawing import Change, Key
 from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock
-from treeclaim.store.operations.allocations.lookup import (
-    CurrentAllocations,
-)
+from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import (
@@ -48,9 +46,7 @@ from treeclaim.store.operations.locks.consumed import (
     load_consumption,
     record_consumed,
 )
-from treeclaim.store.operations.locks.provider_rows import (
-    raise_generations,
-)
+from treeclaim.store.operations.locks.provider_rows import raise_generations
 from treeclaim.store.schema.tables import allocations
 
 _DELETE = CompiledStatement(
@@ -72,17 +68,6 @@ class AllRefusedError(Exception):
         self.refusals = refusals
 
 
-def replace(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> None:
-    """Replace all allocations of some consumers (sections 1.3 and 3.3).
-
-    Raises:
-        ConsumerGenerationConflictError, AllocationProviderNotFoundError,
-        ResourceClassNotFoundError, InventoryMissingError, UnitConstraintError,
-        CapacityExceededError: in this order.
-    """
-    write_request(transaction, ClaimRequest(claims))
-
-
 def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
     """Remove all allocations of a consumer, and the consumer (section 5).
 
@@ -96,7 +81,10 @@ def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
     """Write the request of one client, all of it or nothing.
 
     Raises:
-        TreeclaimError: if it is refused; see `replace` and `delete`.
+        ConsumerGenerationConflictError, AllocationProviderNotFoundError,
+        ResourceClassNotFoundError, InventoryMissingError, UnitConstraintError,
+        CapacityExceededError: in this order (sections 1.3 and 3.3).
+        TreeclaimError: by the rules of releases, placements and holds.
     """
     locked = lock(transaction, [request], ())
     locked.raise_refusal()
