@@ -64,10 +64,6 @@ class Query:
         """Return the bytes that the query takes, about, with what it was made from."""
         return self._own_bytes
 
-    def keep(self) -> Callable[[], None]:
-        """Return a function to call once everything that is taken and given back from now on is undone."""
-        return lambda: None
-
     def search(self) -> Problem:
         """Relate the request to the scratch as it is now."""
         return related(self.scratch.forest, self.request, self.budget)
@@ -221,30 +217,6 @@ class IndependentQuery(Query):
     def nbytes(self) -> int:
         """Return the bytes that the query takes, about, with what it was made from."""
         return super().nbytes + self._chosen.nbytes + len(self._value) * _BYTES_FOR_A_TREE
-
-    def keep(self) -> Callable[[], None]:
-        """Keep the state of each tree, to restore it once everything taken and given back is undone."""
-        self._catch_up()
-        seen = self._seen
-        arrays = (
-            self._value,
-            self._is_known,
-            self._changed,
-            self._grown,
-            self._chosen,
-            self._has_chosen,
-            self._is_approximate,
-        )
-        before = [array.copy() for array in arrays]
-
-        def undo() -> None:
-            scratch = self.scratch
-            changed = np.maximum(scratch.taken_at, scratch.followed_at) > seen
-            for array, values in zip(arrays, before, strict=True):
-                array[changed] = values[changed]
-            self._seen = scratch.moment
-
-        return undo
 
     def _catch_up(self) -> None:
         """Note which trees must be searched again, as something has changed in them."""

@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +72,6 @@ class FailureTrials:
         self._taken: list[Allocation] = []
 
     def _query(self, request: CandidateRequest) -> Query:
-        """Return the query of a request, made while nothing is tried."""
         query = self._queries.get(request)
         if query is None:
             if self._bytes > _QUERY_BYTES:
@@ -102,22 +101,18 @@ class FailureTrials:
     @contextmanager
     def failing(self, failure: Failure) -> Iterator[None]:
         """Release the consumers of a domain while the block runs."""
-        with ExitStack() as stack:
-            for request in dict.fromkeys(
-                r for consumer in failure.placed_anew for r in consumer.requests
-            ):
-                self._budget.check()
-                stack.callback(self._query(request).keep())
-            freed = [
-                allocation
-                for consumer in failure.released
-                for allocation in self._freed(consumer, failure.gone)
-            ]
-            self.scratch.give_back(freed)
-            stack.callback(self.scratch.take, freed)
-            stack.callback(self.give_back)
-            self.rules = self._plan_rules.states({consumer.uuid for consumer in failure.released})
+        freed = [
+            allocation
+            for consumer in failure.released
+            for allocation in self._freed(consumer, failure.gone)
+        ]
+        self.scratch.give_back(freed)
+        self.rules = self._plan_rules.states({consumer.uuid for consumer in failure.released})
+        try:
             yield
+        finally:
+            self.give_back()
+            self.scratch.take(freed)
 
     def give_back(self) -> None:
         """Give back everything that was taken for the consumers that were placed."""
