@@ -36,7 +36,7 @@ def world_of(chance):
         name = f"h{number}"
         stock = {"VCPU": Stock(chance.randint(2, 5)), "MEMORY_MB": Stock(chance.randint(3, 8))}
         traits = frozenset({"HW_NUMA_ROOT"} if chance.random() < 0.5 else ())
-        aggregates = frozenset(one for one in "AB" if chance.random() < 0.6)
+        aggregates = frozenset(name for name in "AB" if chance.random() < 0.6)
         if chance.random() < 0.2:
             vcpu = stock.pop("VCPU").total
             providers.append(Provider(name, None, stock, traits, aggregates))
@@ -66,15 +66,15 @@ def request_of(chance, has_pools):
 
 def listed(world, request):
     """All candidates as {(provider, class): units}; those that give the same once."""
-    found = Found(world, ask(forest_of(world), request)).listed
+    candidates = Found(world, ask(forest_of(world), request)).listed
     amounts = []
-    for alloc, _ in found:
+    for alloc, _ in candidates:
         cells = Counter()
         for provider, name, n in alloc:
             cells[provider, name] += n
         if cells not in amounts:
             amounts.append(cells)
-    return [dict(one) for one in amounts]
+    return [dict(cells) for cells in amounts]
 
 
 def using(world, used):
@@ -82,13 +82,13 @@ def using(world, used):
     return World(
         tuple(
             replace(
-                one,
+                provider,
                 stock={
-                    name: replace(stock, used=used.get((one.name, name), 0))
-                    for name, stock in one.stock.items()
+                    name: replace(stock, used=used.get((provider.name, name), 0))
+                    for name, stock in provider.stock.items()
                 },
             )
-            for one in world.providers
+            for provider in world.providers
         )
     )
 
@@ -115,10 +115,10 @@ def tight_question(chance):
         if places and sum(free.values()) - units >= size - 1:
             host = chance.choice(places)
             free[host] -= units
-            held = {(f"h{host}", "VCPU"): units}
+            cells = {(f"h{host}", "VCPU"): units}
             movable = chance.random() < 0.93
-            consumers.append(Consumer(f"c{number}", held, (requests[units],), movable))
-    names = [one.name for one in consumers]
+            consumers.append(Consumer(f"c{number}", cells, (requests[units],), movable))
+    names = [consumer.name for consumer in consumers]
     rules = tuple(rule_of(chance, names) for _ in range(chance.choice([0, 0, 0, 1])))
     question = Question(World(tuple(hosts)), consumers, rules=rules)
     question = replace(
@@ -126,7 +126,7 @@ def tight_question(chance):
     )
     goal = chance.choice(["empty", "fit", "keep"])
     if goal == "empty":
-        host = min(free, key=lambda one: (free[one] == size, chance.random()))
+        host = min(free, key=lambda name: (free[name] == size, chance.random()))
         return replace(question, emptied=frozenset({f"h{host}"}))
     units = chance.randint(max(2, size - 1), size)
     if goal == "fit":
@@ -143,28 +143,30 @@ def any_question(chance):
     used = Counter()
     consumers = []
     for number in range(chance.randint(3, 6)):
-        asked = tuple(chance.sample(requests, 1 if chance.random() < 0.8 else len(requests)))
-        there = listed(using(world, used), asked[0])
-        if not there:
+        alternatives = tuple(
+            chance.sample(requests, 1 if chance.random() < 0.8 else len(requests))
+        )
+        places = listed(using(world, used), alternatives[0])
+        if not places:
             continue
-        # In the first place that there is: so some host has room for what is in others.
-        held = there[0] if chance.random() < 0.3 else chance.choice(there)
-        used.update(held)
-        one = Consumer(f"c{number}", held, asked)
+        # Often in the first place: so some host has room for the allocations in others.
+        cells = places[0] if chance.random() < 0.3 else chance.choice(places)
+        used.update(cells)
+        consumer = Consumer(f"c{number}", cells, alternatives)
         kind = chance.random()
         if kind < 0.1:
-            one = replace(one, is_movable=False)
+            consumer = replace(consumer, is_movable=False)
         elif kind < 0.15:
-            one = replace(one, requests=())
+            consumer = replace(consumer, requests=())
         elif kind < 0.25:
-            one = replace(one, requests=(), is_hold=True, is_movable=False)
+            consumer = replace(consumer, requests=(), is_hold=True, is_movable=False)
         elif kind < 0.4:
-            cell = chance.choice(list(held))
-            drawn = {("hold", *cell): chance.randint(1, held[cell])}
-            one = replace(one, drawn=drawn)
-        consumers.append(one)
-    roots = [one.name for one in world.providers if one.parent is None]
-    names = [one.name for one in consumers]
+            cell = chance.choice(list(cells))
+            drawn = {("hold", *cell): chance.randint(1, cells[cell])}
+            consumer = replace(consumer, drawn=drawn)
+        consumers.append(consumer)
+    roots = [provider.name for provider in world.providers if provider.parent is None]
+    names = [consumer.name for consumer in consumers]
     goal = chance.choice(["empty", "empty", "fit", "keep"])
     question = Question(
         world,
@@ -174,7 +176,7 @@ def any_question(chance):
         both_at_once=chance.random() < 0.5,
     )
     if goal == "empty":
-        occupied = sorted({root(world, p) for one in consumers for p, _ in one.held}) or roots
+        occupied = sorted({root(world, p) for each in consumers for p, _ in each.held}) or roots
         count = min(len(occupied), chance.choice([1, 1, 1, 2]))
         return replace(question, emptied=frozenset(chance.sample(occupied, count)))
     if goal == "fit":
@@ -187,7 +189,7 @@ def any_question(chance):
 
 def root(world, provider):
     """The root of a provider."""
-    parents = {one.name: one.parent for one in world.providers}
+    parents = {each.name: each.parent for each in world.providers}
     while parents[provider] is not None:
         provider = parents[provider]
     return provider
@@ -207,8 +209,10 @@ def fits_in(world):
         key = id(request), frozenset((cell, n) for cell, n in used.items() if n)
         if key not in known:
             forest = forest_of(using(world, used))
-            asked = candidate_request(request)
-            known[key] = count_capacity(forest, asked, CapacityLimits(None, 0), Budget())["fits"]
+            capacity = count_capacity(
+                forest, candidate_request(request), CapacityLimits(None, 0), Budget()
+            )
+            known[key] = capacity["fits"]
         return known[key]
 
     return fits
@@ -230,9 +234,9 @@ def counts_in(world):
 def model_of(question):
     """The model of a question."""
     used = Counter()
-    for one in question.consumers:
-        if not (one.is_movable and one.requests):
-            used.update(one.held)
+    for consumer in question.consumers:
+        if not (consumer.is_movable and consumer.requests):
+            used.update(consumer.held)
     freed = using(question.world, used)
     known = {}
 
@@ -247,34 +251,36 @@ def model_of(question):
 def answer_to(question, budget=None):
     """The plan that is made."""
     used = Counter()
-    for one in question.consumers:
-        used.update(one.held)
+    for consumer in question.consumers:
+        used.update(consumer.held)
     forest = forest_of(using(question.world, used))
     consumers = [
         PlannedConsumer(
-            uuid_of(one.name),
+            uuid_of(consumer.name),
             "p",
-            "TREECLAIM_HOLD" if one.is_hold else "t",
+            "TREECLAIM_HOLD" if consumer.is_hold else "t",
             7,
-            by_provider(one.held),
-            tuple(map(candidate_request, one.requests)),
-            tuple(range(len(one.requests))),
-            drawn_by_hold(one.drawn),
-            one.is_hold,
+            by_provider(consumer.held),
+            tuple(map(candidate_request, consumer.requests)),
+            tuple(range(len(consumer.requests))),
+            drawn_by_hold(consumer.drawn),
+            consumer.is_hold,
         )
-        for one in question.consumers
+        for consumer in question.consumers
     ]
     if question.fit is not None:
         goal: model.Goal = model.Fit(candidate_request(question.fit[0]), question.fit[1])
     elif question.mix:
-        mix = tuple((candidate_request(one), weight) for one, weight in question.mix)
+        mix = tuple((candidate_request(request), weight) for request, weight in question.mix)
         goal = model.Keep(mix, question.empty_trees)
     else:
         goal = model.Empty(tuple(map(uuid_of, question.emptied)))
     call = model.Moves(
         goal,
         model.Movable(
-            excepted=frozenset(uuid_of(o.name) for o in question.consumers if not o.is_movable)
+            excepted=frozenset(
+                uuid_of(each.name) for each in question.consumers if not each.is_movable
+            )
         ),
         tuple(
             PlanRule(
@@ -290,31 +296,31 @@ def answer_to(question, budget=None):
     return make_plan(forest, consumers, call, budget or Budget())
 
 
-def by_provider(held):
-    found = {}
-    for (provider, name), n in held.items():
-        found.setdefault(uuid_of(provider), {})[name] = n
-    return found
+def by_provider(cells):
+    allocations = {}
+    for (provider, name), n in cells.items():
+        allocations.setdefault(uuid_of(provider), {})[name] = n
+    return allocations
 
 
 def drawn_by_hold(drawn):
-    found = {}
+    drawn_amounts = {}
     for (hold, provider, name), n in drawn.items():
-        found.setdefault(uuid_of(hold), {}).setdefault(uuid_of(provider), {})[name] = n
-    return found
+        drawn_amounts.setdefault(uuid_of(hold), {}).setdefault(uuid_of(provider), {})[name] = n
+    return drawn_amounts
 
 
 def carried_out(question, truth, answer):
     """The state after the moves, each of which is legal when its turn comes."""
-    names = {uuid_of(one.name): one.name for one in question.world.providers}
-    who = {uuid_of(one.name): one.name for one in question.consumers}
+    provider_names = {uuid_of(each.name): each.name for each in question.world.providers}
+    consumer_names = {uuid_of(each.name): each.name for each in question.consumers}
     moved = {}
     for move in answer["moves"]:
-        name = who[move["consumer"]]
+        name = consumer_names[move["consumer"]]
         option = {
-            (names[provider], of_class): n
-            for provider, given in move["to"].items()
-            for of_class, n in given["resources"].items()
+            (provider_names[provider], resource_class): n
+            for provider, allocation in move["to"].items()
+            for resource_class, n in allocation["resources"].items()
         }
         assert name not in moved
         assert option in truth.options[name]
@@ -343,16 +349,16 @@ def compare(question):
     if best is None:
         return
     assert answer["complete"]
-    found = value, len(moved)
+    outcome = value, len(moved)
     if question.fit is not None and not is_packed_as_placed(question):
-        assert_proofs_are_true(question, truth, answer, best, found)
+        assert_proofs_are_true(question, truth, answer, best, outcome)
         return
     if not (answer["optimal"] or answer["proven"]):
         # Only the order of the moves may keep a plan from being proven.
         assert truth.best(200_000, in_order=False) != best
-        assert_proofs_are_true(question, truth, answer, best, found)
+        assert_proofs_are_true(question, truth, answer, best, outcome)
         return
-    assert found == best if truth.reached(best[0]) or question.mix else value == best[0], answer
+    assert outcome == best if truth.reached(best[0]) or question.mix else value == best[0], answer
     assert answer["optimal"] == (truth.reached(value) or bool(question.mix))
     assert answer["at_least"] == (None if question.mix else len(moved)) or answer["proven"]
 
@@ -363,15 +369,15 @@ def is_packed_as_placed(question):
     return len(group.resources) == 1
 
 
-def assert_proofs_are_true(question, truth, answer, best, found):
+def assert_proofs_are_true(question, truth, answer, best, outcome):
     """Nothing that is called proven is wrong."""
     if question.mix:
-        assert not answer["optimal"] or found[0] == best[0]
+        assert not answer["optimal"] or outcome[0] == best[0]
         return
     if truth.reached(best[0]):
         assert answer["at_least"] <= best[1]
         assert not answer["proven"]
-        assert not answer["optimal"] or found == best
+        assert not answer["optimal"] or outcome == best
     else:
         assert not answer["optimal"]
 

@@ -40,7 +40,7 @@ from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import Series
 from treeclaim.forest.search import search
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.request import SearchOptions
 
@@ -100,7 +100,7 @@ def holdings(part):
 
 
 def held_by(holds):
-    return Held({hold: holdings(part) for hold, part in holds.items()})
+    return HeldAmounts({hold: holdings(part) for hold, part in holds.items()})
 
 
 @pytest.mark.slow

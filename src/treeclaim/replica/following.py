@@ -15,7 +15,7 @@ from time import monotonic, perf_counter
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
@@ -121,7 +121,7 @@ class Follower:
         if not holds:
             return self.forest
 
-        def read(transaction: ReadTransaction) -> Held:
+        def read(transaction: ReadTransaction) -> HeldAmounts:
             # A connection that was lost makes this run again.
             self.catch_up_within(transaction)
             return holds.read(transaction)

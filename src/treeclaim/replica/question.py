@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held, HeldColumns
+from treeclaim.forest.table.held import HeldAmounts, HeldColumns
 from treeclaim.model.changes import Cursor
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
@@ -53,11 +53,11 @@ class HoldsQuery:
         """Tell whether any amount is needed."""
         return bool(self.named) or self.everywhere
 
-    def read(self, transaction: ReadTransaction) -> Held:
+    def read(self, transaction: ReadTransaction) -> HeldAmounts:
         """Read the amounts."""
         by_hold = load_held_amounts(transaction, sorted(self.named)) if self.named else {}
         everywhere = HeldColumns.of(load_held_sums(transaction)) if self.everywhere else None
-        return Held(by_hold, everywhere)
+        return HeldAmounts(by_hold, everywhere)
 
 
 NO_HOLDS = HoldsQuery()

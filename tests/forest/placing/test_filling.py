@@ -9,7 +9,7 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 HOSTS = 1000
@@ -28,7 +28,7 @@ def test_held_partitions_free_their_consumption():
             Provider(f"{host}part", f"{host}card", {"FPGA": Stock(7, used=used)}, consumes=uses),
         ]
     by_hold = {"hold": {uuid_of("apart"): {"FPGA": 3}}}
-    forest = forest_of(World(tuple(providers))).holding(Held(by_hold))
+    forest = forest_of(World(tuple(providers))).holding(HeldAmounts(by_hold))
     wanted = candidate_request(Request((Group("_C", {"FPGA": 1}),)))
     counted = count_capacity(forest, wanted, CapacityLimits((), 10), Budget())
     assert (counted["fits"], counted["when_empty"]) == (5, 8)

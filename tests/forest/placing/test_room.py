@@ -10,7 +10,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import Series
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 
@@ -20,7 +20,9 @@ BUDGET = Budget()
 
 def forest(used, **holds):
     world = World((Provider("host", None, {"VCPU": Stock(10, used=used)}),))
-    return forest_of(world).holding(Held({hold: {HOST: {"VCPU": n}} for hold, n in holds.items()}))
+    return forest_of(world).holding(
+        HeldAmounts({hold: {HOST: {"VCPU": n}} for hold, n in holds.items()})
+    )
 
 
 def wanted(amount):

@@ -58,7 +58,7 @@ _HEAD = (
 _NULL = b"null"
 
 
-class _Held(NamedTuple):
+class _ClassInventories(NamedTuple):
     """The inventories of a class that some rows have.
 
     Attributes:
@@ -143,7 +143,7 @@ class ListingTexts:
             stamps[: len(self._stamps)] = self._stamps
             self._stamps = stamps
 
-    def _inventories(self, count: int, held: Iterable[_Held]) -> list[bytes]:
+    def _inventories(self, count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
         parts: list[list[bytes]] = [[] for _ in range(count)]
         for of_class in held:
             texts = self._stocks(of_class.columns, of_class.indices)
@@ -177,7 +177,7 @@ class ListingTexts:
         return texts
 
     def _with_consumption(
-        self, forest: Forest, rows: Rows, held: Iterable[_Held], plain: Sequence[bytes]
+        self, forest: Forest, rows: Rows, held: Iterable[_ClassInventories], plain: Sequence[bytes]
     ) -> list[bytes]:
         """Return the texts of the inventories of some rows with what these consume."""
         texts = []
@@ -234,16 +234,16 @@ class ListingTexts:
         return self._shared.setdefault(text, text)
 
 
-def _held(forest: Forest, rows: Rows) -> Iterator[_Held]:
+def _held(forest: Forest, rows: Rows) -> Iterator[_ClassInventories]:
     """Yield the inventories of some rows by class, in order of the classes' ids."""
     for class_id in sorted(forest.classes_of(rows)):
         columns = forest.classes[class_id]
         has, indices = columns.indices_of(rows)
         name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
-        yield _Held(class_id, name, columns, np.flatnonzero(has), indices)
+        yield _ClassInventories(class_id, name, columns, np.flatnonzero(has), indices)
 
 
-def _usages(count: int, held: Iterable[_Held]) -> list[bytes]:
+def _usages(count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
     """Write the used amounts of many inventories, by rows."""
     parts: list[list[bytes]] = [[] for _ in range(count)]
     for of_class in held:

@@ -22,7 +22,7 @@ from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.placing.tree_counts import at_most_by_tree
 from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import NOTHING_HELD, Held
+from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.extension.placing import Holder, Placement, Placing, Rule
 
@@ -45,7 +45,7 @@ class Attempt:
     unplaced: list[str] = field(default_factory=list)
     reached: int = 0
     scratch: Scratch | None = None
-    held: Held = NOTHING_HELD
+    held: HeldAmounts = NOTHING_HELD
     rules: Sequence[RuleState] = ()
     request: int | None = None
 

@@ -15,7 +15,7 @@ from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held, with_free
+from treeclaim.forest.table.held import HeldAmounts, with_free
 from treeclaim.model.request import CandidateRequest
 
 Holds = tuple[str, ...]
@@ -60,7 +60,7 @@ class Room:
         self._left: dict[str, dict[tuple[str, str], int]] = {}
         """The present amounts of the holds that were drawn from, by provider UUID and class."""
 
-    def begin(self, held: Held) -> None:
+    def begin(self, held: HeldAmounts) -> None:
         """Forget what was taken and drawn: it is written, and holds have the given amounts."""
         self._views.clear()
         self._left.clear()
@@ -179,7 +179,7 @@ class Room:
             view.taken.clear()
         self._left.clear()
 
-    def held(self, holds: Holds) -> Held:
+    def held(self, holds: Holds) -> HeldAmounts:
         """Return what all holds but some have left by now."""
         if self._held.everywhere is None:
             return self._held
@@ -189,8 +189,8 @@ class Room:
             if hold not in holds
         }
         forest = self.everybody.forest
-        gone = [*self._held.of_holds(forest, holds), *Held(drawn).of_holds(forest, drawn)]
-        return Held({}, self._held.everywhere.less(gone))
+        gone = [*self._held.of_holds(forest, holds), *HeldAmounts(drawn).of_holds(forest, drawn)]
+        return HeldAmounts({}, self._held.everywhere.less(gone))
 
     def _drawn_of(
         self, hold: str, unused_amounts: Mapping[tuple[str, str], int]

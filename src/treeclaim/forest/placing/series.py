@@ -20,7 +20,7 @@ from treeclaim.forest.placing.candidate import Candidate, placement_of
 from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.room import Holds, Room
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.placing import Placement, PlacingRequest
@@ -61,7 +61,7 @@ class Series:
         if thread_time() > self._end:
             raise OutOfTimeError
 
-    def begin(self, held: Held) -> None:
+    def begin(self, held: HeldAmounts) -> None:
         """Let consumers draw from holds, which have so much at the moment that is followed."""
         self._room.begin(held)
 

@@ -16,7 +16,7 @@ from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held, keyed
+from treeclaim.forest.table.held import HeldAmounts, keyed
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.errors import (
     QueryError,
@@ -43,13 +43,13 @@ class AssumedWorld:
     """
 
     forest: Forest
-    held: Held
+    held: HeldAmounts
     consumers: Consumers
     placed: list[int]
 
 
 def apply_assumptions(
-    forest: Forest, consumers: Consumers, given: Given, held: Held, budget: Budget
+    forest: Forest, consumers: Consumers, given: Given, held: HeldAmounts, budget: Budget
 ) -> AssumedWorld:
     """Change a Forest to what it would be.
 
@@ -140,7 +140,9 @@ def _return_drawn(world: AssumedWorld, consumer: PlannedConsumer, gone: set[str]
             world.consumers[name] = replace(hold, allocations=_summed(hold.allocations, drawn, 1))
 
 
-def held_after(forest: Forest, held: Held, consumer: PlannedConsumer, gone: set[str]) -> Held:
+def held_after(
+    forest: Forest, held: HeldAmounts, consumer: PlannedConsumer, gone: set[str]
+) -> HeldAmounts:
     """Return what holds have once a consumer is released: a hold itself, or one that has drawn."""
     changes: list[tuple[str, Holdings, int]] = [
         (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in gone
@@ -156,7 +158,7 @@ def held_after(forest: Forest, held: Held, consumer: PlannedConsumer, gone: set[
             everywhere = everywhere.plus(
                 [(provider, name, sign * amount) for provider, name, amount in of_ids]
             )
-    return Held(by_hold, everywhere)
+    return HeldAmounts(by_hold, everywhere)
 
 
 def _summed(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
@@ -208,7 +210,7 @@ def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> 
         for hold, units_by_provider in world.held.by_hold.items()
     }
     # What is held of providers that are gone is overlooked.
-    world.held = Held(by_hold, world.held.everywhere)
+    world.held = HeldAmounts(by_hold, world.held.everywhere)
 
 
 def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:

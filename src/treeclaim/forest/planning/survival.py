@@ -26,7 +26,7 @@ from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import Failure, FailureTrials
 from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.changes import Changes
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.planning import Failures
@@ -242,7 +242,7 @@ class _Survey:
                 held = held_after(self._forest, held, consumer, set())
             if held.everywhere is not None:
                 lent = list(held.of_holds(self._forest, self._asked.from_holds))
-                held = Held({}, held.everywhere.less(lent))
+                held = HeldAmounts({}, held.everywhere.less(lent))
             forest = trials.scratch.forest.holding(held)
             return explain_with_rules(forest, request, rules, self._budget)
 

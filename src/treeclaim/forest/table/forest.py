@@ -27,7 +27,7 @@ from treeclaim.forest.table.change.compaction import Compaction, FormerTables, i
 from treeclaim.forest.table.change.in_place import WritingInPlace
 from treeclaim.forest.table.change.rewriting import edited_order, rewritten
 from treeclaim.forest.table.columns import Rows
-from treeclaim.forest.table.held import NOTHING_HELD, Held
+from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.named_table import NamedTable
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.recent_changes import Splice
@@ -257,7 +257,7 @@ class Forest(NamedTable):
         """Return the row of the provider with exactly this name, or None."""
         return self._register.by_name.get(name)
 
-    def holding(self, held: Held) -> "Forest":
+    def holding(self, held: HeldAmounts) -> "Forest":
         """Return the same Forest for a question about what holds have."""
         self.prepare()
         forest_copy = copy.copy(self)

@@ -101,7 +101,7 @@ def _keys(table: Rows) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAmounts:
     """The held amounts at the Forest's moment, as far as a question needs them.
 
     Attributes:
@@ -128,7 +128,7 @@ def keyed(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
                 yield int(forest.id.values[row]), entry.id, amount
 
 
-NOTHING_HELD = Held()
+NOTHING_HELD = HeldAmounts()
 """For when there are no holds, or nobody asks about them."""
 
 
