@@ -173,7 +173,7 @@ EACH_TREE_ONCE = Rule(
 
 
 def test_placements_state_whether_they_are_approximate():
-    forest = forest_of(host(unlike(16)) + host([(100, 99)] * 10, root=50))
+    forest = forest_of(host(unlike(24)) + host([(100, 99)] * 10, root=50))
     for groups, are_approximate in ((10, [True, False]), (2, [False, False])):
         call = PlacingRequest(
             (isolated(groups, TermName.SPREAD_PROVIDERS, limit=None),),
@@ -186,3 +186,14 @@ def test_placements_state_whether_they_are_approximate():
         found = [attempt.placed[consumer] for consumer in ("first", "second")]
         assert [placement.is_approximate for placement in found] == are_approximate
         assert [placement.roots[0][0] for placement in found] == list(map(provider_uuid, (1, 50)))
+
+
+def test_first_candidate_of_equal_groups_is_exact():
+    """Ten equal groups have 8,008 sets of sixteen devices, each in 3,628,800 orders."""
+    forest = forest_of(host(unlike(16)))
+    answer = answer_of(forest, isolated(10, TermName.SPREAD_PROVIDERS, limit=1))
+    assert "approximate" not in answer
+    (candidate,) = answer["allocation_requests"]
+    emptiest = {provider_uuid(row) for row in range(8, 18)}
+    assert set(candidate["allocations"]) <= emptiest
+    assert len(candidate["allocations"]) == 10

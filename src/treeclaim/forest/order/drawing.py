@@ -5,6 +5,7 @@ A candidate is a list of rows of providers. Where an amount is divided, it is a 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from math import comb
 
@@ -13,6 +14,7 @@ import numpy as np
 from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.question.steps import steps_without_exchanges
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.partial.blocks import Block, Choices, Found
 from treeclaim.forest.solve.problem import Problem
@@ -21,6 +23,7 @@ from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.division import Offer
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
+from treeclaim.model.extension.order import Order
 
 _ROWS = 1024
 """Partial candidates that are extended together while a tree is drawn."""
@@ -50,11 +53,12 @@ class Drawing:
 
     def estimate(self, trees: Trees) -> Floats:
         """Return for each tree a number of candidates that it does not exceed, whatever is free."""
-        most = self.divisions(trees)
-        for relation in self.problem.relations:
-            starts = relation.pairs.starts
-            most *= starts[trees + 1] - starts[trees]
-        return most
+
+        def counts(slot: int) -> Integers:
+            starts = self.problem.relations[slot].pairs.starts
+            return starts[trees + 1] - starts[trees]
+
+        return self.divisions(trees) * self.problem.rules.at_most(counts)
 
     def divisions(self, trees: Trees) -> Floats:
         """Return for each tree a number that its divisions do not exceed.
@@ -184,6 +188,12 @@ class ReadyTrees:
             candidates = splitter.of_combination(int(self.trees[at]), chosen, worth)
             divisions += islice(candidates, count)
         return _objects(divisions)
+
+
+def without_exchanges(problem: Problem, order: Order) -> Problem:
+    """Return a problem for the first candidate alone: of those that an exchange makes, only the first is found."""
+    steps = steps_without_exchanges(problem.plan, order)
+    return replace(problem, rules=replace(problem.rules, steps=steps))
 
 
 def _divided(splitter: Splitter, block: Found) -> Iterator[tuple[Trees, CandidateRows]]:

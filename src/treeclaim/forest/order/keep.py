@@ -41,7 +41,11 @@ class KeepTerm(Term):
         options = self.options
         if options.problem.plan.split or not options.are_own:
             return ceiling
-        for slot in options.problem.giving:
+        slots = options.problem.plan.slots
+        # Groups that ask for the same have equal options.
+        for slot in {
+            (slots[slot].group, slots[slot].part): slot for slot in options.problem.giving
+        }.values():
             pairs = options.relations[slot].pairs
             every = np.arange(len(pairs.provider))
             trees = np.repeat(np.arange(len(ceiling)), np.diff(pairs.starts))

@@ -20,7 +20,13 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.candidate_table import CandidateRows
-from treeclaim.forest.order.drawing import Drawing, ReadyTrees, bytes_of, moved
+from treeclaim.forest.order.drawing import (
+    Drawing,
+    ReadyTrees,
+    bytes_of,
+    moved,
+    without_exchanges,
+)
 from treeclaim.forest.order.scoring import Scoring, rounded, scoring_of
 from treeclaim.forest.order.term import ONE, Units
 from treeclaim.forest.order.totals import Floats
@@ -240,6 +246,8 @@ class OrderedSearch:
             wanted: How many candidates will be drawn at most; None for all there are.
             anchors: Numbers of the only anchors to look at, ascending; None for all.
         """
+        if wanted == 1:
+            problem = without_exchanges(problem, scoring.order)
         self._problem = problem
         self._scoring = scoring
         self._wanted = wanted

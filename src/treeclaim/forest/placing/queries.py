@@ -10,7 +10,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import are_any, have_room_together
 from treeclaim.forest.order.candidate_table import sharing_by_row
-from treeclaim.forest.order.drawing import Drawing, ReadyTrees
+from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import related
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
@@ -310,7 +310,8 @@ class IndependentQuery(Query):
         self._forget(np.setdiff1d(trees, anchors, assume_unique=True))
         if not len(anchors):
             return
-        drawing = Drawing(problem, self._scoring)
+        order = self._scoring.order
+        drawing = Drawing(without_exchanges(problem, order), self._scoring)
         sizes = drawing.estimate(anchors).cumsum() // CANDIDATES_TOGETHER
         for part in np.split(anchors, np.flatnonzero(np.diff(sizes)) + 1):
             self.budget.check()
@@ -363,15 +364,6 @@ def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Que
         and all(relation.pairs.is_local for relation in problem.relations)
         and all(requests_of(scratch.forest, mix, budget).are_apart for mix in mixes)
     )
-    if not are_apart or (request.order is not None and _is_wide(problem)):
+    if not are_apart:
         return Query(scratch, request, budget)
     return IndependentQuery(scratch, request, budget, problem)
-
-
-def _is_wide(problem: Problem) -> bool:
-    """Return whether a tree may have more candidates than are scored at once: all trees together are then faster."""
-    counts = [
-        relation.pairs.starts[1:] - relation.pairs.starts[:-1] for relation in problem.relations
-    ]
-    sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
-    return bool(len(sizes)) and bool(sizes.max() > TOGETHER)

@@ -72,10 +72,8 @@ class Combiner:
 
     def at_most(self, anchors: Integers) -> npt.NDArray[np.float64]:
         """Return for each of some anchors a number of candidates that it does not exceed."""
-        most = np.ones(len(anchors))
-        for slot in self._rules.slots:
-            most *= self._domains[slot].counts[anchors]
-        return most
+        most = self._rules.at_most(lambda slot: self._domains[slot].counts[anchors])
+        return np.broadcast_to(most, anchors.shape)
 
     def at_least(self, anchor: int) -> float:
         """Return a number of candidates that an anchor has at least; 0 where it is not known.
@@ -88,7 +86,8 @@ class Combiner:
             return 0.0
         least = 1.0
         for step in rules.steps:
-            if step.slot is None or step.other_trees or step.avoids or step.compared:
+            is_bound = step.other_trees or step.avoids or step.compared
+            if step.slot is None or is_bound or step.not_before is not None:
                 return 0.0
             rivals = {
                 *step.differs,

@@ -10,7 +10,7 @@ Slots may also meet at an inventory: two that consume of it, or one that consume
 added.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,24 @@ class Rules:
         """Return the slots in the order in which they are filled."""
         return [step.slot for step in self.steps if step.slot is not None]
 
+    def at_most(self, counts: Callable[[int], Integers]) -> npt.NDArray[np.float64]:
+        """Return for each of some anchors a number of candidates that it does not exceed.
+
+        Args:
+            counts: Returns the numbers of a slot's options, one for each anchor.
+        """
+        most: npt.NDArray[np.float64] | float = 1.0
+        places: dict[int | None, int] = {None: 0}
+        for step in self.steps:
+            if step.slot is None:
+                continue
+            # Slots that may not exchange their providers choose a set, or a multiset.
+            place = places[step.not_before]
+            places[step.slot] = place + 1 if step.not_before is not None else 1
+            added = -place if step.not_before in step.differs else place
+            most = most * np.maximum(counts(step.slot) + added, 0) / (place + 1)
+        return np.asarray(most)
+
     def with_room(
         self, step: Step, block: Block, window: Window, entry: Integers, domain: Domain
     ) -> Mask | None:
@@ -101,6 +119,8 @@ class Rules:
         if step.slot is None:
             return self._covered(step, block)
         verdicts: list[Mask] = []
+        if step.not_before is not None:
+            verdicts.append(block.chosen[:, step.slot] >= block.chosen[:, step.not_before])
         if step.other_trees:
             new = block.chosen[:, [step.slot]]
             earlier_choices = block.chosen[:, step.other_trees]
