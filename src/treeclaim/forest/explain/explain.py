@@ -257,12 +257,12 @@ def _but(trees: MatchingTrees, left_out: Collection[Constraint]) -> list[Constra
 
 def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Constraint]:
     """Yield the constraints of a group that no provider of a tree meets, each judged alone."""
-    mine = trees.of_group(suffix)
-    if trees.matching(mine, [suffix])[tree]:
+    group_constraints = trees.of_group(suffix)
+    if trees.matching(group_constraints, [suffix])[tree]:
         return
     missing: set[Any] = set()
     is_blocked = False
-    for constraint in mine:
+    for constraint in group_constraints:
         needs = trees.needed_by(constraint)
         if any(need.value in missing for need in needs):
             if constraint.reason in AMOUNT_REASONS:
@@ -276,8 +276,8 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
     if is_blocked:
         return
     # Each is met by some provider, but no provider meets them all: tell where it ends.
-    for number, constraint in enumerate(mine, 1):
-        if not trees.matching(mine[:number], [suffix])[tree]:
+    for number, constraint in enumerate(group_constraints, 1):
+        if not trees.matching(group_constraints[:number], [suffix])[tree]:
             yield constraint
             return
 

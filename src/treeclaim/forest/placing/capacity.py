@@ -62,14 +62,14 @@ class CapacityLimits:
 
 
 def count_capacity(
-    forest: Forest, request: CandidateRequest, asked: CapacityLimits, budget: Budget
+    forest: Forest, request: CandidateRequest, limits: CapacityLimits, budget: Budget
 ) -> dict[str, Any]:
     """Count how many consumers of a request fit, now and if nothing were allocated.
 
     Where counting ends before all is counted, numbers are what was counted by then, and the bound is None
     if it was not proven by then.
     """
-    counter = _Counter(*freed(forest, request, budget), asked, budget)
+    counter = _Counter(*freed(forest, request, budget), limits, budget)
     with counter.until_the_end():
         counter.count()
     document: dict[str, Any] = {
@@ -77,7 +77,7 @@ def count_capacity(
         "at_most": None if counter.at_most is None else shown(max(counter.at_most, counter.fits)),
         "when_empty": shown(counter.when_empty),
     }
-    if asked.domains is not None:
+    if limits.domains is not None:
         document["domains"] = counter.parts()
     return document | {"complete": counter.is_complete}
 
@@ -133,7 +133,7 @@ class _Counter:
         self,
         forest: Forest,
         request: CandidateRequest,
-        asked: CapacityLimits,
+        limits: CapacityLimits,
         budget: Budget,
         *,
         with_empty: bool = True,
@@ -143,7 +143,7 @@ class _Counter:
         self.is_complete = True
         self._forest = forest
         self._request = request
-        self._asked = asked
+        self._limits = limits
         self._budget = budget
         self._by_tree: TreeCounts | None = None
         self._with_empty = with_empty
@@ -152,10 +152,10 @@ class _Counter:
     def until_the_end(self) -> Iterator[None]:
         """Let the block run until counting ends, and say then that it is not complete."""
         try:
-            with self._budget.ending(self._asked.end), self._budget.scope():
+            with self._budget.ending(self._limits.end), self._budget.scope():
                 yield
         except SearchGivenUpError:
-            if self._asked.end is None:
+            if self._limits.end is None:
                 raise
             self.is_complete = False
 
@@ -286,22 +286,22 @@ class _Counter:
 
     def parts(self) -> list[dict[str, Any]]:
         """Return how many fit in each domain by itself, those with most first."""
-        names = self._asked.domains or ()
+        names = self._limits.domains or ()
         domains = Domains(self._forest, names or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
         with self.until_the_end():
             counts = self._of_domains(domains)
         # What was counted is reported, although the time for counting is over.
         shown_domains = np.flatnonzero(counts > 0)
-        if len(shown_domains) > self._asked.limit:
+        if len(shown_domains) > self._limits.limit:
             # All that are equal to the last one shown are compared by their UUIDs.
-            least = np.partition(counts[shown_domains], -self._asked.limit)[-self._asked.limit]
+            least = np.partition(counts[shown_domains], -self._limits.limit)[-self._limits.limit]
             shown_domains = shown_domains[counts[shown_domains] >= least]
         parts = [
             self._part(names, domain, int(counts[domain])) for domain in shown_domains.tolist()
         ]
         parts.sort(key=lambda part: (-part["fits"], part["uuid"]))
-        return parts[: self._asked.limit]
+        return parts[: self._limits.limit]
 
     def _of_domains(self, domains: Domains) -> Integers:
         if self._by_tree is not None:

@@ -249,7 +249,7 @@ class Placer:
             room.take(self._allocations_of(placement), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
-            place = self._found(room, rules, number)
+            place = self._find_candidate(room, rules, number)
             if place is None:
                 return None
             alternative, candidate, dropped = place
@@ -261,19 +261,19 @@ class Placer:
                 rule.add(trees)
         return placement
 
-    def _found(
+    def _find_candidate(
         self,
         room: Room,
         rules: Sequence[RuleState],
         number: int,
     ) -> tuple[int, Candidate, tuple[int, ...]] | None:
         """Return the first candidate of the first alternative that has one, and what it drops."""
-        mine = [rule for rule in rules if rule.concerns(number)]
-        soft = [state for state in mine if state.rule.soft]
+        request_rules = [rule for rule in rules if rule.concerns(number)]
+        soft = [state for state in request_rules if state.rule.soft]
         placing_request = self.placing.requests[number]
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
-            kept = [rule for rule in mine if rule not in dropped]
+            kept = [rule for rule in request_rules if rule not in dropped]
             for alternative, request in enumerate(placing_request.alternatives):
                 query = room.query(
                     request, placing_request.from_holds, is_hold=placing_request.hold is not None

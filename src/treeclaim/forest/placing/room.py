@@ -142,12 +142,12 @@ class Room:
         """
         allocation_list = list(allocations)
         drawn = self._drawn(allocation_list, holds)
-        for mine, view in [
+        for view_holds, view in [
             ((), self._everybody),
             *((key[0], v) for key, v in self._views.items()),
         ]:
             undrawn_allocations = [
-                (position, name, amount - sum(n for hold, n in parts if hold not in mine))
+                (position, name, amount - sum(n for hold, n in parts if hold not in view_holds))
                 for (position, name, amount), parts in zip(allocation_list, drawn, strict=True)
                 if view.names is None or name in view.names
             ]

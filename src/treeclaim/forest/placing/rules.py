@@ -2,6 +2,7 @@
 """Rules between consumers, and the domains that they count (contract pages 98, section 4, and 101, sections 4 and 5)."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -159,9 +160,12 @@ class RuleState:
         return self.rule.max_skew + least, emptiest
 
 
+AnyRule = TypeVar("AnyRule", Rule, PlanRule)
+
+
 def rules_in_force(
-    forest: Forest, rules: Sequence[Rule], budget: Budget
-) -> list[tuple[Rule, Domains]]:
+    forest: Forest, rules: Sequence[AnyRule], budget: Budget
+) -> list[tuple[AnyRule, Domains]]:
     """Return the rules of a call with their domains, which several may have in common."""
     domains_by_key: dict[tuple[str, ...] | None, Domains] = {}
     for rule in rules:

@@ -172,14 +172,14 @@ class FailureTrials:
         """Return whether it is proven that not all find a place, with nobody placed yet."""
         groups = Counter(consumer.requests for consumer in failure.placed_anew)
         unplaced_uuids = set(unplaced)
-        tried = dict.fromkeys(
+        unplaced_requests = dict.fromkeys(
             consumer.requests
             for consumer in failure.placed_anew
             if consumer.uuid in unplaced_uuids
         )
         if any(
             groups[requests] > sum(self._at_most(request, failure.gone) for request in requests)
-            for requests in tried
+            for requests in unplaced_requests
         ):
             return True
         needed: Counter[str] = Counter()

@@ -164,9 +164,9 @@ def held_after(
 def _summed(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
     sums = dict(before)
     for provider, units_by_class in amounts.items():
-        sums[provider] = mine = dict(sums.get(provider, {}))
+        sums[provider] = units = dict(sums.get(provider, {}))
         for name, amount in units_by_class.items():
-            mine[name] = mine.get(name, 0) + sign * amount
+            units[name] = units.get(name, 0) + sign * amount
     return {uuid: dict(units_by_class) for uuid, units_by_class in sums.items()}
 
 

@@ -59,30 +59,30 @@ class Verdict:
 
 
 def check_survival(
-    forest: Forest, consumers: Consumers, asked: Failures, budget: Budget
+    forest: Forest, consumers: Consumers, call: Failures, budget: Budget
 ) -> dict[str, Any]:
     """Determine which failures a cloud survives, one domain after the other until the deadline.
 
     Args:
         forest: Changed on the way, so it must be the caller's own; it contains the held amounts.
         consumers: All consumers with allocations.
-        asked: Which failures.
+        call: Which failures.
         budget: Its end is the deadline; domains not examined by then count as unknown.
     """
     verdicts: list[Verdict] = []
     survey: _Survey | None = None
     is_complete = True
-    count = len(forest.order.roots) if asked.domains is None else len(asked.domains)
+    count = len(forest.order.roots) if call.domains is None else len(call.domains)
     try:
-        survey = _Survey(forest, consumers, asked, budget)
+        survey = _Survey(forest, consumers, call, budget)
         verdicts.extend(survey.verdicts())
     except SearchGivenUpError:
         is_complete = False
     domains: list[dict[str, Any]] = []
     if survey is not None:
-        listed = _listed(survey, verdicts, asked)
-        domains = [survey.told(verdict) for verdict in listed]
-        if asked.explain and listed and listed[0].unplaced:
+        listed = _listed(survey, verdicts, call)
+        domains = [survey.document(verdict) for verdict in listed]
+        if call.explain and listed and listed[0].unplaced:
             try:
                 domains[0]["explanation"] = survey.explanation(listed[0])
             except SearchGivenUpError:
@@ -117,17 +117,17 @@ class _Survey:
     """Looks at failures one after the other."""
 
     def __init__(
-        self, forest: Forest, consumers: Consumers, asked: Failures, budget: Budget
+        self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
     ) -> None:
         self._forest = forest
         self._consumers = consumers
-        self._asked = asked
+        self._call = call
         self._budget = budget
-        self._domains = Domains(forest, asked.domains, budget)
+        self._domains = Domains(forest, call.domains, budget)
         order = forest.order
         roots = order.roots.tolist()
         self._names = dict(zip(map(forest.uuid_of, roots), forest.names(roots), strict=True))
-        self._uuids = list(self._names) if asked.domains is None else list(asked.domains)
+        self._uuids = list(self._names) if call.domains is None else list(call.domains)
         self._by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
@@ -143,12 +143,12 @@ class _Survey:
         """Return the uuid of a domain."""
         return self._uuids[domain]
 
-    def told(self, verdict: Verdict) -> dict[str, Any]:
+    def document(self, verdict: Verdict) -> dict[str, Any]:
         """Return a verdict as clients see it."""
         uuid = self.uuid(verdict.domain)
         return {
             "uuid": uuid,
-            "name": self._names[uuid] if self._asked.domains is None else None,
+            "name": self._names[uuid] if self._call.domains is None else None,
             "survives": verdict.survives,
             "consumers": verdict.consumers,
             "without_request": verdict.without_request,
@@ -176,15 +176,15 @@ class _Survey:
             yield verdict
 
     def _trials(self) -> FailureTrials:
-        trees = _trees_of_ruled(self._forest, self._consumers, self._asked)
-        rules = PlanRules(self._forest, self._asked.rules, trees, self._budget)
-        return FailureTrials(self._forest, self._asked, rules, self._budget)
+        trees = _trees_of_ruled(self._forest, self._consumers, self._call)
+        rules = PlanRules(self._forest, self._call.rules, trees, self._budget)
+        return FailureTrials(self._forest, self._call, rules, self._budget)
 
     def _failure(self, domain: int) -> Failure:
         gone = self._domains.with_any(np.arange(self._domains.count) == domain)
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
-        types = self._asked.types
+        types = self._call.types
         affected_consumers = [
             consumer
             for consumer in released
@@ -241,7 +241,7 @@ class _Survey:
             for consumer in failure.released:
                 held = held_after(self._forest, held, consumer, set())
             if held.everywhere is not None:
-                lent = list(held.of_holds(self._forest, self._asked.from_holds))
+                lent = list(held.of_holds(self._forest, self._call.from_holds))
                 held = HeldAmounts({}, held.everywhere.less(lent))
             forest = trials.scratch.forest.holding(held)
             return explain_with_rules(forest, request, rules, self._budget)

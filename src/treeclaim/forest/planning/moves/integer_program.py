@@ -2,6 +2,7 @@
 """Integer programs, minimized by HiGHS with one thread."""
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +10,9 @@ import highspy
 import numpy as np
 
 _TOLERANCE = 1e-6
+
+_SOLVING_SHARE = 0.6
+"""Share of the remaining time for one run of the solver; the rest is for ordering the moves, and other programs."""
 
 _BYTES_OF_A_FACTOR = 300
 """Bytes that a factor of a row takes here and in the solver, which keeps a reduced copy of the program."""
@@ -80,8 +84,8 @@ class IntegerProgram:
             )
         )
 
-    def solve(self, seconds: float) -> Solution:
-        """Minimize the costs for at most this many seconds."""
+    def solve(self, end: float) -> Solution:
+        """Minimize the costs in a share of the time until a moment of the monotonic clock."""
         if any(
             (not factors and (low > 0 or high < 0)) or low > high
             for factors, low, high in self._rows
@@ -89,9 +93,10 @@ class IntegerProgram:
             return Solution(None, math.inf, is_optimal=True)
         if not self.upper:
             return Solution((), 0.0, is_optimal=True)
+        seconds = _SOLVING_SHARE * max(end - time.monotonic(), 0.0)
         solver = _Solver()  # type: ignore[no-untyped-call]
         solver.silent()
-        options = {"threads": 1, "time_limit": max(seconds, 0.0), "mip_rel_gap": 0.0}
+        options = {"threads": 1, "time_limit": seconds, "mip_rel_gap": 0.0}
         for name, value in options.items():
             solver.setOptionValue(name, value)
         solver.passModel(self._model())

@@ -6,7 +6,6 @@ arrive at a place. A consumer with a rule, or with drawn amounts, is of a kind o
 state after the last move and not the order of moves, so its optimum is a lower bound for every plan.
 """
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +31,6 @@ less than with a fifth of them."""
 
 MOST_BYTES = 400_000_000
 """Memory of one program, by `IntegerProgram.nbytes`: less than half of what a child may take."""
-
-_SOLVING_SHARE = 0.6
-"""Share of the remaining time for one run of the solver; the rest is for ordering the moves, and other programs."""
 
 
 class ModelTooLargeError(Exception):
@@ -217,19 +213,16 @@ class MoveModel:
             for member in rule.members:
                 before.update(rule.domains.containing(member.trees))
             change: defaultdict[int, Counter[int]] = defaultdict(Counter)
-            leaving = {column: movers[0] for column, (_, movers) in self._groups.items()}
-            for column in [column for column, mover in leaving.items() if mover in rule.members]:
-                for domain in rule.domains.containing(leaving[column].trees):
-                    change[domain][column] -= 1
-            arriving = {
-                column: rule.domains.containing(place.candidate.trees)
-                for column, (kind, place) in self._arrivals.items()
-                if kind.single in rule.members
-            }
-            for column, domains in arriving.items():
-                self._program.add_row({column: 1}, at_most=min(len(domains), 1))
-                for domain in domains:
-                    change[domain][column] += 1
+            for column, (kind, _) in self._groups.items():
+                if kind.single in rule.members:
+                    for domain in rule.domains.containing(kind.single.trees):
+                        change[domain][column] -= 1
+            for column, (kind, place) in self._arrivals.items():
+                if kind.single in rule.members:
+                    domains = rule.domains.containing(place.candidate.trees)
+                    self._program.add_row({column: 1}, at_most=min(len(domains), 1))
+                    for domain in domains:
+                        change[domain][column] += 1
             for domain, factors in change.items():
                 self._program.add_row(factors, at_most=max(rule.most - before[domain], 0))
 
@@ -358,27 +351,24 @@ class MoveModel:
             The solution. For the goal `keep`, `is_optimal` and `bound` are about the number of moves.
         """
         if not isinstance(self._goal, Keep):
-            return self._solve_once(end)
+            return self._program.solve(end)
         moves = dict(self._program.costs)
         are_optimal = True
         for objective in (dict.fromkeys(self._empty, -1), {c: -w for c, w in self._counted}):
             if not objective:
                 continue
             self._program.costs = objective
-            solution = self._solve_once(end)
+            solution = self._program.solve(end)
             are_optimal &= solution.is_optimal
             if solution.values is None:
                 return solution
             reached = sum(cost * solution.values[column] for column, cost in objective.items())
             self._program.add_row(objective, at_most=reached)
         self._program.costs = moves
-        solution = self._solve_once(end)
+        solution = self._program.solve(end)
         return Solution(
             solution.values, solution.bound, is_optimal=are_optimal and solution.is_optimal
         )
-
-    def _solve_once(self, end: float) -> Solution:
-        return self._program.solve(_SOLVING_SHARE * (end - time.monotonic()))
 
     def expected_fits(self, solution: Solution) -> int:
         """Return the `fits` of the goals `fit` and `keep` after the moves of a solution; 0 for other goals."""

@@ -15,7 +15,7 @@ from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
-from treeclaim.forest.placing.rules import Domains
+from treeclaim.forest.placing.rules import Domains, rules_in_force
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
@@ -296,16 +296,14 @@ class MoveSituation:
         return closed
 
     def _rules(self) -> list[MoveRule]:
-        domains_by_key: dict[tuple[str, ...] | None, Domains] = {}
-        rules = []
-        for rule in self.call.rules:
-            if rule.domains not in domains_by_key:
-                domains_by_key[rule.domains] = Domains(self.forest, rule.domains, self.budget)
-            members = filter(None, map(self.mover, sorted(rule.consumers)))
-            rules.append(
-                MoveRule(domains_by_key[rule.domains], tuple(members), rule.max_per_domain)
+        return [
+            MoveRule(
+                domains,
+                tuple(filter(None, map(self.mover, sorted(rule.consumers)))),
+                rule.max_per_domain,
             )
-        return rules
+            for rule, domains in rules_in_force(self.forest, self.call.rules, self.budget)
+        ]
 
     @cached_property
     def rules_of(self) -> Mapping[Mover, Sequence[MoveRule]]:
