@@ -26,7 +26,7 @@ from treeclaim.model.attributes import Attributes, AttributeValue, same_attribut
 from treeclaim.model.extension.conditions import EFFECTS, Condition, shown_by_key
 from treeclaim.model.extension.holds import utc_of
 from treeclaim.model.inventory import AMOUNTS, Inventory
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 Value = TypeVar("Value")
 
@@ -124,10 +124,6 @@ class ProviderPart(ABC, Generic[Value]):
         """Return this part's value among those of several parts; if it is left out, an empty one."""
         value: Value = values.get(self.name, self.empty)
         return value
-
-    def is_at(self, version: Version) -> bool:
-        """Tell whether clients of a version know it."""
-        return self.since is None or version.brings(self.since)
 
     @property
     def is_extension(self) -> bool:

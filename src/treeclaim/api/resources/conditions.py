@@ -3,7 +3,7 @@
 
 import re
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,31 +18,19 @@ from treeclaim.api.protocol.operations import (
     operation,
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
-from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, TEXT_OR_NULL, record, text
+from treeclaim.api.protocol.request.schemas import INTEGER, record, text
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.allocations.hold_terms import until_of
-from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN
+from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
 from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
-_SHOWN = Answer(body=record({CONDITIONS.name: CONDITIONS_SHOWN}))
+_SHOWN = Answer(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))
 _AFFECTED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
 _DRY_RUN = "dry_run"
-
-
-CONDITION = record(
-    {"effect": {"type": "string", "enum": list(EFFECTS)}},
-    {
-        "until": TEXT_OR_NULL,
-        "reason": {"type": "string", "maxLength": LONGEST_REASON},
-        "on_use": BOOLEAN,
-        "began": BOOLEAN,
-    },
-)
-"""A condition as it is written."""
 
 
 class ConditionBody(Body):
@@ -58,25 +46,24 @@ class ConditionBody(Body):
 _QUERY = Versioned(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
 
 
-def condition_of(call: Call, key: str, given: dict[str, Any]) -> Condition:
-    """Read a condition from a checked document.
+def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
+    """Read a condition with a key.
 
     Raises:
         ApiError: 400.
     """
     if re.fullmatch(KEY, key) is None:
         raise bad_request(f"Invalid key of a condition: {quoted(key)} is not of the form {KEY}.")
-    on_use = given.get("on_use", False)
-    until = given.get("until")
-    if on_use and until is not None:
+    until = body.until
+    if body.on_use and until is not None:
         raise bad_request("'until' cannot be combined with 'on_use'.")
     return Condition(
         key,
-        EFFECTS[given["effect"]],
+        EFFECTS[body.effect],
         None if until is None else until_of(call, until),
-        on_use,
-        given.get("began", False) or not on_use,
-        given.get("reason", ""),
+        body.on_use,
+        body.began or not body.on_use,
+        body.reason,
     )
 
 
@@ -108,7 +95,7 @@ def put_condition(call: Call) -> Reply:
     uuid, services = call.arguments["uuid"], call.services
     query = require_query(_QUERY.at(call.version), call.query())
     body: ConditionBody = json_for_provider(call)
-    condition = condition_of(call, call.arguments["key"], body.model_dump())
+    condition = condition_of(call, call.arguments["key"], body)
     if query.get(_DRY_RUN) == "true":
         affected = services.store.read(store.affected, uuid)
         counts = {"consumers": affected.consumers, "providers": affected.providers}

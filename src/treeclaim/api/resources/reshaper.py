@@ -9,8 +9,7 @@ from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Version
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
-from treeclaim.api.resources.allocations.schemas import reshaped_claims
-from treeclaim.api.resources.candidates.schemas import described
+from treeclaim.api.resources.allocations.schemas import described_claims, reshaped_claims
 from treeclaim.api.resources.inventories.operations import inventory_of
 from treeclaim.api.resources.inventories.schemas import all_inventories, with_class_names
 from treeclaim.model.claim import ReshapedInventory
@@ -37,7 +36,7 @@ def reshape_body(version: Version) -> Schema:
 def _described_body(schema: Schema) -> Schema:
     for provider in schema["properties"]["inventories"]["patternProperties"].values():
         with_class_names(provider)
-    return described(schema)
+    return described_claims(schema)
 
 
 @operation(

@@ -28,6 +28,19 @@ def placing(rule=None, **members):
     return {"requests": [REQUEST | members], "rules": rules}
 
 
+def entry(**members):
+    """A call that writes a provider."""
+    return {"providers": [{"uuid": UUID} | members]}
+
+
+CLAIM = {
+    "allocations": {},
+    "project_id": "p",
+    "user_id": "u",
+    "consumer_generation": None,
+    "consumer_type": "INSTANCE",
+}
+CONSUMES = {"provider": UUID, "resource_class": "VCPU", "amount": 1}
 MIX = {"requests": {"a": {"query": QUERY, "weight": 0}}}
 REFUSED = [
     (
@@ -135,6 +148,56 @@ REFUSED = [
         "effect: \"stop\" is not one of 'no_new' or 'leave'",
     ),
     ("mixes/a", MIX, "requests.a.weight: 0 is less than 1"),
+    (
+        "providers",
+        entry(inventories={"VCPU": {"total": 0}}),
+        "inventories.VCPU.total: 0 is less than 1",
+    ),
+    ("providers", entry(inventories={"VCPU": {}}), "inventories.VCPU: 'total' is required"),
+    (
+        "providers",
+        entry(inventory={}),
+        "unknown 'inventory'; did you mean 'inventories'? Known are uuid, name,",
+    ),
+    (
+        "providers",
+        entry(inventories={"VCPU": {"total": 1, "consumes": [CONSUMES, CONSUMES]}}),
+        "inventories.VCPU.consumes: an inventory is named twice",
+    ),
+    ("providers", entry(traits=[""]), "traits[0]: a text of fewer than 1 characters"),
+    ("providers", entry(aggregates=[UUID, UUID]), "aggregates: an aggregate is named twice"),
+    (
+        "providers",
+        entry(attributes={"and": 1}),
+        'attributes.and: "and" is not the name of an attribute',
+    ),
+    (
+        "providers",
+        entry(attributes={"a": 1.5}),
+        "attributes.a: 1.5 is not true, false, an integer",
+    ),
+    ("providers", {"providers": [{"name": "a"}, {}]}, "'uuid' or 'name' is required"),
+    (
+        "candidates",
+        {
+            "alternatives": [QUERY],
+            "given": {"providers": [{"uuid": UUID, "conditions": {"a": {"effect": "leave"}}}]},
+        },
+        'conditions.a: "a" is not a key of 1 to 63 capital letters, digits and _',
+    ),
+    (
+        f"providers/{UUID}/attributes",
+        {"resource_provider_generation": 0, "attributes": {"a": ""}},
+        'attributes.a: "" is not true, false, an integer',
+    ),
+    (f"/allocations/{UUID}", CLAIM | {"request": [5]}, "request[0]: 5 is not a text"),
+    (
+        f"/allocations/{UUID}",
+        CLAIM | {"hold": {"untill": None}},
+        "hold: unknown 'untill'; did you",
+    ),
+    ("/allocations", {UUID: CLAIM | {"from_holds": []}}, f"{UUID}.from_holds: 0 are fewer than 1"),
+    (f"/allocations/{UUID}", CLAIM | {"tolerates": ["a"]}, 'tolerates[0]: "a" is not a key of'),
     ("flavors", {"flavors": ["m1"]}, 'flavors[0]: "m1" is not an object'),
 ]
 
@@ -149,9 +212,10 @@ def application(tmp_path_factory):
 
 @pytest.mark.parametrize(("path", "body", "words"), REFUSED)
 def test_refusal_names_place_and_problem(application, path, body, words):
-    method = "PUT" if path.startswith(("mixes", "providers")) else "POST"
+    method = "PUT" if path.startswith(("mixes", "providers/", "/allocations/")) else "POST"
     content = json.dumps(body).encode()
-    answer = send(application, method, f"/treeclaim/{path}", body=content, version=VERSION)
+    url = path if path.startswith("/") else f"/treeclaim/{path}"
+    answer = send(application, method, url, body=content, version=VERSION)
     assert answer.status == 400
     assert f"JSON does not validate: {words}" in answer.detail or words in answer.detail
     assert "^" not in answer.detail

@@ -34,6 +34,7 @@ from treeclaim.api.protocol.request.schemas import (
     Schema,
 )
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.microversions import Version
@@ -79,6 +80,7 @@ _FORMS = {
     TYPE_NAME: "the name of a consumer type",
     PROVIDER_KEY: "a UUID with dashes",
     str(DASHED_UUID["pattern"]): "a UUID with dashes",
+    f"^{KEY}$": "a key of 1 to 63 capital letters, digits and _",
 }
 """The text that is expected, by its pattern."""
 
@@ -134,8 +136,8 @@ class BodyReader:
         schema = self._model.model_json_schema()
         return _inlined(schema, schema.pop("$defs", {}))  # type: ignore[no-any-return]
 
-    def read(self, value: Any) -> Body:
-        """Read a parsed body.
+    def read(self, value: Any, place: str = "") -> Any:
+        """Read a parsed body, or the part of one at a place.
 
         Raises:
             ApiError: 400 with the place and the words of the first problem.
@@ -143,7 +145,7 @@ class BodyReader:
         try:
             return self._model.model_validate(value)
         except ValidationError as error:
-            raise _refusal(error, value) from None
+            raise _refusal(error, value, place) from None
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
@@ -176,10 +178,10 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
     }
 
 
-def _refusal(error: ValidationError, body: Any) -> ApiError:
+def _refusal(error: ValidationError, body: Any, within: str) -> ApiError:
     first = error.errors(include_url=False)[0]
     kind, steps = first["type"], list(first["loc"])
-    words = dict(first.get("ctx", {}), value=_shown(first["input"]))
+    words = dict(first.get("ctx", {}), value=shown_value(first["input"]))
     noun = _NOUNS.get(kind)
     if kind == "missing":
         text = f"{steps.pop()!r} is required"
@@ -192,11 +194,11 @@ def _refusal(error: ValidationError, body: Any) -> ApiError:
     else:
         text = _WORDS[kind].format(**words) if kind in _WORDS else first["msg"]
         text = _MEMBER.sub(r"\1", text)
-    place = _place(body, steps)
+    place = ".".join(filter(None, (within, _place(body, steps))))
     return bad_request(f"JSON does not validate: {place}{': ' if place else ''}{text}")
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """Return the beginning of a value as JSON."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
@@ -220,7 +222,7 @@ def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
     def read(text: str) -> str:
         uuid = normalised_uuid(text)
         if uuid is None:
-            raise ValueError(f"{_shown(text)} is not the UUID of {noun}")
+            raise ValueError(f"{shown_value(text)} is not the UUID of {noun}")
         return uuid if normalises else text
 
     return AfterValidator(read)
@@ -239,6 +241,7 @@ ProviderUuid = Annotated[str, _uuid("a resource provider"), WithJsonSchema(ANY_U
 ConsumerKey = Annotated[str, Field(pattern=PROVIDER_KEY)]
 """A UUID with dashes, in the spelling of the client."""
 DashedUuid = Annotated[str, Field(pattern=str(DASHED_UUID["pattern"]))]
+ConditionKey = Annotated[str, Field(pattern=f"^{KEY}$")]
 HoldUuid = Annotated[str, _uuid("a hold"), WithJsonSchema(ANY_UUID)]
 AggregateUuid = Annotated[str, _uuid("an aggregate", normalises=False), WithJsonSchema(ANY_UUID)]
 """A UUID in the spelling of the client, which is that of its aggregates (page 40)."""
@@ -256,10 +259,15 @@ Alternatives = Annotated[tuple[Query, ...], items(1, 16)]
 """Queries, of which the first that has a candidate counts."""
 
 
-def _check_different(uuids: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(uuids)) < len(uuids):
-        raise ValueError("a hold is named twice")
-    return uuids
+def different(noun: str) -> AfterValidator:
+    """Return the validator of a list that may name something only once."""
+
+    def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(values)) < len(values):
+            raise ValueError(f"{noun} is named twice")
+        return values
+
+    return AfterValidator(check)
 
 
 def _read_domains(value: Any, read: Callable[[Any], Any]) -> Any:
@@ -267,7 +275,7 @@ def _read_domains(value: Any, read: Callable[[Any], Any]) -> Any:
         return tuple(dict.fromkeys(read(value)))
     if value == "tree":
         return ()
-    raise ValueError(f"{_shown(value)} is neither 'tree' nor a list of aggregates")
+    raise ValueError(f"{shown_value(value)} is neither 'tree' nor a list of aggregates")
 
 
 _AGGREGATES = {"type": "array", "minItems": 1, "maxItems": _MOST_DOMAINS, "items": ANY_UUID}
@@ -283,7 +291,7 @@ Domains = Annotated[
 HoldUuids = Annotated[
     tuple[HoldUuid, ...],
     items(1, MOST_SOURCES),
-    AfterValidator(_check_different),
+    different("a hold"),
     Field(json_schema_extra={"uniqueItems": True}),
 ]
 """Holds to draw from, each once."""

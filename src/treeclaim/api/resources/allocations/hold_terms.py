@@ -9,9 +9,20 @@ from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.request.bodies import OR_NULL, Body, ShortText, TimeOrNull, items
+from treeclaim.api.protocol.request.bodies import (
+    OR_NULL,
+    Alternatives,
+    Body,
+    ConditionKey,
+    HoldUuids,
+    ShortText,
+    TimeOrNull,
+    items,
+)
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
+from treeclaim.model.claim import KeptRequest
+from treeclaim.model.extension.conditions import MOST_TOLERATED
 from treeclaim.model.extension.holds import (
     HOLD_TYPE,
     LONGEST_NOTE,
@@ -49,16 +60,34 @@ class HoldBody(TermsBody):
     drawn: dict[str, Any] = Field(default_factory=dict)
 
 
-def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:
+class ClaimMembers(Body):
+    """The members that the extension adds to the claim of a consumer, in writes and in responses."""
+
+    hold: HoldBody | None = OR_NULL
+    drawn_from: dict[str, Any] = Field(default_factory=dict)
+    request: Alternatives | None = OR_NULL
+    request_valid: bool | None = OR_NULL
+    from_holds: HoldUuids = ()
+    tolerates: Annotated[tuple[ConditionKey, ...], items(0, MOST_TOLERATED)] = ()
+
+    @property
+    def kept_request(self) -> list[str] | KeptRequest | None:
+        """Return the queries to be kept; None for none from now on."""
+        if "request" not in self.model_fields_set:
+            return KeptRequest.UNCHANGED
+        return None if self.request is None else list(self.request)
+
+
+def hold_of(call: Call, body: HoldBody | None) -> HoldTerms | None:
     """Read the member `hold` of a write; None where it makes none.
 
     Raises:
         ApiError: 400, 403.
     """
-    if given is None:
+    if body is None:
         return None
     call.require_allowed(MANAGE_RULE)
-    return HoldTerms(**terms_of(call, given))
+    return HoldTerms(**terms_of(call, body.terms))
 
 
 def terms_of(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,19 +133,15 @@ def type_of(consumer_type: str | None, hold: HoldTerms | None) -> str:
     return consumer_type or HOLD_TYPE
 
 
-def sources_of(call: Call, given: Sequence[str]) -> tuple[str, ...]:
-    """Read the member `from_holds` of a write.
+def sources_of(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the holds that a write draws from, if its caller may draw.
 
     Raises:
-        ApiError: 400, 403.
+        ApiError: 403.
     """
-    if not given:
-        return ()
-    call.require_allowed(DRAW_RULE)
-    sources = tuple(normalised_uuid(uuid) or uuid for uuid in given)
-    if len(set(sources)) < len(sources):
-        raise bad_request("'from_holds' names a hold twice.")
-    return sources
+    if holds:
+        call.require_allowed(DRAW_RULE)
+    return holds
 
 
 def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequence[str]]]) -> None:

@@ -12,13 +12,12 @@ from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now, quoted
 from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
-from treeclaim.api.resources.candidates.schemas import QUERIES, described
+from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
 from treeclaim.model.claim import (
     ConsumerAllocations,
     ConsumerClaim,
     ConsumerType,
     Generation,
-    KeptRequest,
 )
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -95,7 +94,7 @@ def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
     answers=(EMPTY,),
     body=Versioned(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
-    forms=Forms(path={"consumer_uuid": ANY_UUID}, body=described),
+    forms=Forms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
     has_extension_parameters=True,
 )
 def replace_allocations(call: Call) -> Reply:
@@ -104,7 +103,7 @@ def replace_allocations(call: Call) -> Reply:
     consumer_uuid = normalised_uuid(uuid_text)
     if consumer_uuid is None:
         raise bad_request(f"Malformed consumer_uuid: {quoted(uuid_text)}")
-    claims = [claim_of(call, consumer_uuid, call.json())]
+    claims = [_read_claim(call, consumer_uuid, call.json())]
     require_sound(call, claims)
     write_claims(call, claims)
     return Reply(HTTPStatus.NO_CONTENT)
@@ -117,7 +116,7 @@ def replace_allocations(call: Call) -> Reply:
     since=Feature.MANAGE_ALLOCATIONS,
     body=Versioned(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
-    forms=QUERIES,
+    forms=Forms(body=schemas.described_claims),
     has_extension_parameters=True,
 )
 def manage_allocations(call: Call) -> Reply:
@@ -135,7 +134,7 @@ UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, Con
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     """Read the claims of several consumers from a checked body."""
     items = call.deadline.watched(body.items())
-    return [claim_of(call, consumer_uuid, claim) for consumer_uuid, claim in items]
+    return [_read_claim(call, uuid, claim, place=quoted(uuid)) for uuid, claim in items]
 
 
 def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
@@ -150,15 +149,27 @@ def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     kept_requests.require_valid_requests(call, claims)
 
 
-def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> ConsumerClaim:
-    """Read one consumer's claim from a checked body (section 3.1)."""
+_NO_MEMBERS = ClaimMembers()
+
+
+def _read_claim(
+    call: Call, consumer_uuid: str, body: Mapping[str, Any], place: str = ""
+) -> ConsumerClaim:
+    """Read the claim of a consumer at a place of a body (section 3.1).
+
+    Raises:
+        ApiError: 400 for members of the extension, which are not checked yet.
+    """
     services = call.services
+    members = _NO_MEMBERS
+    if named := ClaimMembers.model_fields.keys() & body.keys():
+        members = schemas.MEMBERS.read({name: body[name] for name in named}, place)
     generation: int | Generation | None = Generation.UNCHECKED
     if call.has(Feature.CONSUMER_GENERATIONS):
         generation_value = body["consumer_generation"]
         generation = None if generation_value is None else int(generation_value)
     named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
-    hold = hold_terms.hold_of(call, body.get("hold"))
+    hold = hold_terms.hold_of(call, members.hold)
     knows_holds = call.version.is_extended
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
@@ -171,9 +182,9 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
         else named_type,
         knows_holds=knows_holds,
         hold=hold,
-        from_holds=hold_terms.sources_of(call, body.get("from_holds", ())),
-        request=body.get("request", KeptRequest.UNCHANGED),
-        tolerates=frozenset(body.get("tolerates", ())),
+        from_holds=hold_terms.sources_of(call, members.from_holds),
+        request=members.kept_request,
+        tolerates=frozenset(members.tolerates),
     )
 
 

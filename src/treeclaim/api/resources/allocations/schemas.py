@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of claims, and of answers about allocations (contract page 70)."""
 
+from typing import Any
+
 from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import (
-    ALTERNATIVES,
     AMOUNTS,
     BOOLEAN,
     CLASS_NAME,
@@ -20,8 +22,8 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.model.extension.conditions import KEY, MOST_TOLERATED
-from treeclaim.model.extension.holds import LONGEST_NOTE, MOST_PROJECTS, MOST_SOURCES
+from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
+from treeclaim.api.resources.candidates.schemas import described
 from treeclaim.model.microversions import Feature, Version
 
 _RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
@@ -31,35 +33,11 @@ _MAPPINGS: Schema = {
     "patternProperties": {"[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": UUID}},
 }
 
-TERMS: dict[str, Schema] = {
-    "until": TEXT_OR_NULL,
-    "returns": BOOLEAN,
-    "projects": {"type": "array", "maxItems": MOST_PROJECTS, "items": SHORT_TEXT},
-    "note": TEXT_OR_NULL | {"maxLength": LONGEST_NOTE},
-}
-"""Terms of a hold (contract page 100)."""
+MEMBERS = BodyReader(ClaimMembers)
+"""Reads the members of the extension, which the schemas of claims let through."""
 
-HOLD: Schema = record({}, TERMS | {"drawn": {"type": "object"}}) | {"type": ["object", "null"]}
-"""The member that makes or changes a hold, as it is shown too."""
-
-FROM_HOLDS: Schema = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": MOST_SOURCES,
-    "uniqueItems": True,
-    "items": UUID,
-}
-"""The member that names holds to draw from."""
-
-TOLERATES: Schema = {
-    "type": "array",
-    "maxItems": MOST_TOLERATED,
-    "items": {"type": "string", "pattern": f"^{KEY}$"},
-}
-"""The member that names conditions which do not count (contract page 102, section 3)."""
-
-KEPT_REQUEST: Schema = ALTERNATIVES | {"type": ["array", "null"]}
-"""The member with the queries that a consumer was placed by."""
+_DRAWING = ("from_holds", "tolerates")
+"""Members that no claim of a reshape has."""
 
 
 def claim(version: Version) -> Schema:
@@ -91,16 +69,27 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
         # Required unless `hold` is given, which its reader checks.
         optional |= {
             "consumer_type": required.pop("consumer_type"),
-            "hold": HOLD,
-            "drawn_from": {"type": "object"},
-            "request": KEPT_REQUEST,
-            "request_valid": {"type": ["boolean", "null"]},
+            **{name: {} for name in ClaimMembers.model_fields if draws or name not in _DRAWING},
         }
-        if draws:
-            optional["from_holds"] = FROM_HOLDS
-    if version.is_extended and draws:
-        optional["tolerates"] = TOLERATES
     return record(required, optional)
+
+
+def described_claims(schema: Schema) -> Schema:
+    """Return a copy of a schema in which the members of the extension, queries and UUIDs are described."""
+    return described(_with_members(schema))
+
+
+def _with_members(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    copied = {key: _with_members(part) for key, part in node.items()}
+    members = copied.get("properties", {})
+    if "hold" in members:
+        described_members = MEMBERS.schema["properties"]
+        copied["properties"] = members | {
+            name: described_members[name] for name in members.keys() & described_members.keys()
+        }
+    return copied
 
 
 def _allocations(version: Version, least: int) -> Schema:

@@ -177,10 +177,6 @@ def described(schema: Schema) -> Schema:
     return copied
 
 
-QUERIES = Forms(body=described)
-"""Forms of bodies with queries in them."""
-
-
 _CLASS = "[A-Z0-9_]+"
 _TRAIT = "[A-Z0-9_]+"
 _SIGNED_TRAITS = f"!?{_TRAIT}(,!?{_TRAIT})*"

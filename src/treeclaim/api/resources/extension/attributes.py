@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of a provider (contract page 102, section 1)."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import GENERATION, record
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.extension.parts import PART_FORMS
+from treeclaim.api.resources.extension.parts import SHOWN, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
     replacing_a_part,
@@ -14,7 +15,7 @@ from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.store.operations.providers import part_tables
 
-ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].shown}))
+ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
 """The attributes of a provider."""
 
 
@@ -35,21 +36,20 @@ def list_attributes(call: Call) -> Reply:
     "PUT /treeclaim/providers/{uuid}/attributes",
     policy=ATTRIBUTES.write_rule,
     answers=(ANSWER,),
-    body=Versioned(record(GENERATION | {ATTRIBUTES.name: PART_FORMS[ATTRIBUTES].given})),
+    body=BodyReader(AttributesBody),
     needs_opt_in=True,
 )
 def replace_attributes(call: Call) -> Reply:
     """Replace the attributes of a resource provider."""
-    body = json_for_provider(call)
-    attributes = body[ATTRIBUTES.name]
+    body: AttributesBody = json_for_provider(call)
     with replacing_a_part():
         generation = call.services.store.write(
             part_tables.replace_attributes,
             call.arguments["uuid"],
-            int(body["resource_provider_generation"]),
-            attributes,
+            body.resource_provider_generation,
+            body.attributes,
         )
-    return _shown(attributes, generation)
+    return _shown(body.attributes, generation)
 
 
 def _shown(attributes: Attributes, generation: int) -> Reply:

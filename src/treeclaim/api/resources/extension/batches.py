@@ -5,23 +5,15 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
-import orjson
 from pydantic import WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import with_conflict
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
-from treeclaim.api.protocol.request.schemas import (
-    INTEGER,
-    STRING,
-    STRINGS,
-    UUID,
-    Schema,
-    record,
-)
-from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
-from treeclaim.api.resources.extension.parts import PART_FORMS, given_at
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, STRINGS, record
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.resources.extension.parts import ProviderEntry
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
@@ -35,10 +27,8 @@ from treeclaim.model.extension.batches.batch import (
     Problem,
     RepeatedProviderError,
     UnknownNameError,
-    Unnamed,
 )
-from treeclaim.model.microversions import NEWEST, Version
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.parts import PARTS
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.providers.entries import apply
@@ -46,36 +36,7 @@ from treeclaim.store.operations.providers.entries import apply
 _MOST_ENTRIES = 1_000
 """Providers in one call."""
 
-_AS_MANY: Schema = {"maxItems": MOST_VALUES, "maxProperties": MOST_VALUES}
-"""Most members of a part of one provider among many, be it a list or an object."""
-
-_UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
-
-
-def entry_schema(version: Version, more: Mapping[str, Schema] | None = None) -> Schema:
-    """Return the schema of one provider, which may have more members; it is that of its parts' own URLs."""
-    return record(
-        {},
-        {
-            "uuid": UUID,
-            "name": {"type": "string", "minLength": 1, "maxLength": 200},
-            "generation": INTEGER,
-            "parent_provider_uuid": _UUID_OR_NULL,
-            # It follows from the parent; what was listed may be sent back.
-            "root_provider_uuid": _UUID_OR_NULL,
-            **{
-                part.name: _AS_MANY | given_at(part, version)
-                for part in PARTS
-                if part.is_at(version)
-            },
-            **(more or {}),
-        },
-    ) | {"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
-
-
-ENTRY = Versioned(entry_schema)
-ENTRY_SCHEMA = entry_schema(NEWEST)
-"""Schema of an entry, for the API description."""
+_ENTRY = BodyReader(ProviderEntry)
 
 
 class BatchBody(Body):
@@ -85,7 +46,7 @@ class BatchBody(Body):
         tuple[dict[str, Any], ...],
         items(1, _MOST_ENTRIES),
         WithJsonSchema(
-            {"type": "array", "minItems": 1, "maxItems": _MOST_ENTRIES, "items": ENTRY_SCHEMA}
+            {"type": "array", "minItems": 1, "maxItems": _MOST_ENTRIES, "items": _ENTRY.schema}
         ),
     ]
     create_names: bool = False
@@ -140,7 +101,7 @@ def apply_providers(call: Call) -> Reply:
     """Create or change many resource providers, all or none."""
     body: BatchBody = call.json()
     _require_allowed(call, body)
-    entries = entries_of(call, body.providers)
+    entries = [entry.read() for entry in read_entries(call, body.providers)]
     try:
         applied = _applied(call, entries, create_names=body.create_names, dry_run=body.dry_run)
     except BatchForbiddenError as error:
@@ -175,53 +136,26 @@ def _require_allowed(call: Call, body: BatchBody) -> None:
             call.require_allowed(rule)
 
 
-def entries_of(
-    call: Call, documents: Sequence[Mapping[str, Any]], schema: Versioned = ENTRY
-) -> list[BatchEntry]:
-    """Read the entries of a batch, each checked by itself.
+def read_entries(
+    call: Call, documents: Sequence[Mapping[str, Any]], reader: BodyReader = _ENTRY
+) -> list[Any]:
+    """Read the entries of a batch, each by itself, into the model of a reader.
 
     Raises:
         ApiError: 400 that names all faulty entries.
         RequestGivenUpError: if the deadline has passed.
     """
-    _require_forms(call, documents, schema)
-    return [_entry(document) for document in call.deadline.each(documents)]
-
-
-def _require_forms(call: Call, documents: Sequence[Mapping[str, Any]], schema: Versioned) -> None:
-    """Check each entry by itself; report all faulty ones.
-
-    Raises:
-        ApiError: 400.
-        RequestGivenUpError: if the deadline has passed.
-    """
-    checker = schema.at(call.version)
-    wrong = []
+    entries, wrong = [], []
     for index, document in enumerate(call.deadline.each(documents)):
-        problem = checker.problem(document, length=len(orjson.dumps(document)))
-        if problem is not None:
-            wrong.append(f"providers[{index}]: JSON does not validate: {problem}")
+        try:
+            entries.append(reader.read(document))
+        except ApiError as error:
+            wrong.append(bad_request(f"providers[{index}]: {error.detail}"))
         if len(wrong) == MOST_PROBLEMS:
             break
     if wrong:
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST, wrong[0], others=[bad_request(text) for text in wrong[1:]]
-        )
-
-
-def _entry(item: Mapping[str, Any]) -> BatchEntry:
-    generation = item.get("generation")
-    return BatchEntry(
-        uuid=normalised_uuid(item["uuid"]) if "uuid" in item else None,
-        name=item.get("name"),
-        parent=item.get("parent_provider_uuid", Unnamed.UNNAMED),
-        generation=None if generation is None else int(generation),
-        values={
-            part.name: form.value(item[part.name])
-            for part, form in PART_FORMS.items()
-            if part.name in item
-        },
-    )
+        raise ApiError(wrong[0].status, wrong[0].detail, others=wrong[1:])
+    return entries
 
 
 def refusal(error: BatchRefusedError, deadline: Deadline) -> ApiError:

@@ -17,20 +17,21 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     TEXT_OR_NULL,
     Schema,
+    listed,
     mapping,
     record,
+    text,
 )
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.extension.parts import CONDITIONS_SHOWN, PART_FORMS
+from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
 from treeclaim.forest.listing.texts import CONSUMPTION
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.microversions import Version
-from treeclaim.model.parts import CONDITIONS, INVENTORIES, LISTED_PARTS, PARTS, SHOWN_PARTS
+from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 
@@ -53,23 +54,17 @@ def _texts(include: frozenset[str]) -> frozenset[str]:
     return include
 
 
-def _query(version: Version) -> Schema:
-    """Return the schema of the query."""
-    unknown = {part.name for part in (*PARTS, CONDITIONS) if not part.is_at(version)}
-    include = f"({'|'.join(name for name in _INCLUDES if name not in unknown)})"
-    parameters: dict[str, Schema] = {
-        "name": STRING,
-        "uuid": lists.UUIDS,
-        "member_of": STRING,
-        "resources": STRING,
-        "in_tree": lists.UUIDS,
-        "required": STRING,
-        "include": {"type": "string", "pattern": f"^{include}(,{include})*$"},
-    }
-    return record({}, parameters | lists.PARAMETERS)
+_PARAMETERS: dict[str, Schema] = {
+    "name": STRING,
+    "uuid": lists.UUIDS,
+    "member_of": STRING,
+    "resources": STRING,
+    "in_tree": lists.UUIDS,
+    "required": STRING,
+    "include": text(listed(f"({'|'.join(_INCLUDES)})")),
+}
 
-
-QUERY = Versioned(_query)
+QUERY = Versioned(record({}, _PARAMETERS | lists.PARAMETERS))
 
 
 _PROVIDER = record(
@@ -81,10 +76,8 @@ _PROVIDER = record(
         "root_provider_uuid": STRING,
     },
     {
-        INVENTORIES.name: PART_FORMS[INVENTORIES].shown,
         "usages": AMOUNTS,
-        **{part.name: PART_FORMS[part].shown for part in LISTED_PARTS},
-        CONDITIONS.name: CONDITIONS_SHOWN,
+        **{part.name: schema for part, schema in SHOWN.items()},
         _ALLOCATIONS: mapping(
             ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
         ),

@@ -1,98 +1,236 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a provider in the documents of bulk reads and writes (page 99)."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+
+from treeclaim.api.protocol.request.bodies import (
+    OR_NULL,
+    AggregateUuid,
+    AnyUuid,
+    Body,
+    Positive,
+    ProviderUuid,
+    ShortText,
+    different,
+    items,
+    shown_value,
+)
 from treeclaim.api.protocol.request.schemas import (
     BOOLEAN,
-    SHORT_TEXT,
+    CLASS_NAME,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
-    UUID,
     Schema,
     mapping,
     record,
 )
-from treeclaim.api.resources.inventories.operations import inventory_of
-from treeclaim.api.resources.inventories.schemas import FIELDS, all_inventories
+from treeclaim.api.protocol.request.validation import MOST_VALUES
+from treeclaim.api.resources.inventories.schemas import FIELDS
 from treeclaim.model.attributes import (
     GREATEST_NUMBER,
     LONGEST_TEXT,
     MOST_ATTRIBUTES,
     NAME_PATTERN,
     TEXT_PATTERN,
+    AttributeValue,
+    is_attribute_name,
+    is_attribute_value,
 )
-from treeclaim.model.microversions import NEWEST, Version
-from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, ProviderPart
-
-CONDITIONS_SHOWN = mapping(
-    ".*",
-    record(
-        {
-            "effect": STRING,
-            "until": TEXT_OR_NULL,
-            "reason": STRING,
-            "on_use": BOOLEAN,
-            "began": BOOLEAN,
-        }
-    ),
+from treeclaim.model.extension.batches.batch import BatchEntry, Unnamed
+from treeclaim.model.inventory import (
+    MAXIMUM_ALLOCATION_RATIO,
+    MAXIMUM_INTEGER,
+    MOST_CONSUMED,
+    MOST_CONSUMED_UNITS,
+    Consumes,
+    Inventory,
 )
-"""Schema of what clients get of the conditions."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartForm:
-    """The documents of a part.
-
-    Attributes:
-        given: Schema of what clients send, that of the part's own URL.
-        shown: Schema of what they get.
-        value: Returns the value that a batch has for what was sent.
-    """
-
-    given: Schema
-    shown: Schema
-    value: Callable[[Any], Any]
-
+from treeclaim.model.parts import (
+    AGGREGATES,
+    ATTRIBUTES,
+    CONDITIONS,
+    INVENTORIES,
+    PARTS,
+    TRAITS,
+    ProviderPart,
+)
 
 _KINDS: Schema = {"type": ["boolean", "integer", "string"]}
-_ATTRIBUTE: Schema = _KINDS | {
+
+SHOWN: Mapping[ProviderPart[Any], Schema] = {
+    INVENTORIES: mapping(".*", FIELDS),
+    TRAITS: STRINGS,
+    AGGREGATES: STRINGS,
+    ATTRIBUTES: mapping(".*", _KINDS),
+    CONDITIONS: mapping(
+        ".*",
+        record(
+            {
+                "effect": STRING,
+                "until": TEXT_OR_NULL,
+                "reason": STRING,
+                "on_use": BOOLEAN,
+                "began": BOOLEAN,
+            }
+        ),
+    ),
+}
+"""Schemas of the parts in responses."""
+
+
+class ConsumesBody(Body):
+    """The consumption of another inventory by each unit."""
+
+    provider: ProviderUuid
+    resource_class: Annotated[str, Field(pattern=CLASS_NAME)]
+    amount: Annotated[int, Field(ge=1, le=MOST_CONSUMED_UNITS)]
+
+
+def _check_consumes(consumes: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, ...]:
+    if len({(entry.provider, entry.resource_class) for entry in consumes}) < len(consumes):
+        raise ValueError("an inventory is named twice")
+    return consumes
+
+
+class InventoryBody(Body):
+    """An inventory; an absent member has its default."""
+
+    total: Positive
+    reserved: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
+    min_unit: Positive = 1
+    max_unit: Positive = MAXIMUM_INTEGER
+    step_size: Positive = 1
+    allocation_ratio: Annotated[
+        float, Field(ge=-MAXIMUM_ALLOCATION_RATIO, le=MAXIMUM_ALLOCATION_RATIO)
+    ] = 1.0
+    consumes: (
+        Annotated[
+            tuple[ConsumesBody, ...], items(0, MOST_CONSUMED), AfterValidator(_check_consumes)
+        ]
+        | None
+    ) = None
+    resource_provider_generation: int | None = None
+
+    def read(self) -> Inventory:
+        """Return the inventory, with its consumption in the order in which it is shown."""
+        consumes = None
+        if self.consumes is not None:
+            entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
+            consumes = tuple(Consumes(*entry) for entry in sorted(entries))
+        return Inventory(
+            self.total,
+            self.reserved,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+            self.allocation_ratio,
+            consumes,
+        )
+
+
+def _check_name(name: str) -> str:
+    if not is_attribute_name(name):
+        raise ValueError(f"{shown_value(name)} is not the name of an attribute")
+    return name
+
+
+def _read_value(value: Any) -> AttributeValue:
+    if not is_attribute_value(value):
+        raise ValueError(
+            f"{shown_value(value)} is not true, false, an integer from {-GREATEST_NUMBER} to {GREATEST_NUMBER}, "
+            f"or a text of 1 to {LONGEST_TEXT} characters without control characters"
+        )
+    kept: AttributeValue = value
+    return kept
+
+
+_VALUE: Schema = _KINDS | {
     "minimum": -GREATEST_NUMBER,
     "maximum": GREATEST_NUMBER,
     "minLength": 1,
     "maxLength": LONGEST_TEXT,
     "pattern": TEXT_PATTERN,
 }
-"""A value (contract page 102, section 1)."""
 
-PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
-    INVENTORIES: PartForm(
-        all_inventories(NEWEST)["properties"]["inventories"],
-        mapping(
-            ".*",
-            FIELDS,
-        ),
-        lambda given: {name: inventory_of(fields) for name, fields in given.items()},
-    ),
-    TRAITS: PartForm({"type": "array", "items": SHORT_TEXT}, STRINGS, TRAITS.read),
-    AGGREGATES: PartForm(
-        {"type": "array", "items": UUID, "uniqueItems": True}, STRINGS, AGGREGATES.read
-    ),
-    ATTRIBUTES: PartForm(
-        mapping(NAME_PATTERN, _ATTRIBUTE) | {"maxProperties": MOST_ATTRIBUTES},
-        mapping(".*", _KINDS),
-        ATTRIBUTES.read,
-    ),
-}
-"""Forms by part, in the order of `PARTS`."""
+AttributeValues = Annotated[
+    dict[
+        Annotated[str, AfterValidator(_check_name)],
+        Annotated[Any, PlainValidator(_read_value)],
+    ],
+    Field(max_length=MOST_ATTRIBUTES),
+    WithJsonSchema(mapping(NAME_PATTERN, _VALUE) | {"maxProperties": MOST_ATTRIBUTES}),
+]
+"""Attributes by name (contract page 102, section 1)."""
 
 
-def given_at(part: ProviderPart[Any], version: Version) -> Schema:
-    """Return the schema of what clients of a version send of a part."""
-    if part is INVENTORIES:
-        inventories: Schema = all_inventories(version)["properties"]["inventories"]
-        return inventories
-    return PART_FORMS[part].given
+class AttributesBody(Body):
+    """The attributes of a provider."""
+
+    resource_provider_generation: int
+    attributes: AttributeValues
+
+
+class ProviderEntry(Body):
+    """The wanted state of a provider; absent members keep their values."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
+    )
+
+    uuid: ProviderUuid | None = None
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    generation: int | None = None
+    parent_provider_uuid: AnyUuid | None = OR_NULL
+    # It follows from the parent; what was listed may be sent back.
+    root_provider_uuid: AnyUuid | None = OR_NULL
+    inventories: (
+        Annotated[dict[str, InventoryBody], Field(max_length=MOST_VALUES, fail_fast=True)] | None
+    ) = None
+    traits: Annotated[tuple[ShortText, ...], items(0, MOST_VALUES)] | None = None
+    aggregates: (
+        Annotated[
+            tuple[AggregateUuid, ...],
+            items(0, MOST_VALUES),
+            different("an aggregate"),
+            Field(json_schema_extra={"uniqueItems": True}),
+        ]
+        | None
+    ) = None
+    attributes: AttributeValues | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_named(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not {"uuid", "name"} & value.keys():
+            raise ValueError("'uuid' or 'name' is required")
+        return value
+
+    def read(self) -> BatchEntry:
+        """Return the entry of a batch."""
+        is_placed = "parent_provider_uuid" in self.model_fields_set
+        values: dict[str, Any] = {}
+        if self.inventories is not None:
+            values[INVENTORIES.name] = {
+                name: body.read() for name, body in self.inventories.items()
+            }
+        for part in PARTS:
+            if part is not INVENTORIES and (value := getattr(self, part.name)) is not None:
+                values[part.name] = part.read(value)
+        return BatchEntry(
+            self.uuid,
+            self.name,
+            self.parent_provider_uuid if is_placed else Unnamed.UNNAMED,
+            self.generation,
+            values,
+        )

@@ -148,7 +148,7 @@ def _require_few(body: bodies.PlacementsBody, limits: Limits) -> None:
 def _read_request(
     call: Call, queries: Queries, place: str, request: bodies.PlacementRequest
 ) -> PlacingRequest:
-    hold = hold_terms.hold_of(call, None if request.hold is None else request.hold.terms)
+    hold = hold_terms.hold_of(call, request.hold)
     consumer_type = hold_terms.type_of(request.consumer_type, hold)
     if consumer_type == HOLD_TYPE and hold is None:
         raise bad_request(f"{place}: only a hold has the type {HOLD_TYPE}.")

@@ -9,18 +9,25 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Versioned
-from treeclaim.api.protocol.request.bodies import Body, Consumers, Providers, Query, items
-from treeclaim.api.protocol.request.schemas import INTEGER, MOST_NAMED, Schema, mapping, record
+from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.request.bodies import (
+    Body,
+    BodyReader,
+    ConditionKey,
+    Consumers,
+    Providers,
+    Query,
+    items,
+)
+from treeclaim.api.protocol.request.schemas import INTEGER, MOST_NAMED, record
 from treeclaim.api.resources.candidates.queries import Queries
-from treeclaim.api.resources.candidates.schemas import described
-from treeclaim.api.resources.conditions import CONDITION, condition_of
-from treeclaim.api.resources.extension.batches import entries_of, entry_schema, refusal
+from treeclaim.api.resources.conditions import ConditionBody, condition_of
+from treeclaim.api.resources.extension.batches import read_entries, refusal
+from treeclaim.api.resources.extension.parts import ProviderEntry
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
-from treeclaim.model.extension.conditions import KEY, MOST_CONDITIONS
+from treeclaim.model.extension.conditions import MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
-from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.replica import Arrival, Question
 from treeclaim.replica.kept import Piece
@@ -33,19 +40,19 @@ _MOST_QUERIES = 64
 _MOST_PLACED = 100_000
 
 
-def _entry_schema(version: Version, condition: Schema = CONDITION) -> Schema:
-    """Return the schema of a provider: that of a batch, and conditions (page 102, section 3)."""
-    conditions = mapping(f"^{KEY}$", condition) | {"maxProperties": MOST_CONDITIONS}
-    return entry_schema(version, {CONDITIONS.name: conditions})
+class AssumedProvider(ProviderEntry):
+    """A provider as it would be: an entry of a batch, with conditions (page 102, section 3)."""
+
+    conditions: (
+        Annotated[
+            dict[ConditionKey, ConditionBody],
+            Field(max_length=MOST_CONDITIONS),
+        ]
+        | None
+    ) = None
 
 
-_ENTRY = Versioned(_entry_schema)
-
-_DESCRIBED_ENTRIES = {
-    "type": "array",
-    "maxItems": MOST_NAMED,
-    "items": described(_entry_schema(NEWEST)),
-}
+_ENTRY = BodyReader(AssumedProvider)
 
 
 class AmountOfQuery(Body):
@@ -68,7 +75,9 @@ class Assumptions(Body):
     without: Providers = ()
     # Each entry is checked by itself, to report all faults.
     providers: Annotated[
-        tuple[dict[str, Any], ...], items(0, MOST_NAMED), WithJsonSchema(_DESCRIBED_ENTRIES)
+        tuple[dict[str, Any], ...],
+        items(0, MOST_NAMED),
+        WithJsonSchema({"type": "array", "maxItems": MOST_NAMED, "items": _ENTRY.schema}),
     ] = ()
     place: Places = Places(requests=())
 
@@ -122,14 +131,12 @@ def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Given:
 
 
 def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterator[BatchEntry]:
-    entries = entries_of(call, documents, _ENTRY)
-    for entry, document in zip(entries, call.deadline.watched(documents), strict=True):
-        conditions = document.get(CONDITIONS.name)
-        if conditions is None:
-            yield entry
-            continue
-        read = (condition_of(call, key, condition) for key, condition in conditions.items())
-        yield replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
+    for body in call.deadline.watched(read_entries(call, documents, _ENTRY)):
+        entry: BatchEntry = body.read()
+        if body.conditions is not None:
+            read = (condition_of(call, key, value) for key, value in body.conditions.items())
+            entry = replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
+        yield entry
 
 
 def answer_under(
