@@ -342,3 +342,21 @@ def test_error_for_a_long_body_names_the_location(application):
     answer = send(application, "PUT", path, body=json.dumps(body).encode())
     assert "has non-unique elements" in answer.detail
     assert "Failed validating 'uniqueItems'" in answer.detail
+
+
+def test_unknown_name_is_compared_with_few_of_many(application):
+    names = [f"CUSTOM_{number:09}_{'ABCDEF' * 30}" for number in range(3_000)]
+    entry = {"uuid": HOST, "inventories": {name: {"total": 1} for name in names}}
+    body = json.dumps({"providers": [entry], "create_names": True}).encode()
+    created = send(application, "POST", "/treeclaim/providers", body=body, version=EXTENDED)
+    assert created.status == 200
+    query = f"resources={names[-1]}A:1"
+    answer = require_little_work(
+        MOST_SECONDS,
+        application,
+        "GET",
+        "/allocation_candidates",
+        query=query.encode(),
+        version=EXTENDED,
+    )
+    assert answer.detail.endswith(f"Did you mean {names[-1]}?")

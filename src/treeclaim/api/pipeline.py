@@ -16,7 +16,7 @@ from treeclaim.api.protocol.callers import (
     request_id_of,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.documents import error_body, with_conflict
+from treeclaim.api.protocol.errors.documents import error_body, with_details
 from treeclaim.api.protocol.negotiation import (
     JSON,
     InvalidVersionError,
@@ -74,11 +74,10 @@ class Pipeline:
                 reply = operation.handler(call)
             write_reply(reply, call, response)
         except ApiError as error:
-            _write_error(
-                with_conflict(error, error.__cause__, version), version, request, response
-            )
+            described = with_details(error, error.__cause__, version, self._services.replica)
+            _write_error(described, version, request, response)
         except TreeclaimError as error:
-            described = with_conflict(api_error(error), error, version)
+            described = with_details(api_error(error), error, version, self._services.replica)
             _write_error(described, version, request, response)
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)

@@ -2,7 +2,6 @@
 """Calls to a Placement API endpoint: requests and responses are the documents of the contract."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Any, Self
@@ -270,39 +269,12 @@ class Client:
     def _search(
         self, method: str, path: str, queries: Sequence[str | CandidateQuery], json: Any = None
     ) -> dict[str, Any]:
-        """Make a call with queries; the error of an unknown name suggests the nearest known one."""
+        """Make a call with queries."""
         for query in map(CandidateQuery.of, queries):
             for name in query.extended_names():
                 self.require_extension(name)
-        try:
-            document: dict[str, Any] = self.call(method, path, json, extended=True)
-        except ClientError as error:
-            if error.status != HTTPStatus.BAD_REQUEST:
-                raise
-            if suggestions := self._nearest_names(map(CandidateQuery.of, queries)):
-                error.args = (f"{error} Did you mean {', '.join(suggestions)}?",)
-            raise
+        document: dict[str, Any] = self.call(method, path, json, extended=True)
         return document
-
-    def _nearest_names(self, queries: Iterable[CandidateQuery]) -> list[str]:
-        """Return the known names nearest to the unknown classes and traits of some queries."""
-        pairs = [query.names() for query in queries]
-        classes, traits = (set().union(*names) for names in zip(*pairs, strict=True))
-        try:
-            rows = self.get("/resource_classes")["resource_classes"]
-            known_traits = set(self.get("/traits")["traits"])
-        except ClientError:
-            # A suggestion is not worth another error.
-            return []
-        return [
-            near
-            for names, known_names in (
-                (classes, {row["name"] for row in rows}),
-                (traits, known_traits),
-            )
-            for name in sorted(names - known_names)
-            for near in get_close_matches(name, known_names, 1)
-        ]
 
     def claim(
         self,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries for candidates."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
@@ -11,13 +10,7 @@ import orjson
 from treeclaim.client.session import escaped
 from treeclaim.model.flavors import Flavor, parameters_of
 from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.query_parameters import Grammar, parameter_named
-
-_NAME = re.compile("[A-Z][A-Z0-9_]*")
-"""A resource class or a trait."""
-
-_GRAMMARS_OF_CLASSES = frozenset({Grammar.AMOUNTS, Grammar.CLASSES})
-_GRAMMARS_OF_TRAITS = frozenset({Grammar.TRAITS, Grammar.TRAITS_OR_ANY, Grammar.PREFERENCES})
+from treeclaim.model.query_parameters import parameter_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +44,6 @@ class CandidateQuery:
     def __str__(self) -> str:
         """Write the query string."""
         return "&".join(f"{name}={escaped(value, '=:,!_')}" for name, value in self.parameters)
-
-    def names(self) -> tuple[set[str], set[str]]:
-        """Return the resource classes and the traits that the query names."""
-        classes: set[str] = set()
-        traits: set[str] = set()
-        for name, value in self.parameters:
-            parameter = parameter_named(name)
-            grammar = None if parameter is None else parameter.newest_grammar
-            if grammar in _GRAMMARS_OF_CLASSES:
-                classes.update(_NAME.findall(value))
-            elif grammar in _GRAMMARS_OF_TRAITS:
-                traits.update(_NAME.findall(value))
-        return classes, traits
 
     def extended_names(self) -> list[str]:
         """Return the names of parameters that need the extension."""

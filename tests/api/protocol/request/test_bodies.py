@@ -232,3 +232,33 @@ def test_optional_member_is_not_described_as_null():
     hold = schemas["place_consumers"]["properties"]["requests"]["items"]["properties"]["hold"]
     assert {"type": "null"} in hold["anyOf"]
     assert "$ref" not in json.dumps(schemas)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "near"),
+    [
+        ("GET", "/allocation_candidates?resources=VCPUS:1", None, "VCPU"),
+        ("GET", "/allocation_candidates?resources=VCPU:1&preferred=HW_NUMA_ROT", None, "HW_NUMA_ROOT"),
+        ("GET", "/treeclaim/totals?resource_class=DISK_BG", None, "DISK_GB"),
+        ("GET", "/treeclaim/allocations?resource_class=DISK_BG", None, "DISK_GB"),
+        ("POST", "/treeclaim/candidates", {"alternatives": ["resources=VGP:1"]}, "VGPU"),
+        ("PUT", "/treeclaim/mixes/a", {"requests": {"a": {"query": "resources=VCPUX:1", "weight": 1}}}, "VCPU"),
+        ("POST", "/treeclaim/providers", entry(traits=["HW_NUMA_ROT"]), "HW_NUMA_ROOT"),
+        ("POST", "/treeclaim/providers", entry(inventories={"MEMORY": {"total": 1}}), "MEMORY_MB"),
+        ("PUT", f"/allocations/{UUID}", CLAIM | {"allocations": {UUID: {"resources": {"VCPUS": 1}}}}, "VCPU"),
+    ],
+)  # fmt: skip
+def test_unknown_name_suggests_the_nearest_with_the_extension(
+    application, method, path, body, near
+):
+    content = b"" if body is None else json.dumps(body).encode()
+    path, _, query = path.partition("?")
+    answer = send(application, method, path, query=query.encode(), body=content, version=VERSION)
+    assert answer.status == 400
+    assert answer.detail.endswith(f" Did you mean {near}?")
+
+
+def test_unknown_name_has_the_words_of_placement_without_the_extension(application):
+    query = b"resources=VCPUS:1"
+    answer = send(application, "GET", "/allocation_candidates", query=query, version="1.39")
+    assert answer.detail.endswith("No such resource class VCPUS.")

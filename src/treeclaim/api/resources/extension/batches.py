@@ -8,13 +8,12 @@ from typing import Annotated, Any
 from pydantic import WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.errors.documents import with_conflict
+from treeclaim.api.protocol.errors.documents import with_details
 from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, STRINGS, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.extension.parts import ProviderEntry
-from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
     MOST_PROBLEMS,
@@ -28,7 +27,6 @@ from treeclaim.model.extension.batches.batch import (
     RepeatedProviderError,
     UnknownNameError,
 )
-from treeclaim.model.microversions import NEWEST
 from treeclaim.model.parts import PARTS
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.providers.entries import apply
@@ -73,6 +71,9 @@ _APPLIED = Answer(
 )
 """The outcome of each entry, in their order."""
 
+_MOST_SUGGESTIONS = 4
+"""Problems of a batch for which a known name is suggested in place of an unknown one."""
+
 
 _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update")
 
@@ -107,7 +108,7 @@ def apply_providers(call: Call) -> Reply:
     except BatchForbiddenError as error:
         raise ApiError(HTTPStatus.FORBIDDEN, str(error)) from error
     except BatchRefusedError as error:
-        raise refusal(error, call.deadline) from error
+        raise refusal(call, error) from error
     return Reply(body={"providers": applied})
 
 
@@ -158,12 +159,16 @@ def read_entries(
     return entries
 
 
-def refusal(error: BatchRefusedError, deadline: Deadline) -> ApiError:
+def refusal(call: Call, error: BatchRefusedError) -> ApiError:
     """Return the answer: an error for each problem.
 
     The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
     """
-    errors = [_single(problem) for problem in deadline.watched(error.problems)]
+    problems = enumerate(call.deadline.watched(error.problems))
+    errors = [
+        _describe(call, problem, suggests=number < _MOST_SUGGESTIONS)
+        for number, problem in problems
+    ]
     first = min(errors, key=lambda error: error.status)
     further_errors = [other for other in errors if other is not first]
     return ApiError(
@@ -171,8 +176,11 @@ def refusal(error: BatchRefusedError, deadline: Deadline) -> ApiError:
     )
 
 
-def _single(problem: Problem) -> ApiError:
+def _describe(call: Call, problem: Problem, *, suggests: bool) -> ApiError:
     prefix = f"providers[{problem.index}]: "
     if isinstance(problem.error, _OF_THE_FORM):
-        return bad_request(f"{prefix}{problem.error}")
-    return with_conflict(api_error(problem.error, prefix=prefix), problem.error, NEWEST)
+        error = bad_request(f"{prefix}{problem.error}")
+    else:
+        error = api_error(problem.error, prefix=prefix)
+    replica = call.services.replica if suggests else None
+    return with_details(error, problem.error, call.version, replica)

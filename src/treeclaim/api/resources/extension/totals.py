@@ -199,7 +199,7 @@ def show_given_totals(call: Call) -> Reply:
     with (
         lists.classes_named_by("resource_class"),
         refusing_queries(),
-        refusing_entries(call.deadline),
+        refusing_entries(call),
     ):
         assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
         document = call.services.replica.answer(

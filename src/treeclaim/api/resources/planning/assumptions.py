@@ -24,7 +24,6 @@ from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.conditions import ConditionBody, condition_of
 from treeclaim.api.resources.extension.batches import read_entries, refusal
 from treeclaim.api.resources.extension.parts import ProviderEntry
-from treeclaim.model.deadlines import Deadline
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.extension.conditions import MOST_CONDITIONS
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
@@ -150,14 +149,14 @@ def answer_under(
     """
     if not given:
         return call.services.replica.answer(question, arrival)
-    with refusing_entries(call.deadline):
+    with refusing_entries(call):
         return call.services.replica.answer(question_under(given, question), arrival)
 
 
 @contextmanager
-def refusing_entries(deadline: Deadline) -> Iterator[None]:
+def refusing_entries(call: Call) -> Iterator[None]:
     """Answer 400 or 409, as page 99 does, where entries of providers are faulty."""
     try:
         yield
     except BatchRefusedError as error:
-        raise refusal(error, deadline) from error
+        raise refusal(call, error) from error

@@ -166,6 +166,6 @@ class PlanCall:
             read_kept,
             named=frozenset(holds),
         )
-        with refusing_queries(), refusing_entries(self.call.deadline):
+        with refusing_queries(), refusing_entries(self.call):
             pieces = self.call.services.replica.answer(question, self.arrival)
             return Reply(body=pieces, is_ready_made=True)
