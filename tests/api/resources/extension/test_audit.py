@@ -33,13 +33,15 @@ def cloud(shared_cloud):
     """An empty cloud."""
     shared_cloud.providers.clear()
     shared_cloud.consumers.clear()
-    kept = {"alembic_version", "traits", "resource_classes"}
-    every = (table for table in reversed(tables.placement.sorted_tables) if table.name not in kept)
+    kept_names = {"alembic_version", "traits", "resource_classes"}
+    emptied_tables = (
+        table for table in reversed(tables.placement.sorted_tables) if table.name not in kept_names
+    )
     shared_cloud.by_hand(
         sa.update(tables.resource_providers).values(
             root_provider_id=None, parent_provider_id=None
         ),
-        *(sa.delete(table) for table in every),
+        *(sa.delete(table) for table in emptied_tables),
         sa.delete(tables.traits).where(tables.traits.c.name.startswith("CUSTOM_")),
         sa.delete(tables.resource_classes).where(tables.resource_classes.c.id >= 10_000),
         sa.delete(tables.feed),
@@ -75,7 +77,7 @@ def join(cloud, provider, *aggregates):
 
 def claim(cloud, consumer, *providers, amount=4, generation=None, kind="INSTANCE"):
     body = {
-        "allocations": {one: {"resources": {"VCPU": amount}} for one in providers},
+        "allocations": {uuid: {"resources": {"VCPU": amount}} for uuid in providers},
         "project_id": "p",
         "user_id": "u",
         "consumer_generation": generation,
@@ -84,9 +86,9 @@ def claim(cloud, consumer, *providers, amount=4, generation=None, kind="INSTANCE
     return cloud.client.put(f"/allocations/{consumer}", json=body)
 
 
-def claimed(cloud, *providers, **given):
+def claimed(cloud, *providers, **options):
     consumer = uuid_of(f"consumer {next(NUMBERS)}")
-    answer = claim(cloud, consumer, *providers, **given)
+    answer = claim(cloud, consumer, *providers, **options)
     assert answer.is_success, answer.text
     return consumer
 
@@ -97,16 +99,18 @@ def id_of(cloud, provider):
         return connection.scalar(sa.select(table.c.id).where(table.c.uuid == provider))
 
 
-def found(cloud, kind):
+def findings(cloud, kind):
     return cloud.ask(PATH, kind=kind)["findings"][kind]["items"]
 
 
-def mended(cloud, kind, **more):
+def repair_all(cloud, kind, **options):
     """Repair all findings of a kind; return the results."""
-    repairs = [{"kind": kind, **item} for item in found(cloud, kind)]
-    answer = cloud.post(REPAIRS, {"repairs": repairs, **more})["repairs"]
-    assert [{**one, "result": 0} for one in answer] == [{**one, "result": 0} for one in repairs]
-    return [one["result"] for one in answer]
+    repairs = [{"kind": kind, **item} for item in findings(cloud, kind)]
+    answer = cloud.post(REPAIRS, {"repairs": repairs, **options})["repairs"]
+    assert [{**repair, "result": 0} for repair in answer] == [
+        {**repair, "result": 0} for repair in repairs
+    ]
+    return [repair["result"] for repair in answer]
 
 
 # -- finding -------------------------------------------------------------------------------
@@ -125,9 +129,9 @@ def test_a_sound_cloud_has_no_findings(cloud):
 def test_over_capacity_is_reported_after_a_host_loses_a_board(cloud):
     provider = host(cloud, reserved=2, allocation_ratio=1.5)
     claimed(cloud, provider, amount=16)
-    assert found(cloud, "over_capacity") == []
+    assert findings(cloud, "over_capacity") == []
     stock(cloud, provider, total=11, reserved=1, allocation_ratio=1.55)
-    assert found(cloud, "over_capacity") == [
+    assert findings(cloud, "over_capacity") == [
         {"provider": provider, "resource_class": "VCPU", "capacity": 15, "used": 16}
     ]
 
@@ -136,9 +140,9 @@ def test_over_capacity_is_reported_after_a_host_loses_a_board(cloud):
 def test_allocations_against_changed_units_are_reported(cloud, units):
     provider = host(cloud)
     consumer = claimed(cloud, provider, amount=4)
-    assert found(cloud, "against_units") == []
+    assert findings(cloud, "against_units") == []
     stock(cloud, provider, total=16, **units)
-    assert found(cloud, "against_units") == [
+    assert findings(cloud, "against_units") == [
         {"consumer": consumer, "provider": provider, "resource_class": "VCPU", "used": 4}
     ]
 
@@ -147,7 +151,7 @@ def test_allocations_without_inventory_are_reported(cloud):
     provider = host(cloud)
     consumer = claimed(cloud, provider)
     cloud.by_hand(sa.delete(tables.inventories))
-    assert found(cloud, "without_inventory") == [
+    assert findings(cloud, "without_inventory") == [
         {"consumer": consumer, "provider": provider, "resource_class": "VCPU", "used": 4}
     ]
 
@@ -182,7 +186,7 @@ def leave_rows_of_nothing(cloud):
 
 def test_rows_without_a_provider_are_reported(cloud):
     leave_rows_of_nothing(cloud)
-    assert found(cloud, "without_provider") == [
+    assert findings(cloud, "without_provider") == [
         {"table": "inventories", "provider_id": 990},
         {"table": "allocations", "provider_id": 991},
         {"table": "resource_provider_aggregates", "provider_id": 992},
@@ -193,7 +197,7 @@ def test_rows_without_a_provider_are_reported(cloud):
 def test_allocations_without_a_consumer_record_are_reported(cloud):
     consumer = claimed(cloud, host(cloud))
     cloud.by_hand(sa.delete(tables.consumers))
-    assert found(cloud, "without_consumer") == [{"consumer": consumer}]
+    assert findings(cloud, "without_consumer") == [{"consumer": consumer}]
 
 
 def leave_an_empty_consumer(cloud, name="left behind"):
@@ -208,7 +212,7 @@ def leave_an_empty_consumer(cloud, name="left behind"):
 
 def test_empty_consumer_is_reported(cloud):
     consumer = leave_an_empty_consumer(cloud)
-    assert found(cloud, "empty_consumer") == [{"consumer": consumer}]
+    assert findings(cloud, "empty_consumer") == [{"consumer": consumer}]
 
 
 def set_row(cloud, provider, **values):
@@ -222,8 +226,8 @@ def test_broken_root_is_reported(cloud):
     grandchild = host(cloud, parent=child)
     set_row(cloud, grandchild, root_provider_id=id_of(cloud, other))
     set_row(cloud, other, root_provider_id=None)
-    assert found(cloud, "broken_root") == [{"provider": other}, {"provider": grandchild}]
-    assert found(cloud, "broken_parent") == []
+    assert findings(cloud, "broken_root") == [{"provider": other}, {"provider": grandchild}]
+    assert findings(cloud, "broken_parent") == []
 
 
 def test_broken_parent_reports_only_members_of_the_cycle(cloud):
@@ -232,8 +236,8 @@ def test_broken_parent_reports_only_members_of_the_cycle(cloud):
     grandchild = host(cloud, parent=child)
     below = host(cloud, parent=grandchild)
     set_row(cloud, child, parent_provider_id=id_of(cloud, grandchild))
-    assert found(cloud, "broken_parent") == [{"provider": child}, {"provider": grandchild}]
-    assert found(cloud, "broken_root") == []
+    assert findings(cloud, "broken_parent") == [{"provider": child}, {"provider": grandchild}]
+    assert findings(cloud, "broken_root") == []
     assert below
 
 
@@ -242,7 +246,7 @@ def test_allocations_in_many_trees_are_reported_after_a_killed_migration(cloud):
     child = host(cloud, "target-numa", parent=target)
     moving = claimed(cloud, source, child)
     claimed(cloud, target, child)
-    assert found(cloud, "in_many_trees") == [
+    assert findings(cloud, "in_many_trees") == [
         {
             "consumer": moving,
             "root_providers": [
@@ -255,17 +259,17 @@ def test_allocations_in_many_trees_are_reported_after_a_killed_migration(cloud):
 
 def test_allocations_of_host_and_pool_are_not_in_many_trees(cloud):
     pool, other = host(cloud, "pool"), host(cloud, "other pool")
-    for one in (pool, other):
-        generation = cloud.client.get(f"/resource_providers/{one}").json()["generation"]
+    for provider in (pool, other):
+        generation = cloud.client.get(f"/resource_providers/{provider}").json()["generation"]
         body = {
             "traits": ["MISC_SHARES_VIA_AGGREGATE"],
             "resource_provider_generation": generation,
         }
-        assert cloud.client.put(f"/resource_providers/{one}/traits", json=body).is_success
+        assert cloud.client.put(f"/resource_providers/{provider}/traits", json=body).is_success
     claimed(cloud, host(cloud), pool)
-    assert found(cloud, "in_many_trees") == []
+    assert findings(cloud, "in_many_trees") == []
     volume = claimed(cloud, pool, other)
-    assert [one["consumer"] for one in found(cloud, "in_many_trees")] == [volume]
+    assert [item["consumer"] for item in findings(cloud, "in_many_trees")] == [volume]
 
 
 def test_providers_of_a_renamed_host_are_reported_as_same_host(cloud):
@@ -274,8 +278,8 @@ def test_providers_of_a_renamed_host_are_reported_as_same_host(cloud):
         host(cloud, name)
     host(cloud, "cmp-10.child", parent=uuid_of("cmp-10"))
     shown = [
-        [provider["name"] for provider in one["root_providers"]]
-        for one in found(cloud, "same_host")
+        [provider["name"] for provider in item["root_providers"]]
+        for item in findings(cloud, "same_host")
     ]
     assert shown == [["cmp-1", "CMP-1.example.org"], ["cmp-3.local", "Cmp-3"]]
 
@@ -288,14 +292,14 @@ def test_unreferenced_aggregates_traits_and_classes_are_reported(cloud):
     cloud.client.put("/resource_classes/CUSTOM_FORGOTTEN")
     bare = {"name": "bare", "uuid": uuid_of("bare")}
     assert cloud.client.post("/resource_providers", json=bare).is_success
-    assert found(cloud, "unused_aggregate") == [{"uuid": AGGREGATES[0]}]
-    assert found(cloud, "unused_trait") == [{"name": "CUSTOM_FORGOTTEN"}]
-    assert found(cloud, "unused_class") == [{"name": "CUSTOM_FORGOTTEN"}]
-    assert found(cloud, "empty_tree") == [{"uuid": uuid_of("bare")}]
+    assert findings(cloud, "unused_aggregate") == [{"uuid": AGGREGATES[0]}]
+    assert findings(cloud, "unused_trait") == [{"name": "CUSTOM_FORGOTTEN"}]
+    assert findings(cloud, "unused_class") == [{"name": "CUSTOM_FORGOTTEN"}]
+    assert findings(cloud, "empty_tree") == [{"uuid": uuid_of("bare")}]
 
 
-def orphans(cloud, living, **more):
-    answer = cloud.post(f"{PATH}?kind=orphaned", {"living": living, "older_than": 0, **more})
+def orphans(cloud, living, **options):
+    answer = cloud.post(f"{PATH}?kind=orphaned", {"living": living, "older_than": 0, **options})
     return answer["findings"]["orphaned"]["items"]
 
 
@@ -368,21 +372,21 @@ def everything_broken(cloud):
 
 def test_unambiguous_findings_are_repaired_once(cloud):
     for kind in everything_broken(cloud):
-        before = found(cloud, kind)
+        before = findings(cloud, kind)
         assert before
-        assert set(mended(cloud, kind, dry_run=True)) == {"done"}
-        assert found(cloud, kind) == before
-        assert set(mended(cloud, kind)) == {"done"}
-        assert found(cloud, kind) == []
-        again = [{"kind": kind, **item} for item in before]
-        answer = cloud.post(REPAIRS, {"repairs": again})["repairs"]
-        assert {one["result"] for one in answer} == {"gone"}
+        assert set(repair_all(cloud, kind, dry_run=True)) == {"done"}
+        assert findings(cloud, kind) == before
+        assert set(repair_all(cloud, kind)) == {"done"}
+        assert findings(cloud, kind) == []
+        repairs = [{"kind": kind, **item} for item in before]
+        answer = cloud.post(REPAIRS, {"repairs": repairs})["repairs"]
+        assert {repair["result"] for repair in answer} == {"gone"}
     providers = cloud.ask("/treeclaim/providers")["providers"]
     assert providers[1]["root_provider_uuid"] == providers[0]["uuid"]
     (consumer,) = (
-        one
-        for one in cloud.ask("/treeclaim/allocations")["consumers"]
-        if one["uuid"] != uuid_of("lost")
+        consumer
+        for consumer in cloud.ask("/treeclaim/allocations")["consumers"]
+        if consumer["uuid"] != uuid_of("lost")
     )
     assert consumer["consumer_generation"] == 0
 
@@ -399,19 +403,19 @@ class SlowClock:
 
 
 def test_timed_out_repairs_report_completed_ones(cloud, monkeypatch):
-    left = [leave_an_empty_consumer(cloud, f"left {number}") for number in range(40)]
-    repairs = [{"kind": "empty_consumer", "consumer": consumer} for consumer in left]
+    consumers = [leave_an_empty_consumer(cloud, f"left {number}") for number in range(40)]
+    repairs = [{"kind": "empty_consumer", "consumer": consumer} for consumer in consumers]
     monkeypatch.setattr(deadlines, "monotonic", SlowClock())
     answer = cloud.client.post(REPAIRS, json={"repairs": repairs}, headers=EXTENDED)
     monkeypatch.undo()
-    told = [repair["result"] for repair in answer.json()["repairs"]]
-    done = told.count("done")
-    assert 0 < done < len(left)
-    assert told == ["done"] * done + ["refused"] * (len(left) - done)
+    results = [repair["result"] for repair in answer.json()["repairs"]]
+    done = results.count("done")
+    assert 0 < done < len(consumers)
+    assert results == ["done"] * done + ["refused"] * (len(consumers) - done)
     details = [repair["detail"] for repair in answer.json()["repairs"][done:]]
     assert all("the time of the request is over" in detail for detail in details[1:])
-    there = {item["consumer"] for item in found(cloud, "empty_consumer")}
-    assert there == set(left[done:])
+    remaining = {item["consumer"] for item in findings(cloud, "empty_consumer")}
+    assert remaining == set(consumers[done:])
 
 
 def test_root_below_a_cycle_is_not_repaired(cloud):
@@ -472,12 +476,12 @@ def test_aggregate_reused_during_repair_is_kept(cloud):
         if shown["aggregates"] != [AGGREGATES[step % 2]]:
             lost.append(shown)
 
-    repairs = [{"kind": "unused_aggregate", "uuid": one} for one in AGGREGATES[:2]]
+    repairs = [{"kind": "unused_aggregate", "uuid": uuid} for uuid in AGGREGATES[:2]]
     results = set()
     with busy(join_and_leave):
         for turn in range(10_000):
             answer = cloud.post(REPAIRS, {"repairs": repairs})["repairs"]
-            results |= {one["result"] for one in answer}
+            results |= {repair["result"] for repair in answer}
             if lost or (turn >= 60 and len(results) == 2):
                 break
     assert not lost
@@ -503,8 +507,8 @@ def test_consumer_recreated_during_repair_keeps_its_claims(cloud):
     ]
     with busy(live):
         for _ in range(40):
-            for one in cloud.post(REPAIRS, {"repairs": repairs})["repairs"]:
-                assert one["result"] in {"gone", "refused"}
+            for repair in cloud.post(REPAIRS, {"repairs": repairs})["repairs"]:
+                assert repair["result"] in {"gone", "refused"}
     assert not lost
 
 
@@ -528,14 +532,17 @@ def test_broken_root_is_repaired_while_its_tree_moves(cloud):
             repair = {"kind": "broken_root", "provider": below}
             results += cloud.post(REPAIRS, {"repairs": [repair]})["repairs"]
     # A move of the whole tree mends its root as well, and who moves without end keeps others out.
-    assert {one["result"] for one in results} <= {"done", "gone", "refused"}
-    told = [one["detail"] for one in results if one["result"] == "refused"]
-    assert set(told) <= {"Others write there all the time. Try again."}
+    assert {repair["result"] for repair in results} <= {"done", "gone", "refused"}
+    details = [repair["detail"] for repair in results if repair["result"] == "refused"]
+    assert set(details) <= {"Others write there all the time. Try again."}
     cloud.post(REPAIRS, {"repairs": [{"kind": "broken_root", "provider": below}]})
-    assert found(cloud, "broken_root") == []
-    listed = {one["uuid"]: one for one in cloud.ask("/treeclaim/providers")["providers"]}
-    top = listed[middle]["parent_provider_uuid"]
-    assert {listed[one]["root_provider_uuid"] for one in (top, middle, below)} == {top}
+    assert findings(cloud, "broken_root") == []
+    providers = {
+        provider["uuid"]: provider for provider in cloud.ask("/treeclaim/providers")["providers"]
+    }
+    top = providers[middle]["parent_provider_uuid"]
+    roots = {providers[uuid]["root_provider_uuid"] for uuid in (top, middle, below)}
+    assert roots == {top}
 
 
 @pytest.mark.slow
@@ -546,24 +553,25 @@ def test_dangling_rows_are_removed_without_touching_new_providers(cloud):
     lost = []
 
     def come(_step):
-        own = host(cloud)
-        shown = cloud.client.get(f"/resource_providers/{own}/inventories").json()["inventories"]
-        if list(shown) != ["VCPU"]:
-            lost.append(shown)
+        path = f"/resource_providers/{host(cloud)}/inventories"
+        inventories = cloud.client.get(path).json()["inventories"]
+        if list(inventories) != ["VCPU"]:
+            lost.append(inventories)
 
     repairs = [
-        {"kind": "without_provider", "table": "inventories", "provider_id": one} for one in ids
+        {"kind": "without_provider", "table": "inventories", "provider_id": provider_id}
+        for provider_id in ids
     ]
     results = set()
     with busy(come):
         for start in range(0, 240, 12):
-            for one in cloud.post(REPAIRS, {"repairs": repairs[start : start + 40]})["repairs"]:
-                results.add(one["result"])
+            answer = cloud.post(REPAIRS, {"repairs": repairs[start : start + 40]})["repairs"]
+            results |= {repair["result"] for repair in answer}
     assert not lost
     assert results == {"gone"}
     cloud.by_hand(inventory_of_nobody(99_999, 1))
-    assert mended(cloud, "without_provider") == ["done"]
-    assert found(cloud, "without_provider") == []
+    assert repair_all(cloud, "without_provider") == ["done"]
+    assert findings(cloud, "without_provider") == []
 
 
 # -- who may -------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import orjson
@@ -72,6 +72,8 @@ _QUERY = Versioned(
     )
 )
 
+_FORMS = Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")})
+
 
 class TotalsBody(QuestionBody):
     """Assumptions of sums."""
@@ -107,6 +109,8 @@ class _TotalsQuery:
     """The query of a request.
 
     Attributes:
+        path: The path of the operation, with the mount prefix.
+        pairs: The query string.
         conditions: Which providers count.
         classes: Which of their inventories; None for all.
         by: What the parts are; None for no parts.
@@ -115,12 +119,97 @@ class _TotalsQuery:
         mix: The mix for which to tell which free amounts are of no use to it; None for none.
     """
 
+    path: str
+    pairs: Sequence[tuple[str, str]]
     conditions: ProviderConditions
     classes: tuple[str, ...] | None
     by: By | None
     after: str
     limit: int
-    mix: Mix | None = None
+    mix: Mix | None
+
+    @classmethod
+    def read(cls, call: Call) -> Self:
+        """Read the query of a call.
+
+        Raises:
+            ApiError: 400.
+        """
+        pairs = call.query()
+        query = require_query(_QUERY.at(call.version), pairs)
+        by = By(query["by"]) if "by" in query else None
+        after = lists.marker_of(query, query.get("by", ""))
+        if by is By.TREE:
+            after = str(lists.number_marker_of(query, by))
+        return cls(
+            call.link(_PATH),
+            pairs,
+            lists.conditions_of(call, pairs, query),
+            lists.several(query["resource_class"]) if "resource_class" in query else None,
+            by,
+            after,
+            lists.limit_of(query),
+            _mix(call, query["mix"]) if "mix" in query else None,
+        )
+
+    def rows(self, forest: Forest) -> Rows:
+        """Return the providers that count.
+
+        Raises:
+            ResourceClassNotFoundError: for an unknown class.
+        """
+        rows = meeting(forest, self.conditions)
+        require_known_classes(forest, self.classes or ())
+        return rows
+
+    def summable(self, forest: Forest, rows: Rows) -> Summable:
+        """Copy out of the Forest what is to be summed up."""
+        return summable(forest, rows, self.classes, self.by, after=self.after, limit=self.limit)
+
+    def stranded(self, forest: Forest, rows: Rows, budget: Budget) -> dict[str, int]:
+        """Return the free amounts that are of no use to the mix."""
+        if self.mix is None:
+            return {}
+        passes = np.zeros(forest.row_count, dtype=np.bool_)
+        passes[rows] = True
+        return stranded(forest, self.mix, passes, budget)
+
+    def document(
+        self,
+        summable: Summable,
+        cursor: str,
+        look: Callable[[], None],
+        lost: Mapping[str, int] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """Return the answer; `look` raises where the time is over, `lost` is what is stranded."""
+        totals: dict[str, Any] = {**summable.totals()}
+        for name in totals.keys() & lost.keys():
+            totals[name] = {**asdict(totals[name]), "stranded": lost[name]}
+        body: dict[str, Any] = {"totals": totals}
+        parts = summable.parts(look)
+        if parts is not None:
+            body["parts"] = parts.parts
+        next_after = None if parts is None else parts.next_after
+        links = lists.links(self.path, self.pairs, self.by or "", next_after)
+        return body | {"cursor": cursor, "links": links}
+
+    def question(self, assumptions: Given) -> Question:
+        """Ask for the sums in the inventory as it would be; unknown names raise TreeclaimErrors."""
+
+        def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
+            cursor = cursor_text.written(next(parts))
+            rows = self.rows(forest)
+            summable = self.summable(forest, rows)
+            if forest.held.everywhere is not None:
+                summable = summable.with_held(held_with_consumed(forest, forest.held.everywhere))
+
+            def written() -> bytes:
+                lost = self.stranded(forest, rows, budget)
+                return orjson.dumps(self.document(summable, cursor, budget.check, lost))
+
+            return OnePiece(written)
+
+        return question_under(assumptions, Question(work, holds=HoldsQuery(everywhere=True)))
 
 
 @operation(
@@ -128,43 +217,38 @@ class _TotalsQuery:
     policy="placement:resource_providers:list",
     answers=(TOTALS,),
     query=_QUERY,
-    forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
+    forms=_FORMS,
     needs_opt_in=True,
     media_first=True,
 )
 def show_totals(call: Call) -> Reply:
     """Sum up inventories, and what is used and free of them."""
-    pairs = call.query()
-    query = require_query(_QUERY.at(call.version), pairs)
-    wanted = _read_query(call, pairs, query)
-    if wanted.mix is not None:
-        # To count what fits takes long.
-        return _answer_by_child(call, wanted, pairs, query)
+    query = _TotalsQuery.read(call)
 
     def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool] | None:
-        rows = _rows(forest, wanted)
-        if takes_long(forest, rows, wanted.classes, wanted.by):
+        rows = query.rows(forest)
+        if takes_long(forest, rows, query.classes, query.by):
             return None
         consumes = forest.holdings.patterns.are_any
-        return _summable(forest, wanted, rows), cursor_text.written(cursor), consumes
+        return query.summable(forest, rows), cursor_text.written(cursor), consumes
 
     def with_held(
-        transaction: ReadTransaction, totals: tuple[Summable, str, bool] | None
-    ) -> tuple[Summable, str, bool] | None:
-        if totals is None:
+        transaction: ReadTransaction, copied: tuple[Summable, str, bool] | None
+    ) -> tuple[Summable, str] | None:
+        if copied is None:
             return None
-        summable, cursor, consumes = totals
-        return summable.with_held(_held(transaction, consumes=consumes)), cursor, consumes
+        summable, cursor, consumes = copied
+        return summable.with_held(_held(transaction, consumes=consumes)), cursor
 
-    with lists.classes_named_by("resource_class"):
-        totals = call.services.replica.at_one_moment(of_forest, with_held)
-    if totals is None:
-        return _answer_by_child(call, wanted, pairs, query)
-    summable, cursor, _ = totals
-    call.deadline.look()
-    form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
-    body = form.document(summable, cursor, call.deadline.look)
-    return Reply(body=body, modified_at=now())
+    with lists.classes_named_by("resource_class"), refusing_queries():
+        # To count what fits takes long.
+        if query.mix is None:
+            totals = call.services.replica.at_one_moment(of_forest, with_held)
+            if totals is not None:
+                call.deadline.look()
+                return Reply(body=query.document(*totals, call.deadline.look), modified_at=now())
+        body = call.services.replica.answer(query.question(NOTHING_GIVEN), arrival_of(call))
+    return Reply(body=body, is_ready_made=True, modified_at=now())
 
 
 def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
@@ -184,16 +268,13 @@ def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     body=BodyReader(TotalsBody),
     query=_QUERY,
     most_values=MOST_VALUES_IN_BULK,
-    forms=Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")}),
+    forms=_FORMS,
     needs_opt_in=True,
     only_reads=True,
 )
 def show_given_totals(call: Call) -> Reply:
     """Sum up inventories, and what would be used and free of them."""
-    pairs = call.query()
-    query = require_query(_QUERY.at(call.version), pairs)
-    form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
-    totals_query = _read_query(call, pairs, query)
+    query = _TotalsQuery.read(call)
     body: TotalsBody = call.json()
     arrival = arrival_of(call)
     with (
@@ -202,93 +283,8 @@ def show_given_totals(call: Call) -> Reply:
         refusing_entries(call),
     ):
         assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
-        document = call.services.replica.answer(
-            _totals_question(totals_query, form, assumptions), arrival
-        )
-        return Reply(body=document, is_ready_made=True)
-
-
-def _answer_by_child(
-    call: Call,
-    wanted: _TotalsQuery,
-    pairs: list[tuple[str, str]],
-    query: Mapping[str, str],
-) -> Reply:
-    """Sum up in a child process, and count stranded amounts if the query names a mix."""
-    form = _ResponseForm(call.link(_PATH), pairs, query.get("by", ""))
-    question = _totals_question(wanted, form, NOTHING_GIVEN)
-    with lists.classes_named_by("resource_class"), refusing_queries():
-        body = call.services.replica.answer(question, arrival_of(call))
-    return Reply(body=body, is_ready_made=True, modified_at=now())
-
-
-@dataclass(frozen=True, slots=True)
-class _ResponseForm:
-    """The form of the sums.
-
-    Attributes:
-        path: The path of the operation.
-        pairs: The query string.
-        kind: What the parts are; empty for no parts.
-    """
-
-    path: str
-    pairs: list[tuple[str, str]]
-    kind: str
-
-    def document(
-        self,
-        summable: Summable,
-        cursor: str,
-        look: Callable[[], None],
-        lost: Mapping[str, int] = MappingProxyType({}),
-    ) -> dict[str, Any]:
-        """Return the answer; `look` raises where the time is over, `lost` is what is stranded."""
-        totals: dict[str, Any] = {**summable.totals()}
-        for name in totals.keys() & lost.keys():
-            totals[name] = {**asdict(totals[name]), "stranded": lost[name]}
-        body: dict[str, Any] = {"totals": totals}
-        parts = summable.parts(look)
-        if parts is not None:
-            body["parts"] = parts.parts
-        next_after = None if parts is None else parts.next_after
-        links = lists.links(self.path, self.pairs, self.kind, next_after)
-        return body | {"cursor": cursor, "links": links}
-
-
-def _totals_question(wanted: _TotalsQuery, form: _ResponseForm, assumptions: Given) -> Question:
-    """Ask for the sums in the inventory as it would be; names that do not exist raise TreeclaimErrors."""
-
-    def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
-        cursor = cursor_text.written(next(parts))
-        summable = _summable(forest, wanted, _rows(forest, wanted))
-        if forest.held.everywhere is not None:
-            summable = summable.with_held(held_with_consumed(forest, forest.held.everywhere))
-
-        def written() -> bytes:
-            lost = _stranded(forest, wanted, budget)
-            return orjson.dumps(form.document(summable, cursor, budget.check, lost))
-
-        return OnePiece(written)
-
-    return question_under(assumptions, Question(work, holds=HoldsQuery(everywhere=True)))
-
-
-def _read_query(
-    call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]
-) -> _TotalsQuery:
-    by = By(query["by"]) if "by" in query else None
-    after = lists.marker_of(query, query.get("by", ""))
-    if by is By.TREE:
-        after = str(lists.number_marker_of(query, by))
-    return _TotalsQuery(
-        lists.conditions_of(call, pairs, query),
-        lists.several(query["resource_class"]) if "resource_class" in query else None,
-        by,
-        after,
-        lists.limit_of(query),
-        _mix(call, query["mix"]) if "mix" in query else None,
-    )
+        document = call.services.replica.answer(query.question(assumptions), arrival)
+    return Reply(body=document, is_ready_made=True)
 
 
 def _mix(call: Call, name: str) -> Mix:
@@ -303,24 +299,3 @@ def _mix(call: Call, name: str) -> Mix:
             f"Invalid query string parameters: 'mix': there is no mix {quoted(name)!r}.", BAD_VALUE
         )
     return by_name[name]
-
-
-def _stranded(forest: Forest, wanted: _TotalsQuery, budget: Budget) -> dict[str, int]:
-    """Return what is free but of no use to the mix that is asked about."""
-    if wanted.mix is None:
-        return {}
-    passes = np.zeros(forest.row_count, dtype=np.bool_)
-    passes[meeting(forest, wanted.conditions)] = True
-    return stranded(forest, wanted.mix, passes, budget)
-
-
-def _rows(forest: Forest, wanted: _TotalsQuery) -> Rows:
-    rows = meeting(forest, wanted.conditions)
-    require_known_classes(forest, wanted.classes or ())
-    return rows
-
-
-def _summable(forest: Forest, wanted: _TotalsQuery, rows: Rows) -> Summable:
-    return summable(
-        forest, rows, wanted.classes, wanted.by, after=wanted.after, limit=wanted.limit
-    )
