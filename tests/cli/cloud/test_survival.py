@@ -54,6 +54,13 @@ def test_full_survival_has_exit_status_0(environment, tmp_path):
     assert "2 of 2 survive" in asked(environment, "--consumer-type", "MIGRATION", code=0)
 
 
+def test_aggregate_is_shown_by_its_name(environment):
+    with client_in(environment) as client:
+        names = {"names": {uuid_of("r1"): "first rack"}}
+        client.call("POST", "/treeclaim/aggregates/names", names)
+    assert "first rack" in asked(environment, "--domains", uuid_of("r1"), code=1)
+
+
 def test_json_output_equals_the_server_response(environment):
     found = json.loads(asked(environment, "-f", "json", "--explain", "--limit", "1", code=1))
     assert (found["survive"], found["of"]) == (1, 2)

@@ -92,6 +92,7 @@ providers:
         ("providers: [{name: a, inventories: {VCPU: -1}}]", 1, "VCPU.total: it must be"),
         ("providers: [{name: a, inventories: {VCPU: 3000000000}}]", 1, "VCPU.total: it must be"),
         ("providers: [{name: a, inventories: {VCPU: true}}]", 1, "a total or"),
+        ("providers: [{name: a, inventories: {MEMORY_MB: 64GB}}]", 1, "not '64GB'"),
         ("providers: [{name: a, inventories: {VCPU: {total: 1, reserved: 2}}}]", 1, "reserved"),
         ("providers: [{name: a, inventories: {VCPU: {allocation_ratio: .nan}}}]", 1, "ratio"),
         ("providers: [{name: a, inventories: {vcpu: 1}}]", 1, "capital"),
@@ -118,11 +119,11 @@ providers:
         ("*a", 1, "not YAML"),
         ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "count: it must be"),
     ],
-    ids=range(40),
+    ids=range(41),
 )
 def test_errors_are_reported_with_their_lines(text, line, said):
     faults = problems(text)
-    assert any(one.line == line and said in one.text for one in faults), faults
+    assert any(fault.line == line and said in fault.text for fault in faults), faults
 
 
 def test_cycle_is_reported_only_for_its_members_beside_other_errors():

@@ -93,6 +93,12 @@ class ClaimAllocation(CloudShow):
             )
         except ConsumerExistsError as error:
             raise _refusal(error) from error
+        except ClientError as error:
+            # The random uuid of a consumer that does not exist would mislead.
+            call = f"PUT /allocations/{consumer}: "
+            raise CommandError(
+                str(error).removeprefix("" if options.consumer else call)
+            ) from error
         return Result(
             ("Consumer", "Trees", "Takes", "Project", "User", "Type"),
             (

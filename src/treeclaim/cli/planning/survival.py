@@ -12,6 +12,7 @@ from treeclaim.cli.output import FAILED
 from treeclaim.cli.planning.plans import add_given_option, assumptions_of
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
+from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 
 
 class CheckSurvival(CloudLister):
@@ -65,9 +66,10 @@ class CheckSurvival(CloudLister):
         if options.from_hold:
             body["from_holds"] = options.from_hold
         answer = client.call("POST", "/treeclaim/survival", body)
+        names = NO_NAMES if options.domains == TREES else AggregateNames.read(client)
         rows = [
             (
-                domain["name"] or domain["uuid"],
+                domain["name"] or names.shown(domain["uuid"]),
                 domain["consumers"],
                 domain["without_request"],
                 _verdict(domain),

@@ -11,8 +11,9 @@ from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import read_contents
 from treeclaim.cli.providers.tree import texts_of
-from treeclaim.client import Client
+from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.states import read_rows
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import SHOWN_PARTS
@@ -143,13 +144,22 @@ class WatchChanges(CloudAction):
                 say_document(changes, indent=None)
                 say(flush=True)
             else:
-                say(*_changes_lines(changes), flush=True)
+                say(*_changes_lines(client, changes), flush=True)
 
 
-def _changes_lines(document: Mapping[str, Any]) -> list[str]:
+def _changes_lines(client: Client, document: Mapping[str, Any]) -> list[str]:
     lines = ["catalogue"] if document["catalogue"] else []
+    present = [change["uuid"] for change in document["changes"] if "generation" in change]
+    try:
+        rows = read_rows(client, present, ())
+    except ClientError:
+        # The service may be away for a moment, which does not end a watch.
+        rows = {}
     for change in document["changes"]:
-        parts = ",".join(change.get("what", ()))
-        state = "deleted" if "generation" not in change else f"{change['generation']} {parts}"
+        if "generation" in change:
+            name = rows.get(change["uuid"], {}).get("name", "")
+            state = f"{change['generation']} {','.join(change['what'])} {name}".rstrip()
+        else:
+            state = "deleted"
         lines.append(f"{change['uuid']} {state}")
     return lines

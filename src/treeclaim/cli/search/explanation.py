@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -25,19 +24,8 @@ _WITHOUT = re.compile(r"Without (resources[^=]*)=(\S+) ")
 _UNLIMITED = 2_147_483_647
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Inventory and traits of a provider.
-
-    Attributes:
-        inventories: All fields by resource class.
-        traits: Names.
-        aggregates: Uuids.
-    """
-
-    inventories: Mapping[str, Mapping[str, Any]]
-    traits: frozenset[str]
-    aggregates: frozenset[str]
+Limits = Mapping[str, Any]
+"""A provider with its inventories, traits and aggregates, as GET /treeclaim/providers has it."""
 
 
 def explanation(
@@ -164,7 +152,7 @@ def _provider(
     provider_limits = limits.get(provider["uuid"])
     if provider_limits is None:
         return
-    inventory = provider_limits.inventories.get(name)
+    inventory = provider_limits[INVENTORIES.name].get(name)
     if inventory is None:
         yield f"  has no inventory of {name}"
     elif blocked["reason"] in ("capacity", "amount_unit", "combined_capacity"):
@@ -175,9 +163,9 @@ def _provider(
         elif nearest != requested:
             yield f"  nearest amount that would fit: {nearest}"
     if blocked["reason"].startswith(("trait", "root_trait")):
-        yield f"  its traits: {_some(provider_limits.traits)}"
+        yield f"  its traits: {_some(provider_limits[TRAITS.name])}"
     if "member_of" in blocked["reason"]:
-        yield f"  its aggregates: {_some(map(names.shown, provider_limits.aggregates))}"
+        yield f"  its aggregates: {_some(map(names.shown, provider_limits[AGGREGATES.name]))}"
 
 
 def _some(names: Iterable[str]) -> str:
@@ -186,23 +174,15 @@ def _some(names: Iterable[str]) -> str:
     return (", ".join(ordered[:_MOST_TRAITS]) + remark) or "none"
 
 
-def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, Limits]:
+def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Read the limits of all providers that an explanation names, by uuid."""
-    named = sorted(
-        {
-            provider["uuid"]
-            for tree in answer["nearest"]
-            for blocked in tree["blocked_by"]
-            for provider in blocked["providers"]
-        }
-    )
-
-    parts = (INVENTORIES.name, TRAITS.name, AGGREGATES.name)
-    rows = read_rows(client, named, parts)
-    return {
-        uuid: Limits(row["inventories"], frozenset(row["traits"]), frozenset(row["aggregates"]))
-        for uuid, row in rows.items()
+    named = {
+        provider["uuid"]
+        for tree in answer["nearest"]
+        for blocked in tree["blocked_by"]
+        for provider in blocked["providers"]
     }
+    return read_rows(client, sorted(named), (INVENTORIES.name, TRAITS.name, AGGREGATES.name))
 
 
 def limits_in_words(inventory: Mapping[str, Any]) -> str:

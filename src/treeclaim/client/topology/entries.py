@@ -134,7 +134,8 @@ class _Inventory(_Model):
         if isinstance(value, int) and not isinstance(value, bool):
             return {"total": value}
         if not isinstance(value, dict) or not value:
-            raise ValueError("a total or a mapping of fields is expected")
+            shown = f", not {value[:40]!r}" if isinstance(value, str) else ""
+            raise ValueError(f"a total or a mapping of fields is expected{shown}")
         return value
 
     @model_validator(mode="after")

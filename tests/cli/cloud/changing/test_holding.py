@@ -105,4 +105,7 @@ def test_draw_without_permission_is_refused(environment):
     (uuid,) = hold(environment, "resources=VCPU:1", "--project", "p1")
     message = refused(environment, "place", "resources=VCPU:1", "--from-hold", uuid)
     assert re.search("treeclaim.hold", message)
+    message = refused(environment, "claim", "resources=VCPU:1", "--from-hold", uuid)
+    assert re.search("treeclaim.hold", message)
+    assert "/allocations/" not in message
     refused(environment, "place", "resources=VCPU:1", "--from-hold", "no-uuid")

@@ -79,29 +79,32 @@ def cursor_of(client):
 
 def add(client, parent=None):
     """Make a provider; return its uuid."""
-    own = str(uuid.uuid4())
-    body = {"name": f"host {own}", "uuid": own, "parent_provider_uuid": parent}
+    provider = str(uuid.uuid4())
+    body = {"name": f"host {provider}", "uuid": provider, "parent_provider_uuid": parent}
     client.call("POST", "/resource_providers", json=body)
-    return own
+    return provider
 
 
-def stock(client, own, generation):
+def stock(client, provider, generation):
     """Give a provider an inventory."""
     body = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": generation}
-    client.call("PUT", f"/resource_providers/{own}/inventories", json=body)
+    client.call("PUT", f"/resource_providers/{provider}/inventories", json=body)
 
 
 @pytest.mark.slow
 def test_watch_prints_one_line_per_change_until_ctrl_c(environment, client):
     with watching(environment, "--since", cursor_of(client)) as watcher:
-        own = add(client)
-        assert watcher.line() == f"{own} 0 {','.join(part.word for part in Part)}"
-        stock(client, own, 0)
-        assert watcher.line() == f"{own} 1 inventories"
+        provider = add(client)
+        assert (
+            watcher.line()
+            == f"{provider} 0 {','.join(part.word for part in Part)} host {provider}"
+        )
+        stock(client, provider, 0)
+        assert watcher.line() == f"{provider} 1 inventories host {provider}"
         client.call("PUT", f"/traits/CUSTOM_{uuid.uuid4().hex.upper()}")
         assert watcher.line() == "catalogue"
-        client.call("DELETE", f"/resource_providers/{own}")
-        assert watcher.line() == f"{own} deleted"
+        client.call("DELETE", f"/resource_providers/{provider}")
+        assert watcher.line() == f"{provider} deleted"
         watcher.process.send_signal(signal.SIGINT)
         code = watcher.process.wait(_SECONDS)
         assert code == 130
@@ -111,17 +114,17 @@ def test_watch_prints_one_line_per_change_until_ctrl_c(environment, client):
 @pytest.mark.slow
 def test_json_change_has_the_cursor_for_a_later_watch(environment, client):
     with watching(environment, "-f", "json", "--since", cursor_of(client)) as watcher:
-        own = add(client)
+        provider = add(client)
         first = json.loads(watcher.line())
-        assert [change["uuid"] for change in first["changes"]] == [own]
+        assert [change["uuid"] for change in first["changes"]] == [provider]
         assert (first["changes"][0]["generation"], first["catalogue"]) == (0, False)
-    stock(client, own, 0)
+    stock(client, provider, 0)
     with watching(environment, "-f", "json", "--since", first["cursor"]) as watcher:
         [change] = json.loads(watcher.line())["changes"]
-        assert change == {"uuid": own, "generation": 1, "what": ["inventories"]}
-        client.call("DELETE", f"/resource_providers/{own}")
+        assert change == {"uuid": provider, "generation": 1, "what": ["inventories"]}
+        client.call("DELETE", f"/resource_providers/{provider}")
         [change] = json.loads(watcher.line())["changes"]
-        assert change == {"uuid": own, "deleted": True}
+        assert change == {"uuid": provider, "deleted": True}
 
 
 @pytest.mark.slow
@@ -134,7 +137,7 @@ def test_watch_shows_only_the_named_trees(environment, client):
     with watching(environment, *options) as watcher:
         stock(client, other, 0)
         stock(client, child, 0)
-        assert watcher.line() == f"{child} 1 inventories"
+        assert watcher.line() == f"{child} 1 inventories host {child}"
 
 
 @pytest.mark.slow
