@@ -23,9 +23,9 @@ def test_only_listed_candidates_are_drawn(separators, is_last):
     answer = {name: parts[name] for name in (names if is_last else names[::-1])}
     text = json.dumps(answer, separators=separators).encode()
     dice = random.Random(1)
-    found = [drawn(text, dice) for _ in range(1000)]
-    assert {json.dumps(one) for one in found} == {
-        json.dumps(one["allocations"]) for one in CANDIDATES
+    candidates = [drawn(text, dice) for _ in range(1000)]
+    assert {json.dumps(candidate) for candidate in candidates} == {
+        json.dumps(candidate["allocations"]) for candidate in CANDIDATES
     }
 
 

@@ -72,15 +72,19 @@ def small_worlds(monkeypatch):
 @pytest.mark.usefixtures("small_worlds")
 def test_every_threshold_is_about_a_row_of_the_benchmark():
     rows = set(names_of_rows())
-    assert [one.case for one in thresholds.read() if one.case not in rows] == []
+    assert [threshold.case for threshold in thresholds.read() if threshold.case not in rows] == []
 
 
 def test_every_threshold_has_one_bound_on_a_known_figure():
     known = thresholds.read()
-    assert len({(one.case, one.figure, one.database) for one in known}) == len(known) > 20
-    for one in known:
-        assert one.figure in FIGURES
-        assert (one.at_least is None) != (one.below is None)
+    assert (
+        len({(threshold.case, threshold.figure, threshold.database) for threshold in known})
+        == len(known)
+        > 20
+    )
+    for threshold in known:
+        assert threshold.figure in FIGURES
+        assert (threshold.at_least is None) != (threshold.below is None)
 
 
 @pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
@@ -105,8 +109,8 @@ def test_results_page_lists_missed_thresholds(monkeypatch):
             Threshold("not run", "milliseconds", below=1),
         ],
     )
-    found = [Comparison(Row("flat", "ours", 2.0), Row("flat", "theirs", 40.0))]
-    text = measured.page(list(measured.judge("sqlite", iter(found))), "0123456789ab")
+    comparisons = [Comparison(Row("flat", "ours", 2.0), Row("flat", "theirs", 40.0))]
+    text = measured.page(list(measured.judge("sqlite", iter(comparisons))), "0123456789ab")
     assert "on commit 0123456789ab" in text
     assert text.splitlines()[8:] == [
         "| flat | sqlite | at least 10 times as fast | 20 | reached | 2.0 ms | 40.0 ms |",

@@ -20,5 +20,5 @@ def make_host(client):
 
 def held(client, consumer):
     """Return the amounts that a consumer holds, by provider and resource class."""
-    found = client.get(f"/allocations/{consumer}")["allocations"]
-    return {provider: one["resources"] for provider, one in found.items()}
+    allocations = client.get(f"/allocations/{consumer}")["allocations"]
+    return {provider: one["resources"] for provider, one in allocations.items()}

@@ -129,10 +129,10 @@ def test_concurrent_clients_never_overbook(application):
             taken.append(consumer)
 
     threads = [threading.Thread(target=claim) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     client, _ = client_at(application)
     usages = client.get(f"/resource_providers/{HOST}/usages")["usages"]
     assert usages == {"VCPU": len(taken)} == {"VCPU": 4}

@@ -18,14 +18,14 @@ def test_operations_page_lists_every_option():
         for group, some in list_options()
         for option in some
     ]
-    assert [one for one in options if one not in page] == []
+    assert [option for option in options if option not in page] == []
 
 
 def test_takeover_page_lists_every_own_table():
     page = (ROOT / "docs" / "deploy" / "take-over.md").read_text()
-    (told,) = re.findall(r"`DROP TABLE ([^`]*)`", page)
+    (statement,) = re.findall(r"`DROP TABLE ([^`]*)`", page)
     tables = {*own_tables.tables, OWN_VERSION_TABLE, "treeclaim_compatibility"}
-    assert set(re.findall(r"\w+", told)) == tables
+    assert set(re.findall(r"\w+", statement)) == tables
 
 
 def test_every_make_target_that_a_page_names_exists():

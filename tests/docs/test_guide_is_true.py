@@ -39,7 +39,7 @@ SECTIONS = list(sections())
 
 @pytest.mark.parametrize(
     ("topology", "requests"),
-    [one[1:] for one in SECTIONS],
+    [section[1:] for section in SECTIONS],
     ids=[title for title, _, _ in SECTIONS],
 )
 def test_guide_requests_return_the_documented_candidates(tmp_path, topology, requests):
@@ -49,7 +49,7 @@ def test_guide_requests_return_the_documented_candidates(tmp_path, topology, req
     with Client(adapter=InProcess(client_of(application))) as client:
         client.call("PUT", "/traits/CUSTOM_GPU_B200")
         apply_topology(client, read_topology(file))
-        names = {one["uuid"]: one["name"] for one in client.providers()}
+        names = {row["uuid"]: row["name"] for row in client.providers()}
         assert requests
         for request in requests:
             query, *lines = request.strip().splitlines()
@@ -63,30 +63,30 @@ def candidates(client, query, names):
     return sorted(
         sorted(
             f"{names[provider]} {resource_class} {amount}"
-            for provider, given in one["allocations"].items()
+            for provider, given in row["allocations"].items()
             for resource_class, amount in given["resources"].items()
         )
-        for one in client.candidates(query)["allocation_requests"]
+        for row in client.candidates(query)["allocation_requests"]
     )
 
 
 def test_guide_explanation_matches_the_response(tmp_path):
-    _, topology, requests = next(one for one in SECTIONS if one[0].startswith("SR-IOV"))
+    _, topology, requests = next(section for section in SECTIONS if section[0].startswith("SR-IOV"))
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
     with Client(adapter=InProcess(client_of(make_application(tmp_path)))) as client:
         apply_topology(client, read_topology(file))
-        told = client.explain(requests[-1].strip())
-    assert told["funnel"][-1]["reason"] == "same_subtree"
+        explanation = client.explain(requests[-1].strip())
+    assert explanation["funnel"][-1]["reason"] == "same_subtree"
 
 
 @pytest.mark.slow
 def test_guide_commands_for_conditions_work(tmp_path):
     text = (ROOT / "docs" / "guide" / "devices.md").read_text()
     commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
-    _, topology, _ = next(one for one in SECTIONS if one[0].startswith("Numbers"))
+    _, topology, _ = next(section for section in SECTIONS if section[0].startswith("Numbers"))
     (tmp_path / "card.yaml").write_text(topology)
-    told = {}
+    outputs = {}
     with served(tmp_path) as environment:
         assert call(environment, "load", str(tmp_path / "card.yaml")).returncode == 0
         for command in commands.splitlines():
@@ -94,13 +94,13 @@ def test_guide_commands_for_conditions_work(tmp_path):
             done = call(environment, *arguments)
             assert done.returncode == 0, (command, done)
             words = [word for word in arguments[:2] if word.isalpha()]
-            told[" ".join(words)] = done.stdout
-    assert "1 placed" in told["place"]
-    assert "wiped between tenants" in told["condition list"]
-    assert "uncorrectable ECC errors" in told["explain"]
-    assert "gpu-2" in told["candidates"]
-    assert "gpu-1" not in told["candidates"]
-    assert "1 move (at least 1 needed); the goal is reached; left: 1 to 0" in told["plan drain"]
+            outputs[" ".join(words)] = done.stdout
+    assert "1 placed" in outputs["place"]
+    assert "wiped between tenants" in outputs["condition list"]
+    assert "uncorrectable ECC errors" in outputs["explain"]
+    assert "gpu-2" in outputs["candidates"]
+    assert "gpu-1" not in outputs["candidates"]
+    assert "1 move (at least 1 needed); the goal is reached; left: 1 to 0" in outputs["plan drain"]
 
 
 class Meeting(FakeAdapter):

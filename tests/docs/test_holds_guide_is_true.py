@@ -33,7 +33,7 @@ def test_holds_guide_examples_work(tmp_path, monkeypatch):
                 file = tmp_path / "topology.yaml"
                 file.write_text(text)
                 apply_topology(client, read_topology(file))
-                known["uuids"] = {one["name"]: one["uuid"] for one in client.providers()}
+                known["uuids"] = {row["name"]: row["uuid"] for row in client.providers()}
                 line = {"consumer": str(uuid.uuid4()), "request": ["resources=VCPU:4"]}
                 (tmp_path / "requests.jsonl").write_text(json.dumps(line))
             elif kind == "python":

@@ -36,9 +36,9 @@ def rows(heading):
 
 
 def test_documented_waits_match_their_limits():
-    told = {cells[0]: (cells[1], cells[2]) for cells in rows("Waits and their limits")}
+    waits = {cells[0]: (cells[1], cells[2]) for cells in rows("Waits and their limits")}
     options = {f"database_{name}_timeout" for name in Timeouts.__dataclass_fields__}
-    for wait, (seconds, setting) in told.items():
+    for wait, (seconds, setting) in waits.items():
         number = float(re.match(r"[0-9.]+", seconds)[0])
         name = setting.strip("`")
         if name in options:
@@ -48,20 +48,20 @@ def test_documented_waits_match_their_limits():
             (limit,) = [limit for words, limit in WITHOUT_AN_OPTION.items() if words in wait]
             assert number == limit, wait
     assert options == set()
-    assert len(told) == len(Timeouts.__dataclass_fields__) + len(WITHOUT_AN_OPTION)
+    assert len(waits) == len(Timeouts.__dataclass_fields__) + len(WITHOUT_AN_OPTION)
 
 
 def test_documented_numbers_match_option_defaults():
-    told = dict(re.findall(r"^\| `(\[\w+\]/\w+)` \| (-?[0-9]+) \|", PAGE, re.MULTILINE))
+    numbers = dict(re.findall(r"^\| `(\[\w+\]/\w+)` \| (-?[0-9]+) \|", PAGE, re.MULTILINE))
     defaults = {
         f"[{group or 'DEFAULT'}]/{option.name}": option.default
         for group, options in list_options()
         for option in options
     }
-    assert len(told) > 20
+    assert len(numbers) > 20
     wrong = {
         name: (number, defaults[name])
-        for name, number in told.items()
+        for name, number in numbers.items()
         if name in defaults and defaults[name] is not None and int(number) != defaults[name]
     }
     assert wrong == {}

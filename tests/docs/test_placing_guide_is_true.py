@@ -21,11 +21,11 @@ def test_placing_guide_examples_work(tmp_path):
     file.write_text(topology)
     with Client(adapter=InProcess(client_of(make_application(tmp_path)))) as client:
         apply_topology(client, read_topology(file))
-        names = {one["uuid"]: one["name"] for one in client.providers()}
+        names = {row["uuid"]: row["name"] for row in client.providers()}
         known = {
             "client": client,
             "hosts": lambda found: [
-                names[next(iter(one["allocations"]))] for one in found["allocation_requests"]
+                names[next(iter(row["allocations"]))] for row in found["allocation_requests"]
             ],
             "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
             "ClientError": ClientError,

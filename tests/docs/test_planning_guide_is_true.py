@@ -33,17 +33,17 @@ def test_planning_guide_commands_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     expected = {"requests": {"node": {"query": WHOLE, "weight": 1}}}
     (tmp_path / "mix.json").write_text(json.dumps(expected))
-    told = {}
+    outputs = {}
     with served(tmp_path) as environment:
         for command in "".join(blocks).splitlines():
             if "given.json" in command and not (tmp_path / "given.json").exists():
                 write_given(environment, tmp_path / "given.json")
-            told[command] = told_by(environment, command, tmp_path)
+            outputs[command] = output_of(environment, command, tmp_path)
     for command, words in EXPECTED.items():
-        assert words in told[command], (command, told[command])
+        assert words in outputs[command], (command, outputs[command])
 
 
-def told_by(environment, command, folder):
+def output_of(environment, command, folder):
     """Run a command, whose answer may be no where it ends with `|| true`; returns what it prints."""
     command, may_fail, _ = command.partition(" || true")
     command, _, file = command.partition(" > ")

@@ -33,24 +33,24 @@ def test_documented_requests_return_the_shown_responses(tmp_path):
         for request, answer in zip(requests, answers, strict=True):
             line, _, body = request.partition("\n")
             method, path = line.split()
-            given = json.loads(body) if body else None
-            told = client.call(method, path, json=given, extended=True)
-            assert_like(json.loads(answer), told, path)
+            request = json.loads(body) if body else None
+            document = client.call(method, path, json=request, extended=True)
+            assert_like(json.loads(answer), document, path)
 
 
-def assert_like(shown, told, where):
+def assert_like(shown, document, where):
     """Compare, but for what is shown as an ellipsis."""
     if shown == _ANYTHING:
         return
     if isinstance(shown, dict):
-        assert isinstance(told, dict), where
-        assert list(shown) == list(told), where
+        assert isinstance(document, dict), where
+        assert list(shown) == list(document), where
         for name, value in shown.items():
-            assert_like(value, told[name], f"{where} {name}")
+            assert_like(value, document[name], f"{where} {name}")
     elif isinstance(shown, list):
-        assert isinstance(told, list), where
-        assert len(shown) == len(told), where
-        for one, other in zip(shown, told, strict=True):
-            assert_like(one, other, where)
+        assert isinstance(document, list), where
+        assert len(shown) == len(document), where
+        for shown_entry, entry in zip(shown, document, strict=True):
+            assert_like(shown_entry, entry, where)
     else:
-        assert shown == told, where
+        assert shown == document, where

@@ -181,7 +181,7 @@ def test_any_document_is_parsed_or_refused_with_problems(document):
         try:
             parse_topology(text, "file")
         except TopologyError as error:
-            assert all(one.line >= 1 and one.text for one in error.problems)
+            assert all(problem.line >= 1 and problem.text for problem in error.problems)
 
 
 @settings(max_examples=150, deadline=None)
