@@ -84,22 +84,48 @@ def port(text: str) -> int:
     return int(text)
 
 
+def add_number(parser: argparse.ArgumentParser, name: str, default: int, text: str) -> None:
+    """Add an option that takes a whole number of at least 1.
+
+    Args:
+        parser: The parser of the command.
+        name: Name of the option, without dashes.
+        default: The number without the option.
+        text: Help of the option, without the default.
+    """
+    parser.add_argument(
+        f"--{name}", type=positive, default=default, help=f"{text} (default: %(default)s)"
+    )
+
+
+def add_repeatable(
+    parser: argparse.ArgumentParser, name: str, metavar: str, text: str, **options: Any
+) -> None:
+    """Add an option that may be given several times; its value is a list, empty without it.
+
+    Args:
+        parser: The parser of the command.
+        name: Name of the option, without dashes.
+        metavar: Name of a value in the help.
+        text: Help of the option.
+        options: Further arguments for argparse, such as `dest`.
+    """
+    parser.add_argument(
+        f"--{name}",
+        action="append",
+        default=[],
+        metavar=metavar,
+        help=f"{text}; may be repeated",
+        **options,
+    )
+
+
 def add_config_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name configuration files."""
-    parser.add_argument(
-        "--config-file",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a configuration file; may be repeated, later ones take precedence",
+    add_repeatable(
+        parser, "config-file", "PATH", "a configuration file; later ones take precedence"
     )
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a directory with more configuration files",
-    )
+    add_repeatable(parser, "config-dir", "DIR", "a directory with more configuration files")
 
 
 def make_parser(

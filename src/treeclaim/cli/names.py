@@ -6,6 +6,7 @@ uuid made from it (`aggregate_uuid`): so the same word names the same aggregate 
 service keeps no names.
 """
 
+import argparse
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -46,6 +47,22 @@ def find_provider(client: Client, name: str) -> Row:
     if not rows:
         raise CommandError(f"there is no provider {name!r}")
     return rows[0]
+
+
+def add_tree_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that restricts a list to a tree."""
+    parser.add_argument(
+        "--in-tree",
+        metavar="PROVIDER",
+        help="only those in the tree of this provider, by name or uuid",
+    )
+
+
+def tree_filter(client: Client, options: argparse.Namespace) -> dict[str, str]:
+    """Return the filter of a list by the option `--in-tree`; empty without it."""
+    if not options.in_tree:
+        return {}
+    return {"in_tree": find_provider(client, options.in_tree)["uuid"]}
 
 
 def providers_of_tree(client: Client, provider: Row) -> list[Row]:

@@ -7,7 +7,7 @@ import stat
 from importlib.util import find_spec
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand, add_config_options, port, positive
+from treeclaim.cli.arguments import LocalCommand, add_config_options, add_number, port, positive
 from treeclaim.cli.output import PORT, CommandError
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
@@ -104,15 +104,8 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_process_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--workers", type=positive, default=1, help="number of processes (default: %(default)s)"
-    )
-    command.add_argument(
-        "--threads",
-        type=positive,
-        default=_THREADS,
-        help="requests that a process handles at a time (default: %(default)s)",
-    )
+    add_number(command, "workers", 1, "number of processes")
+    add_number(command, "threads", _THREADS, "requests that a process handles at a time")
     command.add_argument(
         "--worker-lifetime",
         type=positive,

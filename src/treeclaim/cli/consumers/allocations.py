@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from treeclaim.cli.arguments import positive
+from treeclaim.cli.arguments import add_number, add_repeatable, positive
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, provider_names, with_uuids
 from treeclaim.cli.output import CommandError, warn
@@ -43,12 +43,7 @@ class ClaimAllocation(CloudShow):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_query_arguments(parser)
-        parser.add_argument(
-            "--number",
-            type=positive,
-            default=1,
-            help="number of the candidate (default: %(default)s)",
-        )
+        add_number(parser, "number", 1, "number of the candidate")
         parser.add_argument("--consumer", metavar="UUID", help="consumer (default: a new one)")
         parser.add_argument(
             "--replace",
@@ -209,12 +204,7 @@ class PlaceConsumers(CloudLister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_query_arguments(parser)
         add_amount_option(parser, "new consumers")
-        parser.add_argument(
-            "--consumer",
-            action="append",
-            metavar="UUID",
-            help="a consumer to place, instead of new ones; may be repeated",
-        )
+        add_repeatable(parser, "consumer", "UUID", "a consumer to place, instead of new ones")
         add_order_option(parser)
         parser.add_argument(
             "--spread", metavar="DOMAINS", help=f"keep domains balanced: {DOMAINS_HELP}"
@@ -237,7 +227,7 @@ class PlaceConsumers(CloudLister):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
-        consumers = [consumer_uuid(text) for text in options.consumer or ()]
+        consumers = [consumer_uuid(text) for text in options.consumer]
         consumers = consumers or [str(uuid.uuid4()) for _ in range(options.amount)]
         from_holds = [consumer_uuid(text) for text in options.from_hold]
         rules = _rules(client, options)
@@ -325,19 +315,11 @@ def _rules(client: Client, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def add_amount_option(parser: argparse.ArgumentParser, items: str) -> None:
     """Add the option that says how many items there are to be."""
-    parser.add_argument(
-        "--amount", type=positive, default=1, help=f"number of {items} (default: %(default)s)"
-    )
+    add_number(parser, "amount", 1, f"number of {items}")
 
 
 def _add_from_hold(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--from-hold",
-        action="append",
-        default=[],
-        metavar="UUID",
-        help="draw from this hold first; may be repeated, in order",
-    )
+    add_repeatable(parser, "from-hold", "UUID", "draw from this hold first, in order")
 
 
 def add_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

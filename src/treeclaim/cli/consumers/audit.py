@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from treeclaim.cli.arguments import natural, positive
+from treeclaim.cli.arguments import add_number, natural
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.compute import living_from
 from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
@@ -86,12 +86,7 @@ class Audit(CloudLister):
             default=0,
             help="repair without a confirmation; twice if more than a tenth would be orphans",
         )
-        parser.add_argument(
-            "--limit",
-            type=positive,
-            default=100,
-            help="most items of each kind (default: %(default)s)",
-        )
+        add_number(parser, "limit", 100, "most items of each kind")
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:

@@ -4,6 +4,7 @@
 import argparse
 import uuid
 
+from treeclaim.cli.arguments import add_repeatable
 from treeclaim.cli.command import CloudLister, Result, amounts, lines
 from treeclaim.cli.consumers.allocations import (
     DEFAULT_OWNER,
@@ -12,7 +13,7 @@ from treeclaim.cli.consumers.allocations import (
     explained_refusals,
     placed_result,
 )
-from treeclaim.cli.names import find_provider, with_uuids
+from treeclaim.cli.names import add_tree_option, tree_filter, with_uuids
 from treeclaim.cli.progress import shown_waiting
 from treeclaim.cli.query_arguments import (
     add_order_option,
@@ -47,12 +48,11 @@ class CreateHolds(CloudLister):
             action="store_true",
             help="a release gives back to the hold what was drawn from it",
         )
-        parser.add_argument(
-            "--drawable-by",
-            action="append",
-            default=[],
-            metavar="PROJECT",
-            help="another project than --project whose consumers may draw; may be repeated",
+        add_repeatable(
+            parser,
+            "drawable-by",
+            "PROJECT",
+            "another project than --project whose consumers may draw",
         )
         parser.add_argument("--note", help="a note for people")
         parser.add_argument("--dry-run", action="store_true", help="do not create the holds")
@@ -102,16 +102,11 @@ class ListHolds(CloudLister):
             metavar="TIME",
             help="only those that end before, such as 2026-12-01T08:00:00Z",
         )
-        parser.add_argument(
-            "--in-tree",
-            metavar="PROVIDER",
-            help="only those in the tree of this provider, by name or uuid",
-        )
+        add_tree_option(parser)
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {name: getattr(options, name) for name in _FILTERS if getattr(options, name)}
-        if options.in_tree:
-            filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+        filters |= tree_filter(client, options)
         holds = list(client.rows("/treeclaim/holds", "holds", **filters))
         rows = [
             (

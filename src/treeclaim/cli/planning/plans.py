@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from treeclaim.cli.arguments import positive
+from treeclaim.cli.arguments import add_number, add_repeatable
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.consumers.allocations import add_amount_option
 from treeclaim.cli.names import find_provider, with_uuids
@@ -53,14 +53,9 @@ class _PlanMoves(CloudLister):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_goal(parser)
-        parser.add_argument(
-            "--max-moves", type=positive, default=100, help="most moves (default: %(default)s)"
-        )
-        parser.add_argument(
-            "--consumer-type",
-            action="append",
-            metavar="TYPE",
-            help="move only consumers of this type; may be repeated (default: all)",
+        add_number(parser, "max-moves", 100, "most moves")
+        add_repeatable(
+            parser, "consumer-type", "TYPE", "move only consumers of this type (default: all)"
         )
         parser.add_argument(
             "--cold",

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from treeclaim.cli.arguments import positive
+from treeclaim.cli.arguments import add_number, add_repeatable
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of
 from treeclaim.cli.output import FAILED
@@ -28,29 +28,18 @@ class CheckSurvival(CloudLister):
         parser.add_argument(
             "--domains", default=TREES, help=f"what fails: {DOMAINS_HELP} (default: %(default)s)"
         )
-        parser.add_argument(
-            "--consumer-type",
-            action="append",
-            metavar="TYPE",
-            help="place only consumers of this type again ('unknown' for none); may be repeated "
-            "(default: all)",
+        add_repeatable(
+            parser,
+            "consumer-type",
+            "TYPE",
+            "place only consumers of this type again ('unknown' for none; default: all)",
         )
-        parser.add_argument(
-            "--from-hold",
-            action="append",
-            metavar="UUID",
-            help="a hold that keeps room for such failures; may be repeated",
-        )
+        add_repeatable(parser, "from-hold", "UUID", "a hold that keeps room for such failures")
         parser.add_argument("--all", action="store_true", help="also show those that survive")
         parser.add_argument(
             "--explain", action="store_true", help="explain why the first consumer finds no place"
         )
-        parser.add_argument(
-            "--limit",
-            type=positive,
-            default=100,
-            help="most domains to show (default: %(default)s)",
-        )
+        add_number(parser, "limit", 100, "most domains to show")
         add_given_option(parser)
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:

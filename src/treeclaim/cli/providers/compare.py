@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand, positive
+from treeclaim.cli.arguments import LocalCommand, add_number
 from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
 from treeclaim.cli.progress import shown_progress
@@ -67,12 +67,7 @@ class CompareServices(LocalCommand):
                 metavar="TOKEN",
                 help=f"token for the {end} service (or TREECLAIM_{end.upper()}_TOKEN, or OS_TOKEN)",
             )
-        parser.add_argument(
-            "--threads",
-            type=positive,
-            default=THREADS,
-            help="requests made at once to each (default: %(default)s)",
-        )
+        add_number(parser, "threads", THREADS, "requests made at once to each")
         parser.add_argument(
             "-f",
             "--format",

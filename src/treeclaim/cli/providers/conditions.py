@@ -4,7 +4,7 @@
 import argparse
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
-from treeclaim.cli.names import find_provider
+from treeclaim.cli.names import add_tree_option, find_provider, tree_filter
 from treeclaim.cli.output import say
 from treeclaim.client import Client
 from treeclaim.client.session import escaped
@@ -73,16 +73,10 @@ class ListConditions(CloudLister):
     example = "--in-tree host-1"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--in-tree",
-            metavar="PROVIDER",
-            help="only in the tree of this provider, by name or uuid",
-        )
+        add_tree_option(parser)
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        filters = {}
-        if options.in_tree:
-            filters["in_tree"] = find_provider(client, options.in_tree)["uuid"]
+        filters = tree_filter(client, options)
         states = client.provider_states([CONDITIONS.name], **filters)
         providers = [state for state in states if state[CONDITIONS.name]]
         rows = [

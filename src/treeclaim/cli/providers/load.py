@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand, positive
+from treeclaim.cli.arguments import LocalCommand, add_number
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
@@ -53,12 +53,7 @@ class LoadProviders(CloudAction):
             help=f"remove the {', '.join(part.name for part in PARTS)} and children that a part of "
             "the file does not list; parts that it leaves out stay",
         )
-        parser.add_argument(
-            "--threads",
-            type=positive,
-            default=THREADS,
-            help="requests made at once (default: %(default)s)",
-        )
+        add_number(parser, "threads", THREADS, "requests made at once")
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
@@ -113,12 +108,7 @@ class CopyService(LocalCommand):
         parser.add_argument(
             "--compare", action="store_true", help="only compare the two; nothing is written"
         )
-        parser.add_argument(
-            "--threads",
-            type=positive,
-            default=_THREADS,
-            help="reading requests made at once (default: %(default)s)",
-        )
+        add_number(parser, "threads", _THREADS, "reading requests made at once")
 
     def act(self, options: argparse.Namespace) -> int:
         with (

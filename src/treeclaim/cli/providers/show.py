@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from treeclaim.cli.arguments import add_repeatable
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, lines
 from treeclaim.cli.names import find_provider, providers_of_tree
 from treeclaim.cli.output import CommandError, say, say_document
@@ -119,12 +120,11 @@ class WatchChanges(CloudAction):
         parser.add_argument(
             "--since", metavar="CURSOR", help="begin at a cursor (default: the present)"
         )
-        parser.add_argument(
-            "--in-tree",
-            action="append",
-            default=[],
-            metavar="PROVIDER",
-            help="only the tree of a provider, by name or uuid; may be repeated (default: all)",
+        add_repeatable(
+            parser,
+            "in-tree",
+            "PROVIDER",
+            "only the tree of a provider, by name or uuid (default: all)",
         )
         parser.add_argument(
             "-f",

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group
 from rich.tree import Tree
 
-from treeclaim.cli.arguments import natural
+from treeclaim.cli.arguments import add_repeatable, natural
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.names import Row, find_provider, providers_of_tree
 from treeclaim.cli.printing import Line, bar, line, lines
@@ -50,21 +50,14 @@ class ListTrees(CloudLister):
         parser.add_argument(
             "--depth", type=natural, help="show only this many levels below (default: all)"
         )
-        parser.add_argument(
-            "--class",
+        add_repeatable(
+            parser,
+            "class",
+            "NAME",
+            "show only providers with an inventory of a class",
             dest="classes",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help="show only providers with an inventory of a class; may be repeated",
         )
-        parser.add_argument(
-            "--trait",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help="show only providers with a trait; may be repeated",
-        )
+        add_repeatable(parser, "trait", "NAME", "show only providers with a trait")
         parser.add_argument(
             "--load",
             type=natural,

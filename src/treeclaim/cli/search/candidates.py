@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from treeclaim.cli.arguments import positive
+from treeclaim.cli.arguments import add_number, positive
 from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines, picture
 from treeclaim.cli.names import (
     DOMAINS_HELP,
@@ -56,12 +56,7 @@ class ListCandidates(CloudLister):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_query_arguments(parser)
-        parser.add_argument(
-            "--limit",
-            type=positive,
-            default=_LIMIT,
-            help="most candidates to show (default: %(default)s)",
-        )
+        add_number(parser, "limit", _LIMIT, "most candidates to show")
         add_order_option(parser)
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
@@ -193,12 +188,7 @@ class CountCandidates(CloudLister):
         parser.add_argument(
             "--domains", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
         )
-        parser.add_argument(
-            "--limit",
-            type=positive,
-            default=_LIMIT,
-            help="most domains to show (default: %(default)s)",
-        )
+        add_number(parser, "limit", _LIMIT, "most domains to show")
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         requests = self._requests(options)
