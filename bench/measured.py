@@ -70,13 +70,13 @@ def main() -> int:
         other = beside.checkout_of(options.beside, options.beside_python)
         extent = beside.QUICK if options.quick else beside.FULL
         return 0 if beside.compare(other, options.database, extent, Console(width=180)) else 1
-    found = [
+    judgements = [
         judged
         for database in KINDS
         for judged in judge(database, _measured(database, peer=not options.no_peer))
     ]
-    options.page.write_text(page(found, commit()))
-    return 0 if all(judged.threshold.is_met(judged.value) for judged in found) else 1
+    options.page.write_text(page(judgements, commit()))
+    return 0 if all(judged.threshold.is_met(judged.value) for judged in judgements) else 1
 
 
 def commit() -> str:
@@ -106,10 +106,10 @@ def _paired(rows: Sequence[Row]) -> Iterator[Comparison]:
             yield Comparison(row, peers.get(row.case))
 
 
-def judge(database: str, found: Iterator[Comparison]) -> Iterator[Judged]:
+def judge(database: str, comparisons: Iterator[Comparison]) -> Iterator[Judged]:
     """Hold what was measured on a database against its thresholds."""
     known = [threshold for threshold in thresholds.read() if threshold.database == database]
-    for comparison in found:
+    for comparison in comparisons:
         for threshold in known:
             if threshold.case == comparison.ours.case:
                 value = FIGURES[threshold.figure](comparison.ours, comparison.other)
@@ -117,7 +117,7 @@ def judge(database: str, found: Iterator[Comparison]) -> Iterator[Judged]:
                     yield Judged(threshold, value, comparison)
 
 
-def page(found: Sequence[Judged], commit: str) -> str:
+def page(judgements: Sequence[Judged], commit: str) -> str:
     """Return what was measured as a page in Markdown."""
     lines = [
         "# Measured against the thresholds",
@@ -129,7 +129,7 @@ def page(found: Sequence[Judged], commit: str) -> str:
         "| case | database | to reach | measured | | treeclaim | beside |",
         "| --- | --- | --- | ---: | --- | ---: | ---: |",
     ]
-    for judged in found:
+    for judged in judgements:
         threshold = judged.threshold
         verdict = "reached" if threshold.is_met(judged.value) else "missed"
         figure = f"{judged.value:,.2f}" if judged.value < 10 else f"{judged.value:,.0f}"

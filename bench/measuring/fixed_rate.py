@@ -40,8 +40,8 @@ def at_fixed_rate(world: World, endpoints: Sequence[Endpoint], seconds: float) -
     ours, *peers = endpoints
     yield _row(case, ours, SEARCHES, arrivals(world, ours, SEARCHES, CLAIMS, seconds))
     for peer in peers:
-        rate, found = _highest_stable(world, peer, seconds)
-        yield _row(case, peer, rate, found)
+        rate, outcome = _highest_stable(world, peer, seconds)
+        yield _row(case, peer, rate, outcome)
 
 
 def arrivals(
@@ -73,18 +73,18 @@ def _highest_stable(world: World, endpoint: Endpoint, seconds: float) -> tuple[f
     best: tuple[float, Outcome] | None = None
     for rate in _LADDER:
         # At a low rate there must be some requests to look at.
-        found = arrivals(world, endpoint, rate, rate / 2, max(seconds, 4 / rate))
-        if best is None or found.searches.is_stable:
-            best = rate, found
-        if not found.searches.is_stable:
+        outcome = arrivals(world, endpoint, rate, rate / 2, max(seconds, 4 / rate))
+        if best is None or outcome.searches.is_stable:
+            best = rate, outcome
+        if not outcome.searches.is_stable:
             break
     assert best is not None
     return best
 
 
-def _row(case: str, endpoint: Endpoint, rate: float, found: Outcome) -> Row:
+def _row(case: str, endpoint: Endpoint, rate: float, outcome: Outcome) -> Row:
     p50, p95, p99 = (
-        percentile(found.searches.latencies, share) * 1000 for share in (0.5, 0.95, 0.99)
+        percentile(outcome.searches.latencies, share) * 1000 for share in (0.5, 0.95, 0.99)
     )
     return Row(
         case=case,
@@ -93,5 +93,5 @@ def _row(case: str, endpoint: Endpoint, rate: float, found: Outcome) -> Row:
         p95_ms=p95,
         p99_ms=p99,
         per_second=rate,
-        refused=found.refused,
+        refused=outcome.refused,
     )

@@ -29,7 +29,7 @@ def running_on(world: World, options: argparse.Namespace) -> Iterator[Running]:
 
 def measure(options: argparse.Namespace, console: Console) -> list[Comparison]:
     """Measure all cases, or those that a database matters for."""
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for make, wanted in CASES:
         kinds = [name for name in wanted if options.database == "sqlite" or name not in SEARCHES]
         world = make()
@@ -41,8 +41,8 @@ def measure(options: argparse.Namespace, console: Console) -> list[Comparison]:
                 for comparison in kind(running, options):
                     # A run that is stopped leaves what it knows.
                     console.print("  " + comparison.in_words())
-                    found.append(comparison)
-    return found
+                    comparisons.append(comparison)
+    return comparisons
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -62,8 +62,8 @@ def main() -> int:
     """Measure what the options ask for."""
     options = options_of()
     console = Console(width=180)
-    found = measure(options, console)
-    return 0 if show(found, console) else 1
+    comparisons = measure(options, console)
+    return 0 if show(comparisons, console) else 1
 
 
 if __name__ == "__main__":

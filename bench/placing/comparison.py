@@ -10,7 +10,7 @@ from rich.table import Table
 from bench.clients.endpoint import OURS
 from bench.measuring.row import Row
 from bench.reporting import thresholds
-from bench.reporting.report import FIGURES
+from bench.reporting.report import FIGURES, show_thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +33,29 @@ class Comparison:
         return "  ".join(filter(None, cells))
 
 
-def show(found: Sequence[Comparison], console: Console) -> bool:
+def show(comparisons: Sequence[Comparison], console: Console) -> bool:
     """Print what was measured, and whether it keeps its thresholds; return whether all do."""
     table = Table(title="Placing, measured over HTTP", title_justify="left")
     for title in ("case", OURS, "beside", "ratio", "the other one is"):
         table.add_column(title)
-    for row in found:
-        table.add_row(row.ours.case, speed(row.ours), speed(row.other), *_ratio(row))
+    for comparison in comparisons:
+        table.add_row(
+            comparison.ours.case,
+            speed(comparison.ours),
+            speed(comparison.other),
+            *_ratio(comparison),
+        )
     console.print(table)
-    judged = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
-    for title in ("case", "threshold", "measured", ""):
-        judged.add_column(title)
-    results = []
-    for row in found:
-        for bound in (bound for bound in thresholds.read() if bound.case == row.ours.case):
-            value = FIGURES[bound.figure](row.ours, row.other)
-            if value is None:
-                continue
-            results.append(bound.is_met(value))
-            verdict = "pass" if results[-1] else "FAIL"
-            judged.add_row(bound.case, str(bound), f"{value:.2f}", verdict)
-    console.print(judged)
-    return all(results)
+    known = thresholds.read()
+    return show_thresholds(
+        console,
+        (
+            (threshold, FIGURES[threshold.figure](comparison.ours, comparison.other))
+            for comparison in comparisons
+            for threshold in known
+            if threshold.case == comparison.ours.case
+        ),
+    )
 
 
 def speed(row: Row | None) -> str:
@@ -66,9 +67,9 @@ def speed(row: Row | None) -> str:
     return f"{row.median_ms:,.1f} ms"
 
 
-def _ratio(one: Comparison) -> tuple[str, str]:
-    figure = "times as many" if one.ours.per_second is not None else "times as fast"
-    value = FIGURES[figure](one.ours, one.other)
-    name = "" if one.other is None else one.other.endpoint
-    note = f"{name}: {one.note}" if one.note else name
+def _ratio(comparison: Comparison) -> tuple[str, str]:
+    figure = "times as many" if comparison.ours.per_second is not None else "times as fast"
+    value = FIGURES[figure](comparison.ours, comparison.other)
+    name = "" if comparison.other is None else comparison.other.endpoint
+    note = f"{name}: {comparison.note}" if comparison.note else name
     return "" if value is None else f"{value:,.1f} x", note

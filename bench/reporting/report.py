@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows what was measured: a table, ratios, and which thresholds are met."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import Console
@@ -9,6 +9,8 @@ from rich.table import Table
 
 from bench.measuring.row import Row
 from bench.reporting.thresholds import Threshold
+
+_FAIL = "FAIL"
 
 
 def _quotient(dividend: float | None, divisor: float | None) -> float | None:
@@ -57,17 +59,13 @@ def show(
     thresholds: Sequence[Threshold],
 ) -> bool:
     """Print all rows, and which thresholds are met; return whether none is missed."""
-    values = [value_of(threshold, rows, ours, peer) for threshold in thresholds]
     busy = [row for row in rows if _is_busy(row)]
     quiet = [row for row in rows if not _is_busy(row)]
     console.print(_measured("The busy cloud, over HTTP", busy, ours, peer))
     if quiet:
         console.print(_measured("The quiet cloud, over HTTP", quiet, ours, peer))
-    console.print(_judged(thresholds, values))
-    return all(
-        value is None or threshold.is_met(value)
-        for threshold, value in zip(thresholds, values, strict=True)
-    )
+    values = [value_of(threshold, rows, ours, peer) for threshold in thresholds]
+    return show_thresholds(console, zip(thresholds, values, strict=True))
 
 
 def _is_busy(row: Row) -> bool:
@@ -106,19 +104,23 @@ _COLUMNS: Mapping[str, tuple[Callable[[Row], float | None], str]] = {
 }
 
 
-def _judged(thresholds: Sequence[Threshold], values: Sequence[float | None]) -> Table:
+def show_thresholds(console: Console, values: Iterable[tuple[Threshold, float | None]]) -> bool:
+    """Print thresholds with their measured figures; return whether none is missed."""
     table = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
     for name in ("case", "threshold", "measured", ""):
         table.add_column(name)
-    for threshold, value in zip(thresholds, values, strict=True):
-        met = _verdict(threshold, value)
-        table.add_row(threshold.case, str(threshold), _figure(value, "{:.1f}"), met)
-    return table
+    is_met = True
+    for threshold, value in values:
+        verdict = _verdict(threshold, value)
+        is_met = is_met and verdict != _FAIL
+        table.add_row(threshold.case, str(threshold), _figure(value, "{:.2f}"), verdict)
+    console.print(table)
+    return is_met
 
 
 def _verdict(threshold: Threshold, value: float | None) -> str:
     if value is not None:
-        return "pass" if threshold.is_met(value) else "FAIL"
+        return "pass" if threshold.is_met(value) else _FAIL
     return "only with --large" if threshold.is_large else "not measured"
 
 
