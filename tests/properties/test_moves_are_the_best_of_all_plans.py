@@ -406,6 +406,7 @@ def judge(question):
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_plan_of_a_large_world_is_valid_and_within_its_bounds(seed, monkeypatch):
     monkeypatch.setattr(planner, "PROMISING_TREES", (1, 2))
+    monkeypatch.setattr(planner, "TREES_OF_A_PART", 1)
     monkeypatch.setattr(move_model, "MOST_COLUMNS", 20)
     monkeypatch.setattr(move_model, "MOST_COLUMNS_OF_KEEP", 20)
     judge(question_of(seed))

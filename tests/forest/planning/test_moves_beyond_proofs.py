@@ -36,9 +36,9 @@ def consumer(number, request, allocations):
     )
 
 
-@pytest.mark.parametrize("most_trees", [4, 8])
+@pytest.mark.parametrize("most_trees", [2, 4, 8])
 def test_half_full_hosts_are_joined_for_a_mix(monkeypatch, most_trees):
-    monkeypatch.setattr(planner, "PROMISING_TREES", (1, most_trees))
+    monkeypatch.setattr(planner, "TREES_OF_A_PART", most_trees)
     monkeypatch.setattr(move_model, "MOST_COLUMNS_OF_KEEP", 30)
     used = [2] * HALF_FULL + [0] * (HOSTS - HALF_FULL)
     forest = forest_of([record(at, inventories={"VCPU": (4, n)}) for at, n in enumerate(used, 1)])

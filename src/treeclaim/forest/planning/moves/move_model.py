@@ -90,7 +90,12 @@ class MoveModel:
     """
 
     def __init__(
-        self, situation: MoveSituation, places: Places, goal: Goal, trees: Mask | None
+        self,
+        situation: MoveSituation,
+        places: Places,
+        goal: Goal,
+        trees: Mask | None,
+        most_moves: int,
     ) -> None:
         """Build the program.
 
@@ -99,6 +104,7 @@ class MoveModel:
             places: The lists of places.
             goal: The goal.
             trees: Where consumers may go, and from where they may be moved away; None for all trees.
+            most_moves: The most moves.
 
         Raises:
             ModelTooLargeError: if the program would be too large.
@@ -106,7 +112,7 @@ class MoveModel:
         self._situation = situation
         self._places = places
         self._goal = goal
-        self._most_moves = situation.call.max_moves
+        self._most_moves = most_moves
         self._trees = trees
         self._tree = situation.forest.order.tree
         self._program = IntegerProgram()

@@ -18,7 +18,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
-from treeclaim.forest.placing.candidate import roots_of
+from treeclaim.forest.placing.candidate import no_trees, roots_of
 from treeclaim.forest.placing.capacity import count_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.board import Board, Move
@@ -29,6 +29,7 @@ from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.planning.moves.promising_trees import PromisingTrees
 from treeclaim.forest.planning.moves.sequence import make_moves
 from treeclaim.forest.planning.moves.stuck import StuckConsumers
+from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, shown
 from treeclaim.model.errors import (
@@ -41,6 +42,9 @@ from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
 
 PROMISING_TREES = (20, 200)
 """Trees in the first program of a large cloud, and in the one of a cloud that is too large for a single program."""
+
+TREES_OF_A_PART = 6
+"""Trees in each of the programs whose moves are joined for the goal `keep`: of 20 trees HiGHS takes 20 times as long."""
 
 _MOST_CUTS = 20
 """Solutions of one program that are excluded because no legal order of their moves was found."""
@@ -187,12 +191,42 @@ class _Planner:
         """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
         promising = PromisingTrees(self._situation, places)
         few, many = PROMISING_TREES
-        for count in (few, None, many) if few < len(self._forest.order.roots) else (None, many):
+        sizes: list[int | None] = [None]
+        if not isinstance(self._goal, Keep):
+            amount = self._goal.amount if isinstance(self._goal, Fit) else 0
+            is_large = few < len(self._forest.order.roots)
+            sizes = [*([few] if is_large else []), None, max(many, amount)]
+        for count in sizes:
             trees = None if count is None else promising.choose(count)
             with suppress(ModelTooLargeError):
-                self._solve_model(MoveModel(self._situation, places, self._goal, trees))
+                self._solve_model(self._model(places, trees))
                 if trees is None or self._is_good_enough():
                     return
+        if isinstance(self._goal, Keep):
+            self._solve_in_parts(places, promising)
+
+    def _model(self, places: Places, trees: Mask | None) -> MoveModel:
+        """Return the program of the moves after those on the board."""
+        most = self._most_moves - len(self._board.moves)
+        return MoveModel(self._situation, places, self._goal, trees, most)
+
+    def _solve_in_parts(self, places: Places, promising: PromisingTrees) -> None:
+        """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
+        used = no_trees(self._forest)
+        while len(self._board.moves) < self._most_moves:
+            trees = promising.choose(TREES_OF_A_PART, used)
+            used |= trees
+            before = len(self._board.moves)
+            with suppress(ModelTooLargeError):
+                model = self._model(places, trees)
+                solution = model.solve(self._planning_end)
+                self._is_complete &= solution.is_optimal
+                if solution.values is not None:
+                    make_moves(self._board, model.assignment(solution))
+                    self._note()
+            if len(self._board.moves) == before:
+                break
+        self._board.undo(0)
 
     def _solve_model(self, model: MoveModel) -> None:
         """Solve a program, and note its best solution for which a legal order is found."""

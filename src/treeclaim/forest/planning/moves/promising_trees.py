@@ -28,26 +28,32 @@ class PromisingTrees:
         for amounts in self._relief_by_cell.values():
             amounts.sort(reverse=True)
 
-    def choose(self, count: int) -> Mask:
-        """Return about this many trees for room, and about as many for the consumers in them."""
+    def choose(self, count: int, excluded: Mask | None = None) -> Mask:
+        """Return about this many trees for room, and about as many for the consumers in them.
+
+        Args:
+            count: How many.
+            excluded: Trees that are not chosen; None for none.
+        """
         situation, goal = self._situation, self._situation.call.goal
         trees = no_trees(situation.forest)
+        closed = situation.emptied if excluded is None else situation.emptied | excluded
         requests = self._requests()
         for request in requests:
-            for candidate in self._easiest(request)[: max(count // len(requests), 1)]:
+            for candidate in self._easiest(request, closed)[: max(count // len(requests), 1)]:
                 trees[list(candidate.trees)] = True
         if isinstance(goal, Keep) and goal.empty_trees:
             occupants = Counter(
                 tree for occupied in situation.occupied.values() for tree in occupied
             )
-            fewest_first = sorted((n, tree) for tree, n in occupants.items())
+            fewest_first = sorted((n, tree) for tree, n in occupants.items() if not closed[tree])
             trees[[tree for _, tree in fewest_first[:count]]] = True
         movers = [mover for mover in situation.movable if trees[list(mover.occupied)].any()]
         distinct_requests = dict.fromkeys(mover.alternatives[0] for mover in movers)
         for request in distinct_requests:
-            for candidate in self._with_room(request, -(-count // len(distinct_requests))):
+            for candidate in self._with_room(request, closed, -(-count // len(distinct_requests))):
                 trees[list(candidate.trees)] = True
-        return trees & ~situation.emptied
+        return trees & ~closed
 
     def _requests(self) -> Sequence[CandidateRequest]:
         """Return the requests that the goal needs room for."""
@@ -59,7 +65,7 @@ class PromisingTrees:
         leaving = (mover.alternatives[0] for mover in self._situation.leaving)
         return list(dict.fromkeys(leaving))[:_MOST_LEAVING]
 
-    def _easiest(self, request: CandidateRequest) -> list[Candidate]:
+    def _easiest(self, request: CandidateRequest, closed: Mask) -> list[Candidate]:
         """Return the places in which moves can make room, those that need the fewest moves first."""
         # A place that has room already gains nothing for a mix.
         fewest = 1 if isinstance(self._situation.call.goal, Keep) else 0
@@ -67,18 +73,22 @@ class PromisingTrees:
         for candidate in self._places.first_of_each_tree(request):
             self._situation.budget.check()
             moves = self._fewest_moves(candidate)
+            if closed[list(candidate.trees)].any():
+                continue
             if moves is not None and moves >= fewest:
                 ranked.append((moves, candidate))
         return [candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0])]
 
-    def _with_room(self, request: CandidateRequest, count: int) -> Sequence[Candidate]:
+    def _with_room(
+        self, request: CandidateRequest, closed: Mask, count: int
+    ) -> Sequence[Candidate]:
         """Return the first places that have room now, up to a number."""
         places: list[Candidate] = []
         for candidate in self._places.first_of_each_tree(request):
             self._situation.budget.check()
             if len(places) == count:
                 break
-            if not self._missing(candidate):
+            if not closed[list(candidate.trees)].any() and not self._missing(candidate):
                 places.append(candidate)
         return places
 

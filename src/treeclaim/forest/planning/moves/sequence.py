@@ -20,8 +20,9 @@ def make_moves(board: Board, assignment: Assignment) -> bool:
     Any consumer of a kind may take any place of the kind, so the order also decides which takes which.
 
     Returns:
-        Whether a legal order was found; no move is made otherwise. There may be an order nevertheless.
+        Whether a legal order was found; no further move is made otherwise. There may be an order nevertheless.
     """
+    before = len(board.moves)
     for seed in range(_MOST_ORDERS):
         chance = random.Random(seed) if seed else None  # noqa: S311 - the same orders each time
         sequencer = _Sequencer(board, assignment, chance)
@@ -29,7 +30,7 @@ def make_moves(board: Board, assignment: Assignment) -> bool:
             board.budget.check()
         if sequencer.is_done:
             return True
-        board.undo(0)
+        board.undo(before)
     return False
 
 
