@@ -132,7 +132,7 @@ class RequestGroup(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class ValueList:
-    """One `match` or `distinct` constraint (contract page 102, section 1).
+    """A `match` or `distinct` constraint (contract page 102, section 1).
 
     Attributes:
         name: The name of an attribute, which all of the providers have.
@@ -147,7 +147,7 @@ class ValueList:
 
 @dataclass(frozen=True, slots=True)
 class SubtreeList:
-    """One `same_subtree` constraint.
+    """A `same_subtree` constraint.
 
     Attributes:
         inside: Suffixes of groups of which one's provider is above, or is, those of all.

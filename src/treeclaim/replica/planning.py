@@ -13,7 +13,7 @@ from treeclaim.forest.planning.given import apply_assumptions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.model.changes import Cursor
-from treeclaim.model.extension.planning import Given
+from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.question import NO_HOLDS, HoldsQuery, OnePiece, PendingAnswer, Question
 from treeclaim.replica.questions import require_names_of
@@ -24,7 +24,7 @@ Planner = Callable[[Forest, Consumers, Budget], dict[str, Any]]
 """Returns an answer from a Forest, all consumers, and a budget that leaves time to write the answer."""
 
 
-def question_under(given: Given, question: Question) -> Question:
+def question_under(given: AssumptionSet, question: Question) -> Question:
     """Ask a question of the inventory as it would be (section 1).
 
     Without assumptions the answer has no member `given`. Faulty assumptions raise BatchRefusedError or QueryError.
@@ -69,7 +69,7 @@ class _WithPlaced:
 
 
 def plan_question(
-    given: Given,
+    given: AssumptionSet,
     planner: Planner,
     requests: Mapping[str, Sequence[str]],
     queries: Mapping[str, CandidateRequest],

@@ -112,7 +112,7 @@ def test_arrays_cached_by_a_forest_are_read_only():
         for kept in (forest.cache, forest.pairs, forest.counts)
         for value, *_ in kept._values.values()
         # Sums that follow what is written are handed out as views that cannot be written.
-        if type(value) is not totals._Kept
+        if type(value) is not totals._CachedTotals
         for found in arrays_in(value)
     ]
     assert len(arrays) > 20

@@ -16,7 +16,7 @@ from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.question.steps import steps_without_exchanges
 from treeclaim.forest.solve.distinct import first_anchors
-from treeclaim.forest.solve.partial.blocks import Block, Choices, Found
+from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.split.candidate import SplitCandidate
@@ -126,11 +126,11 @@ class ReadyTrees:
             self._drawing.problem.budget.check()
             trees = self._all_trees[block.anchor]
             if splitter is not None:
-                yield from _divided(splitter, Found(trees, block.chosen))
+                yield from _divided(splitter, CandidateBlock(trees, block.chosen))
             elif first is None:
                 yield trees, block.chosen
             else:
-                kept = first.are_first(Found(trees, block.chosen))
+                kept = first.are_first(CandidateBlock(trees, block.chosen))
                 yield trees[kept], block.chosen[kept]
 
     def best(self, at: int, drawn: CandidateRows, wanted: int) -> CandidateRows:
@@ -148,7 +148,7 @@ class ReadyTrees:
         if first is None:
             return best_rows
         trees = np.full(len(best_rows), self.trees[at])
-        return best_rows[first.are_first(Found(trees, best_rows))]
+        return best_rows[first.are_first(CandidateBlock(trees, best_rows))]
 
     def _beam(self, anchor: int) -> Choices:
         """Fill slot after slot, and keep the partial candidates that are worth most so far."""
@@ -196,7 +196,7 @@ def without_exchanges(problem: Problem, order: Order) -> Problem:
     return replace(problem, rules=replace(problem.rules, steps=steps))
 
 
-def _divided(splitter: Splitter, block: Found) -> Iterator[tuple[Trees, CandidateRows]]:
+def _divided(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, CandidateRows]]:
     """Yield the divisions of some combinations, some at a time."""
     candidates = (
         (tree, candidate)

@@ -132,7 +132,7 @@ def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
 
 
 @dataclass(eq=False)
-class _Kept:
+class _CachedTotals:
     """Totals of a class, kept true while single inventories are written.
 
     Attributes:
@@ -176,11 +176,11 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
         return _read(forest, name, columns)
     key = ("totals of class", name)
     kept = forest.cache.find(key)
-    if isinstance(kept, _Kept) and kept.columns is columns:
+    if isinstance(kept, _CachedTotals) and kept.columns is columns:
         kept.bring_up_to_date(forest, name)
     else:
         log = columns.written
-        kept = _Kept(columns, log, log.mark, _read(forest, name, columns))
+        kept = _CachedTotals(columns, log, log.mark, _read(forest, name, columns))
         forest.cache.keep(key, kept)
     return kept.totals.read_only()
 

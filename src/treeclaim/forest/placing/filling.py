@@ -18,7 +18,7 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import first_of_each
-from treeclaim.forest.solve.partial.blocks import Choices, Found
+from treeclaim.forest.solve.partial.blocks import CandidateBlock, Choices
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
@@ -52,7 +52,7 @@ def fill_trees(
         trees = np.sort(np.concatenate([trees[:0], *(block.tree for block in blocks)]))
 
 
-def _take(scratch: Scratch, plan: Plan, found_candidates: Found) -> Integers:
+def _take(scratch: Scratch, plan: Plan, found_candidates: CandidateBlock) -> Integers:
     """Take each candidate, all of different trees, as often as it fits; return how often."""
     scratch.copy_used(plan.request.classes)
     forest = scratch.forest

@@ -23,7 +23,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
-from treeclaim.model.extension.planning import Given
+from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import ProviderRecord
 
@@ -49,7 +49,7 @@ class AssumedWorld:
 
 
 def apply_assumptions(
-    forest: Forest, consumers: Consumers, given: Given, held: HeldAmounts, budget: Budget
+    forest: Forest, consumers: Consumers, given: AssumptionSet, held: HeldAmounts, budget: Budget
 ) -> AssumedWorld:
     """Change a Forest to what it would be.
 
@@ -219,7 +219,7 @@ def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:
     }
 
 
-def _place(world: AssumedWorld, assumptions: Given, budget: Budget) -> None:
+def _place(world: AssumedWorld, assumptions: AssumptionSet, budget: Budget) -> None:
     """Place as many consumers of each query as there is room for, one after the other."""
     forest = world.forest
     room = Room(forest, budget)

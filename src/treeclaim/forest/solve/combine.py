@@ -11,7 +11,7 @@ from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.steps import steps_of
 from treeclaim.forest.solve.anchors import Pace, all_anchors, anchors
 from treeclaim.forest.solve.distinct import first_anchors
-from treeclaim.forest.solve.partial.blocks import Anchored, Block, Choices, Found
+from treeclaim.forest.solve.partial.blocks import Anchored, Block, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, stage_of, staged
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
@@ -20,7 +20,7 @@ from treeclaim.forest.table.columns import Mask, Rows, Trees
 _FIRST_ROUND = 1
 
 
-def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[Found]:
+def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[CandidateBlock]:
     """Yield all candidates of some stages, in canonical order or by turns.
 
     Yields:
@@ -36,29 +36,29 @@ def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[
                 in_turn(draw, stage.live, size) if is_in_turn else draw(stage.live, size)
             ):
                 is_fruitless = False
-                yield Found(stage.trees[anchor], chosen)
+                yield CandidateBlock(stage.trees[anchor], chosen)
         pace.note_stage(is_fruitless=is_fruitless)
 
 
-def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[Found]:
+def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:
     """Yield all candidates under some anchors (numbers of trees, ascending), or under all."""
     pace = Pace(problem)
     reached = anchors(problem, pace) if trees is None else iter([trees])
     return combined(problem, staged(problem, reached, pace), pace)
 
 
-def combined_from(problem: Problem, tree: int, count: int) -> Iterator[Found]:
+def combined_from(problem: Problem, tree: int, count: int) -> Iterator[CandidateBlock]:
     """Yield the candidates under the anchors from a tree on, of which so many will be drawn."""
     pace = Pace(problem, count)
     return combined(problem, staged(problem, anchors(problem, pace, tree), pace), pace)
 
 
-def distinct_blocks(problem: Problem, trees: Trees | None = None) -> Iterator[Found]:
+def distinct_blocks(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:
     """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
     first = first_anchors(problem, problem.relations)
     for block in combined_under(problem, trees):
         kept = slice(None) if first is None else first.are_first(block)
-        yield Found(block.tree[kept], block.chosen[kept])
+        yield CandidateBlock(block.tree[kept], block.chosen[kept])
 
 
 def in_turn(
@@ -140,7 +140,7 @@ def anchors_of(problem: Problem, trees: Trees | None) -> Trees:
     return np.intersect1d(anchors, trees, assume_unique=True)
 
 
-def first_of_each(problem: Problem, trees: Trees) -> Iterator[Found]:
+def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
     """Yield the first candidate of each of some anchors that has any, in the usual order.
 
     Args:
@@ -152,7 +152,7 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[Found]:
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
             for anchor, chosen in stage.combiner.first_of_each(stage.live, _few_rows(stage)):
-                yield Found(stage.trees[anchor], chosen)
+                yield CandidateBlock(stage.trees[anchor], chosen)
 
 
 def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> Iterator[Choices]:

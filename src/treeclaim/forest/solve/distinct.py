@@ -15,13 +15,13 @@ import numpy.typing as npt
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.partial.blocks import Choices, Found
+from treeclaim.forest.solve.partial.blocks import CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 from treeclaim.model.names import SHARING_TRAIT
 
 
-def distinct(problem: Problem, blocks: Iterator[Found]) -> Iterator[Choices]:
+def distinct(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
     """Leave out candidates that an earlier anchor has too."""
     first = first_anchors(problem, problem.relations)
     for block in blocks:
@@ -61,7 +61,7 @@ class FirstAnchors:
         self._keys: list[Integers] = []
         self._anchor_count = max(len(relation.pairs.starts) - 1 for relation in relations)
 
-    def are_first(self, candidates: Found) -> Mask:
+    def are_first(self, candidates: CandidateBlock) -> Mask:
         """Tell which candidates, given with the numbers of their anchors, are not repetitions."""
         are_first = np.ones(len(candidates.chosen), dtype=np.bool_)
         shared = np.flatnonzero(np.logical_and.reduce(self._sharing[candidates.chosen], axis=1))

@@ -76,7 +76,7 @@ ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class AssumptionSet:
     """The assumptions of a question (section 1), in the order in which they are applied.
 
     Attributes:
@@ -98,7 +98,7 @@ class Given:
         return self.is_stated
 
 
-NOTHING_GIVEN = Given(is_stated=False)
+NO_ASSUMPTIONS = AssumptionSet(is_stated=False)
 """Things as they are."""
 
 

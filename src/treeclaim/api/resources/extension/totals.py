@@ -46,7 +46,7 @@ from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
-from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
+from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.planning import question_under
 from treeclaim.replica.question import HoldsQuery, OnePiece, Question
@@ -193,7 +193,7 @@ class _TotalsQuery:
         links = lists.links(self.path, self.pairs, self.by or "", next_after)
         return body | {"cursor": cursor, "links": links}
 
-    def question(self, assumptions: Given) -> Question:
+    def question(self, assumptions: AssumptionSet) -> Question:
         """Ask for the sums in the inventory as it would be; unknown names raise TreeclaimErrors."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
@@ -247,7 +247,7 @@ def show_totals(call: Call) -> Reply:
             if totals is not None:
                 call.deadline.look()
                 return Reply(body=query.document(*totals, call.deadline.look), modified_at=now())
-        body = call.services.replica.answer(query.question(NOTHING_GIVEN), arrival_of(call))
+        body = call.services.replica.answer(query.question(NO_ASSUMPTIONS), arrival_of(call))
     return Reply(body=body, is_ready_made=True, modified_at=now())
 
 

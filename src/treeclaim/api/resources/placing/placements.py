@@ -22,7 +22,7 @@ from treeclaim.model.extension.placing import (
     PlacingRequest,
     claim_of,
 )
-from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
+from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
@@ -36,7 +36,12 @@ _NEW_GENERATION = 1
 
 
 def placed_by(
-    call: Call, placing: Placing, arrival: Arrival, *, is_dry: bool, given: Given = NOTHING_GIVEN
+    call: Call,
+    placing: Placing,
+    arrival: Arrival,
+    *,
+    is_dry: bool,
+    given: AssumptionSet = NO_ASSUMPTIONS,
 ) -> Reply:
     """Place the consumers of a call.
 
@@ -100,7 +105,7 @@ def _found(
     fixed: Sequence[Placement],
     arrival: Arrival,
     *,
-    given: Given,
+    given: AssumptionSet,
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
     question = placing_question(placing, holders, fixed, shows_held=True)
@@ -141,7 +146,7 @@ def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> N
                 raise HoldRefusedError(hold, "project")
 
 
-def _gone(call: Call, assumptions: Given) -> AbstractSet[str]:
+def _gone(call: Call, assumptions: AssumptionSet) -> AbstractSet[str]:
     """Return the uuids of consumers, and of providers, that the assumptions remove."""
     if not assumptions.without:
         return frozenset(assumptions.release)

@@ -26,7 +26,7 @@ from treeclaim.api.resources.extension.batches import read_entries, refusal
 from treeclaim.api.resources.extension.parts import ProviderEntry
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
 from treeclaim.model.extension.conditions import MOST_CONDITIONS
-from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
+from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.replica import Arrival, Question
 from treeclaim.replica.kept import Piece
@@ -101,7 +101,7 @@ ASSUMED = record({"placed": {"type": "array", "items": INTEGER}})
 """Schema of the member `given` of responses."""
 
 
-def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Given:
+def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> AssumptionSet:
     """Read the assumptions of a body.
 
     Raises:
@@ -109,13 +109,13 @@ def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Given:
     """
     assumptions = body.given
     if assumptions is None:
-        return NOTHING_GIVEN
+        return NO_ASSUMPTIONS
     if assumptions.release:
         call.require_allowed(LIST_RULE)
     amount = sum(entry.amount for entry in body.placed)
     if amount > _MOST_PLACED:
         raise bad_request(f"given.place: {amount} consumers are more than {_MOST_PLACED}.")
-    return Given(
+    return AssumptionSet(
         release=assumptions.release,
         without=assumptions.without,
         providers=tuple(_read_entries(call, assumptions.providers)),
@@ -139,7 +139,7 @@ def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterato
 
 
 def answer_under(
-    call: Call, question: Question, given: Given, arrival: Arrival
+    call: Call, question: Question, given: AssumptionSet, arrival: Arrival
 ) -> Iterable[Piece]:
     """Answer a question as things are, or as they would be.
 

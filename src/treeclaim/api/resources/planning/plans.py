@@ -31,7 +31,7 @@ from treeclaim.api.resources.planning.assumptions import (
     refusing_entries,
 )
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.planning import Given, PlanRule
+from treeclaim.model.extension.planning import AssumptionSet, PlanRule
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.replica.planning import Planner, plan_question
@@ -99,7 +99,7 @@ class PlanCall:
     arrival: Arrival
     end: float
     queries: Queries
-    assumptions: Given
+    assumptions: AssumptionSet
     rules: tuple[PlanRule, ...]
     parsed: Mapping[str, CandidateRequest]
 

@@ -2,7 +2,7 @@
 """A request as the tests of its count: a closed form, not a search (contract page 101, definitions)."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -55,6 +55,7 @@ class Part:
         copies: Number of equal groups, the *k* of the contract.
         are_apart: Whether the groups must have different providers.
         is_divided: Whether several providers may give the amount together.
+        is_unsuffixed: Whether it is of the unsuffixed group.
         served: The providers that may serve the part.
     """
 
@@ -62,6 +63,7 @@ class Part:
     copies: int
     are_apart: bool
     is_divided: bool
+    is_unsuffixed: bool
     served: ServingProviders
 
 
@@ -86,49 +88,24 @@ class RequestCounts:
         # Attributes that groups compare are no constraint on each provider.
         problem = related(forest, replace(request, values=()), budget)
         budget.check()
-        plan = problem.plan
         self.possible: Mask = np.ones(len(forest.order.roots), dtype=np.bool_)
         if problem.allowed is not None:
             self.possible &= problem.allowed
         self.are_apart = all(
             relation.pairs.is_local for relation in (*problem.relations, *problem.split_relations)
         )
-        self.parts: list[Part] = []
-        equal: dict[tuple[object, ...], list[int]] = {}
-        for number, slot in enumerate(plan.slots):
-            if slot.resources:
-                key = (slot.group, slot.part, bool(slot.suffix))
-                equal.setdefault(key, []).append(number)
-            else:
-                self.possible &= problem.relations[number].pairs.reached
-        unsuffixed: list[Part] = []
-        for numbers in equal.values():
-            slot = plan.slots[numbers[0]]
-            are_isolated = all(plan.slots[n].suffix in plan.request.isolated for n in numbers)
-            part = Part(
-                slot.resources,
-                len(numbers),
-                len(numbers) > 1 and are_isolated,
-                is_divided=False,
-                served=_permitting(forest, problem.relations[numbers[0]].pairs, slot.resources),
-            )
-            self.parts.append(part)
-            if not slot.suffix:
-                unsuffixed.append(part)
-        for (name, amount), relation in zip(
-            plan.split.items(), problem.split_relations, strict=True
-        ):
-            served = _permitting(forest, relation.pairs, {name: None})
-            part = Part({name: amount}, 1, are_apart=False, is_divided=True, served=served)
-            self.parts.append(part)
-            unsuffixed.append(part)
+        for slot, relation in zip(problem.plan.slots, problem.relations, strict=True):
+            if not slot.resources:
+                self.possible &= relation.pairs.reached
+        self.parts = [*_whole_parts(problem), *_divided_parts(problem)]
         self.amounts: Counter[str] = Counter()
         for part in self.parts:
             for name, amount in part.amounts.items():
                 self.amounts[name] += amount * part.copies
+        unsuffixed = [part.served for part in self.parts if part.is_unsuffixed]
         for has_traits in problem.rules.required:
             self.possible &= np.logical_or.reduce(
-                [np.zeros_like(self.possible), *(p.served.are_any(has_traits) for p in unsuffixed)]
+                [np.zeros_like(self.possible), *(each.are_any(has_traits) for each in unsuffixed)]
             )
         self.serving = cache(self._serving)
 
@@ -156,6 +133,41 @@ class RequestCounts:
             ):
                 names.append(name)
         return names
+
+
+def _whole_parts(problem: Problem) -> Iterator[Part]:
+    """Yield the parts whose amounts are given by one provider."""
+    slots, isolated = problem.plan.slots, problem.plan.request.isolated
+    equal: dict[tuple[object, ...], list[int]] = {}
+    for number, slot in enumerate(slots):
+        if slot.resources:
+            equal.setdefault((slot.group, slot.part, bool(slot.suffix)), []).append(number)
+    for numbers in equal.values():
+        first = slots[numbers[0]]
+        pairs = problem.relations[numbers[0]].pairs
+        yield Part(
+            first.resources,
+            len(numbers),
+            len(numbers) > 1 and all(slots[number].suffix in isolated for number in numbers),
+            is_divided=False,
+            is_unsuffixed=not first.suffix,
+            served=_permitting(problem.forest, pairs, first.resources),
+        )
+
+
+def _divided_parts(problem: Problem) -> Iterator[Part]:
+    """Yield the parts whose amounts may be divided."""
+    for (name, amount), relation in zip(
+        problem.plan.split.items(), problem.split_relations, strict=True
+    ):
+        yield Part(
+            {name: amount},
+            1,
+            are_apart=False,
+            is_divided=True,
+            is_unsuffixed=True,
+            served=_permitting(problem.forest, relation.pairs, {name: None}),
+        )
 
 
 def _permitting(

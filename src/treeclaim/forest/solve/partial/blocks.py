@@ -31,8 +31,8 @@ class Anchored(NamedTuple):
     chosen: Choices
 
 
-class Found(NamedTuple):
-    """Candidates at any stage.
+class CandidateBlock(NamedTuple):
+    """Candidates by the trees of their anchors, whatever stage these were made ready in.
 
     Attributes:
         tree: Number of the tree of each one's anchor, int64, shape (candidates,).
