@@ -176,7 +176,7 @@ def test_loader_lost_at_start_is_replaced(tmp_path, fault, problem):
         assert f"Another loader is started: {problem}" in server.log.read_text()
 
 
-def test_loader_killed_at_start_leaves_its_admin_address_to_the_next(tmp_path):
+def test_loaders_killed_at_start_leave_their_admin_address_to_the_next(tmp_path):
     """The loaders wait for a database that does not exist, and answer probes."""
     port = free_port()
     environment = service_environment(
@@ -189,9 +189,14 @@ def test_loader_killed_at_start_leaves_its_admin_address_to_the_next(tmp_path):
         service = Service(server, f"http://127.0.0.1:{port}")
         service.told("/live", 200)
         former = service.one(ADMIN)
-        loader_of(server).kill()
+        first = loader_of(server)
+        first.kill()
         eventually(lambda: not former.is_running(), "its admin listener ends")
+        second = eventually(lambda: loader_of(server), "a loader starts")
+        assert second.pid != first.pid
+        second.kill()
         service.told("/live", 200)
+        assert loader_of(server).pid != second.pid
         assert "cannot listen" not in server.log.read_text()
 
 

@@ -114,7 +114,7 @@ class Master:
     """The first process.
 
     `_serving` is the loader whose generation serves, `_starting` the loader of its successor, and `_failed` the last
-    loader that was replaced before any served.
+    loader with an admin listener that was replaced before any served.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -209,10 +209,13 @@ class Master:
         if self._listener is None and self._settings.workers:
             self._listener = listening_socket(self._settings)
         serving, loader.admin_address = self._serving, address
-        former, self._failed = serving or self._failed, None
+        former = serving or self._failed
         try:
             if former is not None and former.admin_address == address:
                 loader.admin_listener = former.admin_listener
+            elif self._failed is not None:
+                _close_admin(self._failed, kept=None)
+            self._failed = None
             if address and loader.admin_listener is None:
                 loader.admin_listener = admin_socket(*address)
         except ListenError as error:
@@ -245,7 +248,8 @@ class Master:
                 if not may_try_again or self._starts >= STARTS:
                     raise StartError(why)
                 # Its admin listener stays open: a process that it forked may not have left the address yet.
-                self._failed = loader
+                if loader.admin_listener is not None:
+                    self._failed = loader
                 self._note_problem(why)
                 self._postpone()
                 return
