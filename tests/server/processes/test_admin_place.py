@@ -221,6 +221,12 @@ def starting(environment, folder):
 
 
 def loader_of(server):
-    """The loader that the first process has started; None while there is none."""
+    """The loader that the first process has started; None while there is none.
+
+    Before it runs its own program, the first process waits for it: nobody could notice that it is stopped.
+    """
     with suppress(psutil.NoSuchProcess):
-        return next(iter(psutil.Process(server.process.pid).children()), None)
+        for child in psutil.Process(server.process.pid).children():
+            if "treeclaim.server" in child.cmdline():
+                return child
+    return None
