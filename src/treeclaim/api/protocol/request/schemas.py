@@ -39,9 +39,6 @@ GENERATION: dict[str, Schema] = {"resource_provider_generation": INTEGER}
 
 MOST_NAMED = 10_000
 
-ALTERNATIVES: Schema = {"type": "array", "minItems": 1, "maxItems": 16, "items": STRING}
-"""Queries, of which the first that has a candidate counts."""
-
 
 def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
     """Return the schema of an object with exactly these members."""
