@@ -13,7 +13,7 @@ from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.flavors import OTHERS, SIZES, SPECS
 from treeclaim.model.parts import LISTED_PARTS
-from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
+from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repetition
 from treeclaim.model.server_flavors import TRANSLATED
 
 OPENAPI = ROOT / "docs" / "openapi.json"
@@ -87,7 +87,7 @@ def flavor_members() -> str:
 def _row(parameter: QueryParameter) -> dict[str, object]:
     row: dict[str, object] = {
         "ofGroup": parameter.of_group,
-        "again": parameter.repeated is Repeated.ALL_COUNT,
+        "again": parameter.repeated is Repetition.ALL_COUNT,
         "flavorItems": parameter.flavor_items,
         "help": parameter.help,
     }

@@ -75,14 +75,14 @@ class Gate:
             turn.acquire()
             self._queue.append(turn)
         try:
-            if self._awaited(turn, time.monotonic() + seconds, gives_up):
+            if self._await_turn(turn, time.monotonic() + seconds, gives_up):
                 return True
         except BaseException:
             self._leave_queue(turn)
             raise
         return self._withdrawn(turn)
 
-    def _awaited(
+    def _await_turn(
         self, turn: threading.Lock, end: float, gives_up: Callable[[], bool] | None
     ) -> bool:
         while (remaining_seconds := end - time.monotonic()) > 0:

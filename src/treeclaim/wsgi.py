@@ -38,7 +38,7 @@ one for what needs no database."""
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RunningService:
     """The service in this process.
 
     Attributes:
@@ -50,7 +50,7 @@ class Started:
     configuration: Configuration
 
 
-def start() -> Started:
+def start() -> RunningService:
     """Start the service now, configured by files and environment, and log a line about it.
 
     Raises:
@@ -66,9 +66,9 @@ def start() -> Started:
     allocator.collect_rarely()
     gate.hand_over_soon()
     services = start_services(configuration)
-    tell_start(configuration, services.store, "of another server", _loaded(services))
+    tell_start(configuration, services.store, "of another server", _load_forest(services))
     warn_of_threads(configuration.server_threads, _threads_of_server())
-    return Started(application_of(services, configuration), configuration)
+    return RunningService(application_of(services, configuration), configuration)
 
 
 def tell_start(configuration: Configuration, store: Store, processes: str, loaded: str) -> None:
@@ -124,7 +124,7 @@ def warn_of_threads(configured: int, actual: int | None) -> None:
         )
 
 
-def _loaded(services: Services) -> str:
+def _load_forest(services: Services) -> str:
     """Load the Forest before clients come; return a summary of it."""
     begin = perf_counter()
     try:

@@ -2,14 +2,14 @@
 """Arguments of a shell are sent byte for byte, whether or not they are UTF-8."""
 
 from treeclaim.client import queries
-from treeclaim.client.session import escaped, query_string
+from treeclaim.client.session import escape_url, query_string
 from treeclaim.model.names import aggregate_uuid
 
 NOT_UTF_8 = "a\udcffé"
 
 
 def test_non_utf8_bytes_are_percent_encoded_unchanged():
-    assert escaped(NOT_UTF_8) == "a%FF%C3%A9"
+    assert escape_url(NOT_UTF_8) == "a%FF%C3%A9"
     assert query_string({"name": NOT_UTF_8}) == "name=a%FF%C3%A9"
     assert str(queries.CandidateQuery((("member_of", NOT_UTF_8),))) == "member_of=a%FF%C3%A9"
 

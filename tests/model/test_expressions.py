@@ -5,23 +5,23 @@ import pytest
 
 from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.expressions import (
-    Compared,
+    Comparison,
     Either,
     Every,
     Exists,
     ExpressionError,
-    Negated,
+    Negation,
     Operator,
     VersionValue,
 )
 
 
 def is_true(name):
-    return Compared(name, Operator.EQUAL, (True,))
+    return Comparison(name, Operator.EQUAL, (True,))
 
 
 def compared(name, operator, *values):
-    return Compared(name, Operator(operator), values)
+    return Comparison(name, Operator(operator), values)
 
 
 def version(*numbers):
@@ -33,15 +33,15 @@ A, B, C = map(is_true, "abc")
 READ = {
     "a": A,
     "  a  ": A,
-    "a or b and not c": Either((A, Every((B, Negated(C))))),
-    "not a or b": Either((Negated(A), B)),
-    "not a and b": Every((Negated(A), B)),
-    "not(a or b)and c": Every((Negated(Either((A, B))), C)),
-    "not (not a)": Negated(Negated(A)),
+    "a or b and not c": Either((A, Every((B, Negation(C))))),
+    "not a or b": Either((Negation(A), B)),
+    "not a and b": Every((Negation(A), B)),
+    "not(a or b)and c": Every((Negation(Either((A, B))), C)),
+    "not (not a)": Negation(Negation(A)),
     "a or b or c": Either((A, B, C)),
     "(a and (b))": Every((A, B)),
     "exists a": Exists("a"),
-    "not exists v100": Negated(Exists("v100")),
+    "not exists v100": Negation(Exists("v100")),
     "a==1": compared("a", "==", 1),
     "a != -1": compared("a", "!=", -1),
     "a<- 1": compared("a", "<", -1),

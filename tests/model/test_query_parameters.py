@@ -8,7 +8,7 @@ import pytest
 from tests.service import client_of, make_application
 from treeclaim.client import CandidateQuery, Flavor, query_of
 from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, Repeated, split_name
+from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, Repetition, split_name
 
 NOBODY = "00000000-0000-0000-0000-000000000001"
 VALUES = {
@@ -82,7 +82,7 @@ def test_parameter_is_accepted_from_its_version_on(service, parameter):
 @EACH
 def test_repeated_parameter_is_refused_as_declared(service, parameter):
     answer = service.get(url_of(parameter, times=2), headers=header(39, max(ExtensionFeature)))
-    is_refused = parameter.repeated is Repeated.REFUSED
+    is_refused = parameter.repeated is Repetition.REFUSED
     assert answer.status_code == (400 if is_refused else 200), answer.text
     if is_refused:
         assert answer.json()["errors"][0]["code"] == "placement.query.duplicate_key"

@@ -40,7 +40,7 @@ from tests.reference.strategies import (
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.requests import requests_of
-from treeclaim.forest.order.mixes.room import stranded
+from treeclaim.forest.order.mixes.room import stranded_amounts
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
@@ -225,7 +225,7 @@ def compare(world, mix, asked):
 def test_stranded_amounts_match_the_reference(question):
     world, mix, asked = question
     scores = keeping.KeepScores(world, asked, {"m": mix})
-    found = stranded(forest_of(world), model_mix(mix))
+    found = stranded_amounts(forest_of(world), model_mix(mix))
     try:
         expected = {name: scores.stranded("m", name) for name in found}
     except TooManyError:

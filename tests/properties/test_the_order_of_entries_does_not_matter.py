@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.databases import EACH_DATABASE
 from tests.service import fresh_database_on
 from tests.tiers import examples
-from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Unnamed
+from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Omission
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
@@ -76,7 +76,7 @@ def entry(draw, number, name, ranks, create_names):
     is_new = number >= THERE
     by_name = not is_new and draw(st.integers(0, 7)) == 0
     lower = [UUIDS[other] for other in ranks[: ranks.index(number)]]
-    kept = [] if is_new else [Unnamed.UNNAMED]
+    kept = [] if is_new else [Omission.OMITTED]
     custom = create_names or draw(st.integers(0, 9)) == 0
     values: dict[str, list[Any]] = {
         "inventories": [{}, {"VCPU": STOCK}, *([{"CUSTOM_Q": STOCK}] * custom)],
@@ -224,7 +224,7 @@ def is_possible(world):
             return False
         names[name] = one.name or names[name]
         parents.setdefault(name, None)
-        if not isinstance(one.parent, Unnamed):
+        if not isinstance(one.parent, Omission):
             parents[name] = one.parent
         named = {*one.values.get("traits", ()), *one.values.get("inventories", ())}
         if not world.create_names and any(value.startswith("CUSTOM_") for value in named):

@@ -8,7 +8,7 @@ from uuid import uuid4
 from tests.api.resources.extension.clouds import uuid_of
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.cursor_text import written
+from treeclaim.model.extension.cursor_text import write_cursor
 from treeclaim.store.feed.news import roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.providers import providers
@@ -80,4 +80,4 @@ def present(store):
     """The present cursor, as text."""
     cursor = store.read(present_cursor)
     assert isinstance(cursor, Cursor)
-    return written(cursor)
+    return write_cursor(cursor)

@@ -76,7 +76,7 @@ class Fits:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """The figures of a round.
 
     Attributes:
@@ -118,14 +118,14 @@ class Meter:
         self._flavors = flavors
         self._most_bytes = most_bytes
         self._oldest_seconds = oldest_seconds
-        self._latest: Measured | None = None
+        self._latest: Measurement | None = None
         self._version = -1
 
     def start(self) -> None:
         """Begin to measure."""
         start_helper_thread("capacity", self._go_on)
 
-    def latest(self) -> Measured | None:
+    def latest(self) -> Measurement | None:
         """Return what was measured last, unless it is too old."""
         latest = self._latest
         if latest is None or time.monotonic() - latest.at > self._oldest_seconds:
@@ -153,24 +153,24 @@ class Meter:
         if latest is not None and self._version == self._follower.version:
             self._latest = replace(latest, at=now)
             return
-        held = self._store.read(self._held)
+        held = self._store.read(self._read_held)
         forest = self._follower.forest
         held = held_with_consumed(forest, held)
         rows = forest.living_rows
-        self._latest = Measured(
+        self._latest = Measurement(
             now,
             totals_of(forest, rows, held),
             totals_of_aggregates(forest, rows, self._aggregates, held),
-            self._counted(),
+            self._count_fits(),
         )
         self._version = self._follower.version
 
-    def _held(self, transaction: ReadTransaction) -> HeldColumns:
+    def _read_held(self, transaction: ReadTransaction) -> HeldColumns:
         """Bring the Forest to a snapshot, and return what holds have in it."""
         self._follower.catch_up_within(transaction)
         return HeldColumns.of(load_held_sums(transaction))
 
-    def _counted(self) -> dict[str, Fits]:
+    def _count_fits(self) -> dict[str, Fits]:
         counts: dict[str, Fits] = {}
         end = time.monotonic() + _COUNTING_SECONDS
         for number, (name, request) in enumerate(self._flavors.items()):

@@ -119,12 +119,12 @@ def services_of(
         admission=Admission(configuration.server_threads),
         incomplete_project_id=placement.incomplete_consumer_project_id,
         incomplete_user_id=placement.incomplete_consumer_user_id,
-        description=_described,
+        description=_openapi_document,
     )
 
 
 @cache
-def _described() -> bytes:
+def _openapi_document() -> bytes:
     """Return the OpenAPI document, which is the same for all services of a process.
 
     Few ask for it, and as objects it takes seven times as much memory.
@@ -159,7 +159,7 @@ def policy_of(options: cfg.ConfigOpts) -> Policy:
 
 def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":
     """Return the WSGI application over services that are ready."""
-    return _layered(_pipeline(services), configuration, services.admission)
+    return _wrap_in_layers(_pipeline(services), configuration, services.admission)
 
 
 def _pipeline(services: Services) -> "WSGIApplication":
@@ -170,7 +170,7 @@ def _pipeline(services: Services) -> "WSGIApplication":
     return application
 
 
-def _layered(
+def _wrap_in_layers(
     application: "WSGIApplication", configuration: Configuration, admission: Admission
 ) -> "WSGIApplication":
     """Wrap the layers around the pipeline; the last layer sees a request first."""

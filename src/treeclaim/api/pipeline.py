@@ -29,7 +29,7 @@ from treeclaim.api.protocol.negotiation import (
 from treeclaim.api.protocol.operations import Call, Operation
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import (
@@ -65,7 +65,7 @@ class Pipeline:
         request, response = req, resp
         version = None
         try:
-            version = _negotiated(request)
+            version = _negotiate(request)
             request.env[VERSION_KEY] = version
             response.set_header(VERSION_HEADER, header_of(version))
             response.append_header("Vary", VERSION_HEADER.lower())
@@ -127,21 +127,21 @@ def _read_project(request: falcon.Request) -> str | None:
         return None
 
 
-def _negotiated(request: falcon.Request) -> Version:
+def _negotiate(request: falcon.Request) -> Version:
     try:
         return negotiate(request.get_header(VERSION_HEADER))
     except InvalidVersionError as error:
-        raise bad_request(f"invalid version string: {quoted(error)}") from error
+        raise bad_request(f"invalid version string: {quote_value(error)}") from error
     except UnacceptableVersionError as error:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
-            f"Unacceptable version header: {quoted(error)}",
+            f"Unacceptable version header: {quote_value(error)}",
             members={"max_version": str(MAXIMUM), "min_version": str(MINIMUM)},
         ) from error
     except UnacceptableExtensionError as error:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
-            f"Unacceptable version header: {quoted(error)}",
+            f"Unacceptable version header: {quote_value(error)}",
             members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
         ) from error
 
@@ -175,7 +175,7 @@ def _not_allowed(method: str, operations: object) -> ApiError:
     allowed = ", ".join(sorted(operations))  # type: ignore[call-overload]
     return ApiError(
         HTTPStatus.METHOD_NOT_ALLOWED,
-        f"The method {quoted(method)} is not allowed for this resource.",
+        f"The method {quote_value(method)} is not allowed for this resource.",
         headers={"Allow": allowed},
     )
 
@@ -212,7 +212,7 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
     if media_type is None or media_type.split(";")[0].strip() != JSON:
         raise ApiError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"The media type {quoted(media_type)} is not supported, use application/json",
+            f"The media type {quote_value(media_type)} is not supported, use application/json",
         )
 
 

@@ -72,7 +72,7 @@ def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> di
     return body
 
 
-def listed(
+def list_pages(
     compute: adapter.Adapter, path: str, member: str, query: Mapping[str, str], **how: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield all items of a list, page by page.
@@ -143,7 +143,7 @@ def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
         CommandError: if a cell does not answer: its migrations are not listed then.
     """
     everywhere = {"all_tenants": "True"}
-    list_all = partial(listed, compute, microversion=SERVERS_VERSION)
+    list_all = partial(list_pages, compute, microversion=SERVERS_VERSION)
     servers = list(list_all("/servers", "servers", everywhere))
     # Servers that can still be restored keep what they hold, and are listed only on demand.
     servers += list_all("/servers", "servers", everywhere | {"status": "SOFT_DELETED"})

@@ -12,7 +12,7 @@ from treeclaim import __version__
 from treeclaim.cli.arguments import Parser
 from treeclaim.cli.output import (
     INTERRUPTED,
-    OutputClosed,
+    ClosedOutputError,
     detect_closed_output,
     discard_output,
     replace_unencodable_characters,
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             finally:
                 # Flush here, where a failure is handled.
                 say(flush=True)
-    except OutputClosed:
+    except ClosedOutputError:
         discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:

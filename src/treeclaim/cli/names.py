@@ -157,7 +157,7 @@ def domains_of(client: Client, text: str) -> Domains:
         return TREES
     words = [word.strip() for word in text.split(",")]
     aggregates = {} if all(map(normalised_uuid, words)) else _aggregates(client)
-    uuids = [uuid for word in words for uuid in _named(word, aggregates)]
+    uuids = [uuid for word in words for uuid in _aggregates_named(word, aggregates)]
     return list(dict.fromkeys(uuids))
 
 
@@ -172,7 +172,7 @@ def _aggregates(client: Client) -> dict[str, list[str]]:
     return uuids_by_word
 
 
-def _named(word: str, aggregates: Mapping[str, Sequence[str]]) -> list[str]:
+def _aggregates_named(word: str, aggregates: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the aggregates that a word names.
 
     Raises:

@@ -71,7 +71,7 @@ class Streams:
         return sys.stdout
 
 
-class OutputClosed(BaseException):
+class ClosedOutputError(BaseException):
     """The reader of what a command prints is gone, as `| head -1` is after a line.
 
     It is no `Exception`, and no `OSError` as what Python raises: whatever a command or a library makes of its own
@@ -80,7 +80,7 @@ class OutputClosed(BaseException):
 
 
 class _ClosableStream:
-    """A stream that says by `OutputClosed` that nobody reads it."""
+    """A stream that says by `ClosedOutputError` that nobody reads it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -90,7 +90,7 @@ class _ClosableStream:
         try:
             return self._stream.write(text)
         except BrokenPipeError as error:
-            raise OutputClosed from error
+            raise ClosedOutputError from error
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write lines that end themselves; raises OutputClosed."""
@@ -102,7 +102,7 @@ class _ClosableStream:
         try:
             self._stream.flush()
         except BrokenPipeError as error:
-            raise OutputClosed from error
+            raise ClosedOutputError from error
 
     def __getattr__(self, name: str) -> Any:
         """Be the stream in everything else."""
@@ -111,7 +111,7 @@ class _ClosableStream:
 
 @contextmanager
 def detect_closed_output() -> Iterator[None]:
-    """Raise `OutputClosed` in a block where anything is printed that nobody reads, whoever prints it."""
+    """Raise `ClosedOutputError` in a block where anything is printed that nobody reads, whoever prints it."""
     with redirect_stdout(cast("IO[str]", _ClosableStream(sys.stdout))):
         yield
 
@@ -208,14 +208,14 @@ def discard_output() -> None:
 
 def replace_unencodable_characters() -> None:
     """Let no character that a terminal does not know end a command."""
-    codecs.register_error("treeclaim", _replaced)
+    codecs.register_error("treeclaim", _escape_character)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="treeclaim")
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _escape_character(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     wrong = error.object[error.start : error.end]

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.compute import document, listed
+from treeclaim.cli.compute import document, list_pages
 from treeclaim.cli.output import CommandError, reason_of, warn
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
 from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
@@ -243,7 +243,7 @@ def _query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:
     """Return the flavor with a name or an id, public or not; an id comes first."""
     named = None
-    for flavor in listed(compute, "/flavors/detail", "flavors", {"is_public": "None"}):
+    for flavor in list_pages(compute, "/flavors/detail", "flavors", {"is_public": "None"}):
         if flavor["id"] == name:
             return flavor
         if flavor["name"] == name:

@@ -20,7 +20,7 @@ from treeclaim.client.differences import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.session import escaped, in_batches
+from treeclaim.client.session import escape_url, in_batches
 from treeclaim.model.names import UNKNOWN_TYPE, is_custom_name
 from treeclaim.model.parts import INVENTORIES, TRAITS
 
@@ -75,14 +75,16 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
         name_aggregates(target, names)
     for name, mix in mixes_to_copy(source_contents, present).items():
         with _noting_refusals(outcome, f"mix {name}"):
-            target.call("PUT", f"/treeclaim/mixes/{escaped(name)}", {"requests": mix["requests"]})
+            target.call(
+                "PUT", f"/treeclaim/mixes/{escape_url(name)}", {"requests": mix["requests"]}
+            )
     _copy_consumers(target, source_contents, present, outcome, progress)
     if source_contents.is_extended:
         _copy_requests(target, source_contents, present, outcome)
     # Conditions come last: they would stop the claims.
     for uuid, key, members in conditions_to_copy(source_contents, present):
         with _noting_refusals(outcome, f"condition {key} of provider {uuid}"):
-            path = f"/treeclaim/providers/{uuid}/conditions/{escaped(key)}"
+            path = f"/treeclaim/providers/{uuid}/conditions/{escape_url(key)}"
             target.call("PUT", path, members)
     outcome.differences = compare(source, target, progress, threads=threads)
     return outcome

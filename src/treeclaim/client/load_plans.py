@@ -70,7 +70,7 @@ def make_plan(
         [*changes, *planner.deletions()],
         traits,
         classes,
-        _unnamed(client, topology),
+        _unnamed_words(client, topology),
         planner.names(),
         planner.parents,
     )
@@ -91,7 +91,7 @@ def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyErro
     return error
 
 
-def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
+def _unnamed_words(client: Client, topology: Topology) -> dict[str, str]:
     """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
     names = AggregateNames.kept_by(client) if topology.aggregates else None
     if names is None:
@@ -226,14 +226,14 @@ class _Planner:
         if not any(fields.get("consumes") for fields in stock.values()):
             return planned
         resolved = {
-            name: {**fields, "consumes": self._consumed(planned, fields["consumes"])}
+            name: {**fields, "consumes": self._consumption_of(planned, fields["consumes"])}
             if fields.get("consumes")
             else fields
             for name, fields in stock.items()
         }
         return replace(planned, values={**planned.values, INVENTORIES.name: resolved})
 
-    def _consumed(
+    def _consumption_of(
         self, planned: PlannedProvider, entries: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         resolved = [

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from treeclaim.client.session import escaped
+from treeclaim.client.session import escape_url
 from treeclaim.model.flavors import Flavor, parameters_of
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.query_parameters import parameter_named
@@ -43,7 +43,7 @@ class CandidateQuery:
 
     def __str__(self) -> str:
         """Write the query string."""
-        return "&".join(f"{name}={escaped(value, '=:,!_')}" for name, value in self.parameters)
+        return "&".join(f"{name}={escape_url(value, '=:,!_')}" for name, value in self.parameters)
 
     def extended_names(self) -> list[str]:
         """Return the names of parameters that need the extension."""

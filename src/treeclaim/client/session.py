@@ -105,7 +105,7 @@ def _failure_of(call: str, error: exceptions.ClientException) -> ClientError:
     return ClientError(f"{call}: {error}")
 
 
-def escaped(text: str, safe: str = "") -> str:
+def escape_url(text: str, safe: str = "") -> str:
     """Return a text as a part of a URL; characters in `safe` stay as they are."""
     return quote(text, safe=safe, errors=_NOT_UTF_8)
 

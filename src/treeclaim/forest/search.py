@@ -14,18 +14,18 @@ from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered import Ranking, first_candidates
 from treeclaim.forest.solve.anchors import Pace, anchors
-from treeclaim.forest.solve.candidate_cache import cached
-from treeclaim.forest.solve.combine import combined
+from treeclaim.forest.solve.candidate_cache import draw_candidates
+from treeclaim.forest.solve.combine import combine_stages
 from treeclaim.forest.solve.distinct import distinct
-from treeclaim.forest.solve.limit import gathered, limited
+from treeclaim.forest.solve.limit import apply_limit, gather_blocks
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.solve.stage import staged
+from treeclaim.forest.solve.stage import prepare_stages
 from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.splitting import divided
+from treeclaim.forest.split.splitting import divide_candidates
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import freed
+from treeclaim.forest.table.held import free_holds
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 
 _NEWEST = BodyForm()
@@ -57,7 +57,7 @@ def search(
     stages = budget.stages
     # What the request may take from holds counts as free for all stages.
     if request.from_holds:
-        forest, request = freed(forest, request, budget)
+        forest, request = free_holds(forest, request, budget)
     problem = relate(forest, request, options, budget)
     summaries = Summaries(problem, form)
     order = request.order
@@ -70,16 +70,16 @@ def search(
             blocks = stages.timed("divide", first_candidates(problem, order, ranking))
             divisions = chain.from_iterable(block.tolist() for block in blocks)
         else:
-            divisions = stages.timed("divide", divided(problem))
+            divisions = stages.timed("divide", divide_candidates(problem))
         return SplitAnswer(problem, form, summaries, divisions, ranking)
     if order is not None and ranking is not None:
         # Order: the same stages for the trees whose candidates can score highest, until no other
         # tree can have a better one.
-        best = gathered(stages.timed("order", first_candidates(problem, order, ranking)))
+        best = gather_blocks(stages.timed("order", first_candidates(problem, order, ranking)))
         return Answer(problem, form, summaries, best, ranking)
     # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
     # Where an earlier question found the same, its candidates are written instead.
-    candidates = cached(problem, lambda: _candidates(problem, summaries))
+    candidates = draw_candidates(problem, lambda: _candidates(problem, summaries))
     return Answer(problem, form, summaries, candidates)
 
 
@@ -92,14 +92,14 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     # Stage: as many anchors as the limit asks for are made ready together: the domains of their
     # slots, without the anchors where counting shows that the slots cannot all be served, or
     # that a same_subtree list has no head.
-    ready = stages.timed("stage", staged(problem, trees, pace))
+    ready = stages.timed("stage", prepare_stages(problem, trees, pace))
     # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
     # breaks a rule as soon as it shows.
-    blocks = stages.timed("combine", combined(problem, ready, pace))
+    blocks = stages.timed("combine", combine_stages(problem, ready, pace))
     # Distinct: only sharing providers can make the same candidate under several anchors.
     once = stages.timed("distinct", distinct(problem, blocks))
     # All stages above give candidates in the canonical order, the same in every worker.
     # Limit: the operator's maximum, then the client's limit, or a random sample.
     if problem.plan.request.nested:
-        return gathered(limited(problem, once))
-    return gathered(limited_below_1_29(problem, once, summaries))
+        return gather_blocks(apply_limit(problem, once))
+    return gather_blocks(limited_below_1_29(problem, once, summaries))

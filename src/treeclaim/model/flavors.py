@@ -180,13 +180,15 @@ def flavors_of(document: Any) -> dict[str, Flavor]:
         FlavorError: for what is not a flavor, with the name of the one that is not.
     """
     if isinstance(document, Mapping) and not _is_flavor(document):
-        return {str(name): _named(str(name), entry) for name, entry in document.items()}
+        return {str(name): _flavor_named(str(name), entry) for name, entry in document.items()}
     flavors: dict[str, Flavor] = {}
     times: dict[str, int] = {}
     for number, entry in enumerate(document if isinstance(document, list) else [document], 1):
         name = _name_of(entry) or f"flavor {number}"
         times[name] = times.get(name, 0) + 1
-        flavors[f"{name} ({times[name]})" if times[name] > 1 else name] = _named(name, entry)
+        flavors[f"{name} ({times[name]})" if times[name] > 1 else name] = _flavor_named(
+            name, entry
+        )
     return flavors
 
 
@@ -242,7 +244,7 @@ def _name_of(entry: Any) -> str:
     return str(lower.get("name") or lower.get("id") or "")
 
 
-def _named(name: str, entry: Any) -> Flavor:
+def _flavor_named(name: str, entry: Any) -> Flavor:
     if not isinstance(entry, Mapping):
         raise FlavorError(f"{name}: a flavor is a mapping of vcpus, ram, disk and extra_specs")
     try:

@@ -19,7 +19,7 @@ _MAJOR = 1
 """All microversions are minor versions of this one."""
 
 
-class _Numbered(IntEnum):
+class _NumberedFeature(IntEnum):
     """A feature of a version; the value is the minor version.
 
     Attributes:
@@ -36,7 +36,7 @@ class _Numbered(IntEnum):
         return member
 
 
-class Feature(_Numbered):
+class Feature(_NumberedFeature):
     """Features of the microversions of the Placement API; each has exactly one."""
 
     AGGREGATES = 1, "`/resource_providers/{uuid}/aggregates`"
@@ -88,7 +88,7 @@ class Feature(_Numbered):
         return f"{_MAJOR}.{self.value}"
 
 
-class ExtensionFeature(_Numbered):
+class ExtensionFeature(_NumberedFeature):
     """Features of the `treeclaim` extension. It is in beta, and has one version."""
 
     ALL = 0, "Everything on contract pages 97 to 102"

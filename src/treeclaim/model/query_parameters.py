@@ -62,7 +62,7 @@ class Grammar(Enum):
         return self in (Grammar.TREE, Grammar.TREES, Grammar.TREES_OR_NOT)
 
 
-class Repeated(Enum):
+class Repetition(Enum):
     """The meaning of a repeated parameter."""
 
     REFUSED = auto()
@@ -95,7 +95,7 @@ class QueryParameter:
     grammar: Grammar
     help: str
     of_group: bool = False
-    repeated: Repeated = Repeated.ALL_COUNT
+    repeated: Repetition = Repetition.ALL_COUNT
     repeated_since: Since | None = None
     extended_grammar: Grammar | None = None
     choices: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ QUERY_PARAMETERS = (
         Grammar.PREFERENCES,
         "traits that a provider had better have; ! to avoid",
         of_group=True,
-        repeated=Repeated.REFUSED,
+        repeated=Repetition.REFUSED,
     ),
     QueryParameter(
         "where",
@@ -180,14 +180,14 @@ QUERY_PARAMETERS = (
         Feature.CANDIDATE_LIMIT,
         Grammar.NUMBER,
         "most candidates",
-        repeated=Repeated.FIRST_COUNTS,
+        repeated=Repetition.FIRST_COUNTS,
     ),
     QueryParameter(
         "group_policy",
         Feature.GRANULAR_GROUPS,
         Grammar.CHOICE,
         "whether groups may share a provider",
-        repeated=Repeated.FIRST_COUNTS,
+        repeated=Repetition.FIRST_COUNTS,
         choices=("none", "isolate"),
     ),
     QueryParameter(
@@ -220,7 +220,7 @@ QUERY_PARAMETERS = (
         _EXTENSION,
         Grammar.CHOICE,
         "how an amount is divided over providers",
-        repeated=Repeated.FIRST_COUNTS,
+        repeated=Repetition.FIRST_COUNTS,
         choices=("pack", "even"),
     ),
     QueryParameter(
@@ -228,21 +228,21 @@ QUERY_PARAMETERS = (
         _EXTENSION,
         Grammar.TERMS,
         "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …",
-        repeated=Repeated.REFUSED,
+        repeated=Repetition.REFUSED,
     ),
     QueryParameter(
         "root_in_tree",
         _EXTENSION,
         Grammar.TREES_OR_NOT,
         "uuid of a host to use; ! to leave out",
-        repeated=Repeated.REFUSED,
+        repeated=Repetition.REFUSED,
     ),
     QueryParameter(
         "from_holds",
         _EXTENSION,
         Grammar.UUIDS,
         "holds whose room counts as free",
-        repeated=Repeated.REFUSED,
+        repeated=Repetition.REFUSED,
     ),
     QueryParameter(
         "root_where",

@@ -80,7 +80,7 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
     specs = flavor.extra_specs
     for name in specs:
         _refuse_misspelt(name)
-    translated = replace(flavor, extra_specs={**_translated(flavor.vcpus, specs), **specs})
+    translated = replace(flavor, extra_specs={**_translate(flavor.vcpus, specs), **specs})
     parameters = parameters_of(translated)
     if ENABLED_HOSTS[0] not in dict(parameters):
         parameters = (*parameters, ENABLED_HOSTS)
@@ -116,11 +116,11 @@ def _beginnings(name: str) -> Iterator[str]:
     yield from (name[: cut.start()] for cut in reversed(list(re.finditer("[0-9_]", name))))
 
 
-def _translated(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
+def _translate(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     """Return the extra specs that say in Placement's words what some of Nova's say."""
     translated: dict[str, str] = {}
     emulator = _choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
-    dedicated = _dedicated(vcpus, specs)
+    dedicated = _dedicated_processors(vcpus, specs)
     if dedicated:
         shared = vcpus - dedicated
         isolated = int(emulator == "isolate")
@@ -144,7 +144,7 @@ def _choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
     return word
 
 
-def _dedicated(vcpus: int, specs: Mapping[str, str]) -> int:
+def _dedicated_processors(vcpus: int, specs: Mapping[str, str]) -> int:
     """Return how many processors get a physical one of their own."""
     policy = _choice(specs, _CPU_POLICY, _CPU_POLICIES)
     if policy == "dedicated":

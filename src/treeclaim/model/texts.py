@@ -34,14 +34,14 @@ def one_line(text: str, *, keep: str = "", longest: int | None = None) -> str:
     # Nearly all texts are printable, and this is found out sooner than it is said of each character.
     if not text.isprintable():
         text = "".join(
-            char if char.isprintable() or char in keep else _escaped(char) for char in text
+            char if char.isprintable() or char in keep else _escape(char) for char in text
         )
     if longest is not None and len(text) > longest:
         return text[: longest - 1] + _CUT
     return text
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if category(char) == _PRIVATE:
         return char
     return char.encode("unicode_escape").decode("ascii")

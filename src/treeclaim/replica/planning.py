@@ -39,7 +39,7 @@ def question_under(given: AssumptionSet, question: Question) -> Question:
         consumers = Readings(forest, parts, budget).consumers
         world = apply_assumptions(forest, consumers, given, held, budget)
         drawn = question.work(world.forest, iter((cursor,)), budget)
-        return _WithPlaced(drawn, world.placed) if given else drawn
+        return _AnswerWithPlaced(drawn, world.placed) if given else drawn
 
     def reads(transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
         yield cursor
@@ -50,7 +50,7 @@ def question_under(given: AssumptionSet, question: Question) -> Question:
     return replace(question, work=work, key=None, holds=NO_HOLDS, reads=reads, is_repeatable=False)
 
 
-class _WithPlaced:
+class _AnswerWithPlaced:
     """An answer with the numbers of consumers that were placed first."""
 
     def __init__(self, drawn: PendingAnswer, placed: Sequence[int]) -> None:
@@ -99,7 +99,7 @@ def plan_question(
         consumers = with_requests(world.consumers.values(), readings.kept, requests, parsed)
 
         drawn = OnePiece(lambda: orjson.dumps(planner(forest, consumers, budget)))
-        return _WithPlaced(drawn, world.placed) if given else drawn
+        return _AnswerWithPlaced(drawn, world.placed) if given else drawn
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
         yield HoldsQuery(named, everywhere=True).read(transaction)

@@ -26,7 +26,7 @@ class Message:
 
     def __init__(self, news: News, cursor: str | None = None) -> None:
         self.news = news
-        self.cursor = cursor_text.written(news.cursor) if cursor is None else cursor
+        self.cursor = cursor_text.write_cursor(news.cursor) if cursor is None else cursor
         self._document: bytes | None = None
         self._event: bytes | None = None
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
-from treeclaim.model.extension.cursor_text import written
+from treeclaim.model.extension.cursor_text import write_cursor
 from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -84,10 +84,10 @@ class Hub:
             StoreUnavailableError: if the database does not answer.
             OverloadedError: if others held the feed for too long.
         """
-        with self._locked():
+        with self._lock_feed():
             if self._cursor is None:
                 self._cursor = self._store.read(present_cursor)
-                self.log = self.log.at(written(self._cursor))
+                self.log = self.log.at(write_cursor(self._cursor))
             else:
                 # A watch takes nothing that was committed before it came.
                 self._look()
@@ -100,7 +100,7 @@ class Hub:
         self._listeners.pop(listener, None)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_feed(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=_LONGEST_WAIT):
             raise OverloadedError("change feed")
         try:
@@ -115,7 +115,7 @@ class Hub:
 
     def _look_if_awaited(self) -> bool:
         """Read the feed once; return whether any watch waits for more."""
-        with suppress(StoreUnavailableError, OverloadedError), self._locked():
+        with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
             if not self._listeners:
                 self._cursor = None
                 # While joining is impossible: a watch that joins later wakes another thread.
@@ -134,7 +134,7 @@ class Hub:
         if entry is None:
             # A restored database, or a row of another release: each client must hear it by itself.
             self._cursor = self._store.read(present_cursor)
-            self.log = self.log.broken(written(self._cursor))
+            self.log = self.log.broken(write_cursor(self._cursor))
         else:
             self._cursor = entry.message.news.cursor
             if entry.message.news.is_empty:

@@ -4,7 +4,7 @@
 import pytest
 
 from tests.service import client_of, make_application
-from treeclaim.api.protocol.texts import LONGEST_DETAIL, LONGEST_QUOTED, detail_of, quoted
+from treeclaim.api.protocol.texts import LONGEST_DETAIL, LONGEST_QUOTED, detail_of, quote_value
 
 LONG = "x" * 20_000
 MOST = 3 * LONGEST_QUOTED
@@ -47,7 +47,7 @@ def test_an_error_that_quotes_a_long_value_is_short(client, question):
 
 
 @pytest.mark.parametrize(
-    ("shorten", "longest"), [(quoted, LONGEST_QUOTED), (detail_of, LONGEST_DETAIL)]
+    ("shorten", "longest"), [(quote_value, LONGEST_QUOTED), (detail_of, LONGEST_DETAIL)]
 )
 def test_shortened_text_ends_with_an_ellipsis(shorten, longest):
     assert shorten("y" * longest) == "y" * longest

@@ -15,7 +15,7 @@ from tests.forest.building import (
 )
 from treeclaim.forest.listing import totals
 from treeclaim.forest.listing.parts import By, takes_long
-from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
+from treeclaim.forest.listing.selection import ProviderSelection, page_of, select_rows
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.listing.totals import summable
 from treeclaim.forest.table.forest import Forest
@@ -101,7 +101,7 @@ def test_page_reads_only_its_providers(monkeypatch):
 def test_lookup_by_tree_or_name_reads_no_other_provider(selection, monkeypatch):
     forest = with_own_classes(20)
     monkeypatch.setattr(Forest, "living_rows", None)
-    assert selected(forest, selection).tolist() == [6]
+    assert select_rows(forest, selection).tolist() == [6]
 
 
 def test_removed_class_is_in_no_sum():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.forest.building import BEGINNING, CATALOGUE, forest_of, provider_uuid, record
 from treeclaim.forest.domains import filters
-from treeclaim.forest.listing.selection import ProviderSelection, matching_providers, selected
+from treeclaim.forest.listing.selection import ProviderSelection, matching_providers, select_rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.request import ProviderConditions, ProviderQuery
@@ -90,7 +90,7 @@ def test_providers_matching_all_filters_are_listed(world, query):
         conditions=query.conditions,
         resources=query.resources,
     )
-    assert selected(forest, asked).tolist() == sorted(rows)
+    assert select_rows(forest, asked).tolist() == sorted(rows)
 
 
 @pytest.fixture
@@ -125,4 +125,4 @@ def test_lookup_by_tree_or_uuid_is_selective_in_a_large_forest(large, asked, cou
     assert len(matching_providers(large, query)) == count
     uuids = None if query.uuid is None else frozenset({query.uuid})
     selection = ProviderSelection(query.name, uuids, query.conditions)
-    assert len(selected(large, selection)) == count
+    assert len(select_rows(large, selection)) == count

@@ -9,7 +9,7 @@ import pytest
 
 from tests.forest.building import TRAITS, complete, forest_of, provider_uuid, record
 from treeclaim.forest.listing import texts
-from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
+from treeclaim.forest.listing.selection import ProviderSelection, page_of, select_rows
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.parts import CONDITIONS
@@ -55,13 +55,13 @@ def shown(forest, row):
 
 
 def listed(kept, forest):
-    rows = page_of(forest, selected(forest, ProviderSelection()), 0, 10_000).rows
+    rows = page_of(forest, select_rows(forest, ProviderSelection()), 0, 10_000).rows
     written = orjson.loads(b"[" + kept.joined(forest, rows, INCLUDABLE) + b"]")
     return written, [shown(forest, row) for row in rows.tolist()]
 
 
 def _page(kept, forest):
-    rows = page_of(forest, selected(forest, ProviderSelection()), 0, 10_000).rows
+    rows = page_of(forest, select_rows(forest, ProviderSelection()), 0, 10_000).rows
     return kept.joined(forest, rows, INCLUDABLE)
 
 
@@ -100,7 +100,7 @@ def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
         assert body == expected
     kept = ListingTexts()
     for first in range(0, 300, 10):
-        rows = selected(forest, ProviderSelection())[first : first + 10]
+        rows = select_rows(forest, ProviderSelection())[first : first + 10]
         kept.joined(forest, rows, INCLUDABLE)
         assert kept._bytes < 20_000 + 10 * 1_000
 
@@ -110,6 +110,6 @@ def test_long_attributes_count_toward_the_limit(monkeypatch):
     long = [replace(one, attributes={"name": f"{one.id}" * 80}) for one in hosts(300)]
     forest, kept = forest_of(long), ListingTexts()
     for first in range(0, 300, 10):
-        rows = selected(forest, ProviderSelection())[first : first + 10]
+        rows = select_rows(forest, ProviderSelection())[first : first + 10]
         kept.joined(forest, rows, ["attributes"])
         assert sum(map(len, kept._shared.values())) < 20_000 + 10 * 1_000

@@ -5,7 +5,7 @@ import pytest
 
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.request_counts import related as relate
+from treeclaim.forest.order.mixes.request_counts import relate_request as relate
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
@@ -32,7 +32,7 @@ def related(monkeypatch):
         found.append(request)
         return relate(forest, request, *arguments)
 
-    monkeypatch.setattr("treeclaim.forest.placing.queries.related", noted)
+    monkeypatch.setattr("treeclaim.forest.placing.queries.relate_request", noted)
     return found
 
 

@@ -26,7 +26,7 @@ state = checks.check_service(ServerSettings.from_json(sys.argv[1]))
 picture = checks.load_inventory(state)
 shared = sorted(sys.modules)
 app.application_of(worker.make_services(state), state.configuration)
-made = {"shared": shared, "own": sorted(set(sys.modules) - set(shared)), "texts": app._described.cache_info().currsize}
+made = {"shared": shared, "own": sorted(set(sys.modules) - set(shared)), "texts": app._openapi_document.cache_info().currsize}
 print(json.dumps(made), flush=True)
 os._exit(0)
 """

@@ -40,7 +40,7 @@ def open_streams(store):
 
 def present_text(store):
     """The present cursor as a client has it."""
-    text = cursor_text.written(store.read(present_cursor))
+    text = cursor_text.write_cursor(store.read(present_cursor))
     assert len(text) <= cursor_text.LONGEST
     return text
 
@@ -110,7 +110,7 @@ def test_removed_stream_costs_no_attempt(store, database_url):
 
 def test_cursor_with_too_many_streams_expires_at_once(store):
     crowd = Cursor({number << 20: 1 for number in range(1, 2_000)}, None, frozenset())
-    text = cursor_text.written(crowd)
+    text = cursor_text.write_cursor(crowd)
     assert len(text) <= cursor_text.LONGEST
     assert told_since(store, text) is None
 
@@ -122,7 +122,7 @@ def test_cursor_with_too_many_streams_expires_at_once(store):
 @pytest.mark.parametrize("finished", [0, 2])
 def test_cursor_text_keeps_positions_of_open_streams(finished, positions, epoch):
     closed = frozenset(list(positions)[:finished])
-    found = cursor_text.read(cursor_text.written(Cursor(positions, epoch, closed)))
+    found = cursor_text.read(cursor_text.write_cursor(Cursor(positions, epoch, closed)))
     # Of two that a text cannot tell apart it has both; who reads it refuses them.
     opened = sorted(positions.keys() - closed)
     expected = {found.short(one): positions[one] for one in opened}

@@ -11,7 +11,7 @@ from datetime import timedelta
 from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
-from treeclaim.model.extension.batches.batch import BatchEntry, Unnamed
+from treeclaim.model.extension.batches.batch import BatchEntry, Omission
 from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Consumes, Inventory
@@ -396,7 +396,7 @@ def parts_world():
             "apply-parts",
             batch(
                 BatchEntry(SHARE, None, parent=HOST, values={"aggregates": frozenset()}),
-                BatchEntry(HOST, "renamed", parent=Unnamed.UNNAMED, generation=GENERATION),
+                BatchEntry(HOST, "renamed", parent=Omission.OMITTED, generation=GENERATION),
             ),
         ),
         PRUNE,

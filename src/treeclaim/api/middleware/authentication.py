@@ -67,7 +67,7 @@ class NoAuthentication:
             return self._application(environment, start_response)
         token = environment.get("HTTP_X_AUTH_TOKEN")
         if token is None:
-            return _unauthorized(environment, start_response)
+            return _answer_unauthorized(environment, start_response)
         user, _, project = token.partition(":")
         environment["HTTP_X_USER_ID"] = user
         if not environment.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
@@ -249,7 +249,7 @@ class _RequireUser:
         _restore_system_scope(environment)
         identity = identity_of(environment)
         if identity.user_id is None:
-            return _unauthorized(environment, start_response)
+            return _answer_unauthorized(environment, start_response)
         environment[IDENTITY_KEY] = identity
         return self._application(environment, start_response)
 
@@ -268,7 +268,7 @@ def _restore_system_scope(environment: "WSGIEnvironment") -> None:
     environment["HTTP_OPENSTACK_SYSTEM_SCOPE"] = "all" if is_system else ""
 
 
-def _unauthorized(
+def _answer_unauthorized(
     environment: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes]:
     detail = "The request needs a valid token in the header X-Auth-Token."

@@ -187,7 +187,7 @@ class Draining:
             return self._application(environment, start_response)
         if length > self._most_bytes:
             return self._application(environment, _closing(start_response))
-        body = _Counted(environment["wsgi.input"])
+        body = _CountedBody(environment["wsgi.input"])
         environment["wsgi.input"] = body
         answer = self._application(environment, start_response)
         body.drain(length)
@@ -208,7 +208,7 @@ def _closing(start_response: "StartResponse") -> "StartResponse":
     return start
 
 
-class _Counted:
+class _CountedBody:
     """A request's body that counts how much of it was read."""
 
     def __init__(self, inner: "InputStream") -> None:

@@ -137,8 +137,8 @@ class Caller(NamedTuple):
         """Return the same without the ids of the request."""
         who = self.identity
         if who is None:
-            return _logged(None, None)
-        return _logged(_cut(who.user_id), _cut(who.project_id))
+            return _log_fields(None, None)
+        return _log_fields(_cut(who.user_id), _cut(who.project_id))
 
 
 def _cut(text: str | None) -> str | None:
@@ -147,7 +147,7 @@ def _cut(text: str | None) -> str | None:
 
 
 @remembering_short(_MOST_LOGGED, _LONGEST_LOGGED)
-def _logged(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
+def _log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
     """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()

@@ -71,8 +71,8 @@ def negotiate(header: str | None) -> Version:
     Raises:
         InvalidVersionError, UnacceptableVersionError, UnacceptableExtensionError.
     """
-    version = _placement_version(_asked(header or "", SERVICE_TYPE))
-    extension = _asked(header or "", EXTENSION)
+    version = _placement_version(_last_mention(header or "", SERVICE_TYPE))
+    extension = _last_mention(header or "", EXTENSION)
     if extension is None:
         return version
     if extension not in _EXTENSION_VERSIONS:
@@ -106,7 +106,7 @@ def _placement_version(version_text: str | None) -> Version:
     return version
 
 
-def _asked(header: str, service_type: str) -> str | None:
+def _last_mention(header: str, service_type: str) -> str | None:
     """Return the text behind the last mention of a service, None if it is not mentioned."""
     version_text = None
     for element in header.split(","):

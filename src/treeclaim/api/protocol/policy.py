@@ -258,7 +258,7 @@ def _read_rule(file: str, key: yaml.ScalarNode, node: yaml.Node) -> _FileRule:
     where = f"{file}, line {line}, {key.value}"
     try:
         value = yaml.SafeLoader("").construct_document(node)
-        check = _parsed("" if value is None else value)
+        check = _parse_rule("" if value is None else value)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise PolicyFileError(f"{where}: this cannot be understood as a rule") from error
     if not isinstance(value, str | list | None):
@@ -283,7 +283,7 @@ def _can_be_filled(check: object) -> bool:
     return True
 
 
-def _parsed(rule: Any) -> object:
+def _parse_rule(rule: Any) -> object:
     """Return what oslo.policy makes of a text, or of nested lists, which its types leave out."""
     with _silenced_parser():
         return oslo_policy.Rules.from_dict({"rule": rule})["rule"]

@@ -30,7 +30,7 @@ _REMEMBERED = 1_024
 """Seconds whose text is kept, of 29 characters each: 100 KiB with their keys."""
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """Return a value as an error may repeat it: cut, and in one line."""
     return one_line(str(value), longest=LONGEST_QUOTED)
 

@@ -9,7 +9,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Reply,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, DashedUuid, ShortText
 from treeclaim.api.protocol.request.schemas import (
     GENERATION,
@@ -45,7 +52,7 @@ _NAMES_PATH = "/treeclaim/aggregates/names"
 _KIND = "names"
 _MOST = 10_000
 
-QUERY = Versioned(record({}, {"uuid": lists.UUIDS} | lists.PARAMETERS))
+QUERY = VersionedSchema(record({}, {"uuid": lists.UUIDS} | lists.PARAMETERS))
 
 NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 """A page of names, by uuid of an aggregate."""
@@ -87,7 +94,7 @@ def list_aggregates(call: Call) -> Reply:
     answers=(AGGREGATES,),
     since=Feature.AGGREGATES,
     media_first=True,
-    body=Versioned(aggregates),
+    body=VersionedSchema(aggregates),
     most_values=MOST_VALUES_OF_SOME,
 )
 def replace_aggregates(call: Call) -> Reply:
@@ -127,7 +134,7 @@ def list_aggregate_names(call: Call) -> Reply:
     if "uuid" in query:
         named_uuids = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
         name_by_uuid = call.services.store.read(
-            aggregate_names.named, [uuid for uuid in named_uuids if uuid > after]
+            aggregate_names.names_of_aggregates, [uuid for uuid in named_uuids if uuid > after]
         )
     else:
         name_by_uuid = call.services.store.read(aggregate_names.page, after, limit + 1)

@@ -11,7 +11,7 @@ from treeclaim.api.protocol.operations import (
     Call,
     Forms,
     Reply,
-    Versioned,
+    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, STRING, record
@@ -73,7 +73,7 @@ def list_classes(call: Call) -> Reply:
     policy="placement:resource_classes:create",
     answers=(CREATED,),
     since=Feature.RESOURCE_CLASSES,
-    body=Versioned(_GIVEN),
+    body=VersionedSchema(_GIVEN),
 )
 def create_class(call: Call) -> Reply:
     """Create a custom resource class (section 3)."""
@@ -108,18 +108,18 @@ def show_class(call: Call) -> Reply:
     policy="placement:resource_classes:update",
     answers=(CREATED, EXISTED),
     since=Feature.RESOURCE_CLASSES,
-    body=Versioned(_GIVEN),
+    body=VersionedSchema(_GIVEN),
     forms=Forms(path={"name": CUSTOM_NAME}),
     body_until=Feature.ENSURE_RESOURCE_CLASS,
 )
 def put_class(call: Call) -> Reply:
     """Create a custom resource class if it does not exist (below 1.7: rename it)."""
     if call.has(Feature.ENSURE_RESOURCE_CLASS):
-        return _ensured(call)
-    return _renamed(call)
+        return _ensure(call)
+    return _rename(call)
 
 
-def _ensured(call: Call) -> Reply:
+def _ensure(call: Call) -> Reply:
     """Section 6."""
     name = call.arguments["name"]
     require_body(_NAME, {"name": name}, len(name))
@@ -128,7 +128,7 @@ def _ensured(call: Call) -> Reply:
     return Reply(status, location=_path_of(name))
 
 
-def _renamed(call: Call) -> Reply:
+def _rename(call: Call) -> Reply:
     """Section 5."""
     name, new_name = call.arguments["name"], call.json()["name"]
     try:

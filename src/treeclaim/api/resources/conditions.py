@@ -14,13 +14,13 @@ from treeclaim.api.protocol.operations import (
     Call,
     Forms,
     Reply,
-    Versioned,
+    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
 from treeclaim.api.protocol.request.schemas import INTEGER, record, text
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations.hold_terms import until_of
 from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
@@ -43,7 +43,7 @@ class ConditionBody(Body):
     began: bool = False
 
 
-_QUERY = Versioned(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
+_QUERY = VersionedSchema(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
 
 
 def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
@@ -53,7 +53,9 @@ def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
         ApiError: 400.
     """
     if re.fullmatch(KEY, key) is None:
-        raise bad_request(f"Invalid key of a condition: {quoted(key)} is not of the form {KEY}.")
+        raise bad_request(
+            f"Invalid key of a condition: {quote_value(key)} is not of the form {KEY}."
+        )
     until = body.until
     if body.on_use and until is not None:
         raise bad_request("'until' cannot be combined with 'on_use'.")

@@ -10,7 +10,7 @@ from treeclaim.api.protocol.operations import (
     Call,
     Forms,
     Reply,
-    Versioned,
+    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request.schemas import (
@@ -23,7 +23,7 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.providers.provider_json import replacing_a_part, require_row
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
@@ -48,10 +48,10 @@ EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
 """The trait existed already."""
 
 
-REPLACED = Versioned(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
+REPLACED = VersionedSchema(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
 """The body of PUT /resource_providers/{uuid}/traits."""
 
-QUERY = Versioned(record({}, {"name": STRING, "associated": STRING}))
+QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
 """The query of GET /traits."""
 
 
@@ -71,7 +71,7 @@ QUERY = Versioned(record({}, {"name": STRING, "associated": STRING}))
 def list_traits(call: Call) -> Reply:
     """List traits (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
-    associated = _associated(query.get("associated"))
+    associated = _associated_only(query.get("associated"))
     operator, _, value = _name_filter(query.get("name")).partition(":")
     with call.services.replica.current() as forest:
         catalogue = forest.catalogue
@@ -87,12 +87,12 @@ def list_traits(call: Call) -> Reply:
     return Reply(body={"traits": names}, modified_at=_newest(catalogue, names))
 
 
-def _associated(value: str | None) -> bool | None:
+def _associated_only(value: str | None) -> bool | None:
     if value is None:
         return None
     if value.lower() not in {"true", "false"}:
         raise bad_request(
-            f'The query parameter "associated" only accepts "true" or "false". Got: "{quoted(value)}"'
+            f'The query parameter "associated" only accepts "true" or "false". Got: "{quote_value(value)}"'
         )
     return value.lower() == "true"
 
@@ -103,7 +103,7 @@ def _name_filter(value: str | None) -> str:
     if ":" not in value:
         raise bad_request(
             "Badly formatted name parameter. Expected name query string parameter in form: "
-            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{quoted(value)}"'
+            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{quote_value(value)}"'
         )
     return value
 
@@ -125,7 +125,7 @@ def show_trait(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         catalogue = forest.catalogue
     if name not in catalogue.traits:
-        raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {quoted(name)}.")
+        raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {quote_value(name)}.")
     return Reply(HTTPStatus.NO_CONTENT, modified_at=_newest(catalogue, [name]))
 
 

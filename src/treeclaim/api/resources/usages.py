@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     GENERATION,
@@ -39,7 +39,7 @@ def usage_query(version: Version) -> Schema:
     return record({"project_id": SHORT_TEXT}, optional)
 
 
-QUERY = Versioned(usage_query)
+QUERY = VersionedSchema(usage_query)
 """The query of GET /usages."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.command import CloudAction
-from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, listed
+from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
 from treeclaim.cli.progress import Report, shown_progress
@@ -85,7 +85,7 @@ class ImportRequests(CloudAction):
 def _requests_of_nova(compute: Adapter, report: Report) -> _Source:
     source = _Source()
     everywhere = {"all_tenants": "True"}
-    servers = listed(
+    servers = list_pages(
         compute, "/servers/detail", "servers", everywhere, microversion=SERVERS_VERSION
     )
     for server in servers:

@@ -16,7 +16,7 @@ from treeclaim.cli.output import CommandError, object_of, text_in, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import Client, ClientError
-from treeclaim.client.session import escaped, query_string
+from treeclaim.client.session import escape_url, query_string
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
 from treeclaim.model.query_parameters import split_name
 
@@ -127,7 +127,7 @@ class LearnMix(CloudLister):
 
 
 def _path(name: str) -> str:
-    return f"/treeclaim/mixes/{escaped(name)}"
+    return f"/treeclaim/mixes/{escape_url(name)}"
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:

@@ -77,7 +77,7 @@ class CompareServices(LocalCommand):
         )
 
     def act(self, options: argparse.Namespace) -> int:
-        reads = None if options.requests is None else list(_logged(options))
+        reads = None if options.requests is None else list(_reads_of_log(options))
         with (
             open_client_at(options.old, token_of_end(options, "old"), None) as old,
             open_client_at(options.new, token_of_end(options, "new"), None) as new,
@@ -93,7 +93,7 @@ class CompareServices(LocalCommand):
         return 1 if outcome.different else 0
 
 
-def _logged(options: argparse.Namespace) -> Iterator[Read]:
+def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
     """Yield each read of the log once.
 
     Raises:

@@ -7,7 +7,7 @@ from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
 from treeclaim.cli.names import add_tree_option, find_provider, tree_filter
 from treeclaim.cli.output import say
 from treeclaim.client import Client
-from treeclaim.client.session import escaped
+from treeclaim.client.session import escape_url
 from treeclaim.model.extension.conditions import EFFECTS
 from treeclaim.model.parts import CONDITIONS
 
@@ -103,7 +103,7 @@ class ListConditions(CloudLister):
 
 def _path(client: Client, options: argparse.Namespace) -> str:
     provider = find_provider(client, options.provider)["uuid"]
-    return f"/treeclaim/providers/{provider}/conditions/{escaped(options.key)}"
+    return f"/treeclaim/providers/{provider}/conditions/{escape_url(options.key)}"
 
 
 def _add_condition(parser: argparse.ArgumentParser) -> None:

@@ -73,7 +73,7 @@ class _Session:
         notes: list[str] = []
         for _ in range(_MOST_EDITS):
             shown = _with_notes(text, self._base.name, notes)
-            edited = _edited(file, shown)
+            edited = _edit_text(file, shown)
             if not edited.strip():
                 say("Cancelled: the file is empty.")
                 return 1
@@ -174,7 +174,7 @@ def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
     return _HEAD.format(name=one_line(name)) + comments + text
 
 
-def _edited(file: Path, text: str) -> str:
+def _edit_text(file: Path, text: str) -> str:
     """Open an editor on a text; return the edited text without comments."""
     file.write_text(text, encoding="utf-8")
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR

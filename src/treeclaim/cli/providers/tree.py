@@ -93,7 +93,7 @@ class ListTrees(CloudLister):
             return Result(columns, (), [], notes=[none])
         rows = [
             (
-                Cell(row["name"], partial(_indented, depth)),
+                Cell(row["name"], partial(_indent, depth)),
                 row["uuid"],
                 row.get("root_provider_uuid"),
                 depth,
@@ -104,12 +104,12 @@ class ListTrees(CloudLister):
         return Result(
             columns,
             rows,
-            [_nested(row, documents, children) for row in children[None]],
+            [_nest(row, documents, children) for row in children[None]],
             Group(*_pictures(children, documents, options, names)),
         )
 
 
-def _indented(depth: int, name: str) -> list[str]:
+def _indent(depth: int, name: str) -> list[str]:
     return ["  " * depth + name]
 
 
@@ -247,13 +247,13 @@ def _stock(document: Document, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _nested(
+def _nest(
     row: Row, documents: Mapping[str, Document], children: Mapping[str | None, Sequence[Row]]
 ) -> Document:
     """Return the document of a provider with those of its children."""
     uuid = row["uuid"]
     document = documents.get(uuid, {"uuid": uuid, "name": row["name"]})
-    below = [_nested(child, documents, children) for child in children.get(uuid, [])]
+    below = [_nest(child, documents, children) for child in children.get(uuid, [])]
     return {**document, "children": below}
 
 

@@ -163,12 +163,12 @@ def _provider(
         elif nearest != requested:
             yield f"  nearest amount that would fit: {nearest}"
     if blocked["reason"].startswith(("trait", "root_trait")):
-        yield f"  its traits: {_some(provider_limits[TRAITS.name])}"
+        yield f"  its traits: {_some_of(provider_limits[TRAITS.name])}"
     if "member_of" in blocked["reason"]:
-        yield f"  its aggregates: {_some(map(names.shown, provider_limits[AGGREGATES.name]))}"
+        yield f"  its aggregates: {_some_of(map(names.shown, provider_limits[AGGREGATES.name]))}"
 
 
-def _some(names: Iterable[str]) -> str:
+def _some_of(names: Iterable[str]) -> str:
     ordered = sorted(names)
     remark = f" and {len(ordered) - _MOST_TRAITS} more" if len(ordered) > _MOST_TRAITS else ""
     return (", ".join(ordered[:_MOST_TRAITS]) + remark) or "none"

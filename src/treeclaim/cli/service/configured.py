@@ -98,7 +98,7 @@ def _check(options: argparse.Namespace) -> int:
     try:
         configuration = configuration_of(options)
     except CommandError as error:
-        return _reported(
+        return _report(
             [
                 *unknown_options(lines, known_names(all_options(_usual_keystone_options()))),
                 *(Finding(True, _place_of(line, places), line) for line in error.lines),
@@ -107,7 +107,7 @@ def _check(options: argparse.Namespace) -> int:
     keystone = _keystone_options(configuration)
     _print_options(configuration, keystone, places, with_defaults=options.all)
     missing = list(missing_files(configuration.options, places))
-    return _reported(
+    return _report(
         [
             *unknown_options(lines, known_names(all_options(keystone))),
             *without_effect(all_options(keystone), places),
@@ -126,7 +126,7 @@ def _check(options: argparse.Namespace) -> int:
     )
 
 
-def _reported(findings: Sequence[Finding]) -> int:
+def _report(findings: Sequence[Finding]) -> int:
     """Print findings and the verdict; return the exit code."""
     # What is effective comes first also where both streams are one.
     say(flush=True)
@@ -145,14 +145,14 @@ def _place_of(text: str, places: OptionPlaces) -> str:
 
 def _verdict(*, errors: int, warnings: int) -> int:
     if errors:
-        warn(f"The configuration cannot be used: {_counted(errors, 'error')}.")
+        warn(f"The configuration cannot be used: {_count_text(errors, 'error')}.")
         return 1
-    look = f"; look at the {_counted(warnings, 'warning')}" if warnings else ""
+    look = f"; look at the {_count_text(warnings, 'warning')}" if warnings else ""
     warn(f"The configuration can be used{look}.")
     return 0
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 

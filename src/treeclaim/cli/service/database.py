@@ -204,10 +204,10 @@ class _Run:
         for migration in MIGRATIONS:
             if migrated >= most:
                 break
-            migrated += self._one(migration, most - migrated).done
+            migrated += self._run_migration(migration, most - migrated).done
         return migrated
 
-    def _one(self, migration: Migration, most: int) -> MigrationResult:
+    def _run_migration(self, migration: Migration, most: int) -> MigrationResult:
         name = migration.__name__
         try:
             result = self._store.write(migration, most, self._owner)

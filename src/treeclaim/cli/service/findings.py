@@ -134,7 +134,7 @@ def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
     for group, name in _FILES:
         value = _value(options, group, name)
         place = places.place(group, name)
-        if not value or not place or _found(options, value):
+        if not value or not place or _any_found(options, value):
             continue
         if name == "policy_file":
             yield Finding(False, place, f"{name}: there is no file {value}; the defaults apply")
@@ -221,7 +221,7 @@ def _value(options: Any, group: str, name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _found(options: Any, value: str) -> bool:
+def _any_found(options: Any, value: str) -> bool:
     return Path(value).is_file() or options.find_file(value) is not None
 
 

@@ -85,9 +85,9 @@ class Answer:
             self._summaries.note(block)
             rows = max(thresholds.SLOTS_TOGETHER // max(block.shape[1], 1), 1)
             for start in range(0, len(block), rows):
-                yield self._written(block[start : start + rows])
+                yield self._write_block(block[start : start + rows])
 
-    def _written(self, block: Choices) -> memoryview:
+    def _write_block(self, block: Choices) -> memoryview:
         """Write a block of candidates, in order, with commas between them."""
         self._problem.budget.check()
         plan, form = self._problem.plan, self._form
@@ -97,7 +97,7 @@ class Answer:
         if len(patterns) == 1:
             text = self._alike(patterns[0][0], block)
         else:
-            text = self._mixed(patterns, block)
+            text = self._write_patterns(patterns, block)
         if b"\0" in text:
             # numpy pads uuids with that; an old database may have shorter ones than the API makes.
             text = text.replace(b"\0", b"")
@@ -112,7 +112,7 @@ class Answer:
                 _items(text, uuids.dtype, hole)[:: len(template.text)] = uuids
         return text
 
-    def _mixed(
+    def _write_patterns(
         self, patterns: Sequence[tuple[Template, Integers | slice]], block: Choices
     ) -> bytearray:
         """Write candidates of several patterns: those of each together, then where they belong."""

@@ -12,7 +12,7 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.combine import witnesses
-from treeclaim.forest.solve.limit import first_candidates, selected
+from treeclaim.forest.solve.limit import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Trees
@@ -110,12 +110,12 @@ def limited_below_1_29(
     maximum, limit = problem.options.maximum, problem.plan.request.limit
     candidates = first_candidates(candidates, maximum)
     if limit is None:
-        yield from selected(problem, _noted(candidates, summaries))
+        yield from select_candidates(problem, _note_rows(candidates, summaries))
         return
     if problem.options.randomize or maximum is not None:
-        candidates = _noted(candidates, summaries)
+        candidates = _note_rows(candidates, summaries)
     kept = []
-    for block in selected(problem, candidates):
+    for block in select_candidates(problem, candidates):
         problem.budget.hold(block.nbytes)
         summaries.note(block)
         summaries.note_unlimited(block)
@@ -128,7 +128,7 @@ def limited_below_1_29(
     yield from kept
 
 
-def _noted(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:
+def _note_rows(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:
     for block in blocks:
         summaries.note_unlimited(block)
         yield block

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 
-class Sized(Protocol):
+class SizedValue(Protocol):
     """A value that knows how much memory it takes."""
 
     @property
@@ -24,7 +24,7 @@ class Sized(Protocol):
         ...
 
 
-_Value = TypeVar("_Value", bound=Sized)
+_Value = TypeVar("_Value", bound=SizedValue)
 
 _OVERHEAD = 500
 """Bytes that are counted for a value besides its own and its key's, for all that holds it."""
@@ -116,7 +116,7 @@ class ByteCache:
         self.most_bytes = most_bytes
         self._makes_read_only = makes_read_only
         self._key_bytes = key_bytes
-        self._values: OrderedDict[Hashable, tuple[Sized, int, int, Hashable]] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[SizedValue, int, int, Hashable]] = OrderedDict()
         self._bytes = 0
         self._times_cleared = 0
         self._forgotten = 0
@@ -132,7 +132,7 @@ class ByteCache:
             self._times_cleared += 1
             self._forgotten = len(self._values)
 
-    def find(self, key: Hashable) -> Sized | None:
+    def find(self, key: Hashable) -> SizedValue | None:
         """Return the value of a key, None if it is not known."""
         with self._lock:
             if self._forgotten:
@@ -144,7 +144,7 @@ class ByteCache:
             self._values.move_to_end(entry[3])
         return entry[0]
 
-    def keep(self, key: Hashable, value: Sized, *, replaces: bool = False) -> None:
+    def keep(self, key: Hashable, value: SizedValue, *, replaces: bool = False) -> None:
         """Keep the value of a key, if none is known; its arrays are read-only from now on.
 
         Args:
@@ -170,7 +170,7 @@ class ByteCache:
             while self._bytes > self.most_bytes:
                 self._drop(next(iter(self._values)))
 
-    def take(self, key: Hashable) -> Sized | None:
+    def take(self, key: Hashable) -> SizedValue | None:
         """Return the value of a key, None if it is not known, and forget it.
 
         The caller alone has it now, and may write into its arrays.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.domains.consumed import Uses, uses_of_options
 from treeclaim.forest.domains.pairs import Window
-from treeclaim.forest.domains.relation import Relation, passed
+from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import (
     Integers,
@@ -139,7 +139,7 @@ class Domain:
         if options.all():
             return self
         return Domain(
-            starts=passed(options)[self.starts],
+            starts=counts_before(options)[self.starts],
             positions=self.positions[options],
             order=self.order,
             is_local=self.is_local,
@@ -181,22 +181,22 @@ def domain_of(
     chosen, starts = _pairs_of(pairs.starts, anchors)
     if fits is not None:
         fits = fits[chosen]
-        starts = passed(fits)[starts]
+        starts = counts_before(fits)[starts]
     room = {}
     for name in joint_classes:
         indices = pairs.indices[name]
         numbers = np.arange(indices.start, indices.stop) if isinstance(indices, slice) else indices
-        room[name] = forest.class_inventories(name).room(_kept(numbers[chosen], fits))
+        room[name] = forest.class_inventories(name).room(_kept_positions(numbers[chosen], fits))
     pair_numbers = np.arange(len(pairs.provider))[chosen] if uses is not None else None
     return Domain(
         starts=starts,
-        positions=_kept(pairs.provider[chosen], fits),
+        positions=_kept_positions(pairs.provider[chosen], fits),
         order=forest.order,
         is_local=pairs.is_local,
         room=room,
         uses=None
         if uses is None or pair_numbers is None
-        else uses_of_options(forest, pairs, uses, _kept(pair_numbers, fits)),
+        else uses_of_options(forest, pairs, uses, _kept_positions(pair_numbers, fits)),
     )
 
 
@@ -215,6 +215,6 @@ def _pairs_of(starts: Integers, anchors: Integers) -> tuple[Integers | slice, In
     return window.pairs()[1], ends
 
 
-def _kept(numbers: Integers, fits: Mask | None) -> Integers:
+def _kept_positions(numbers: Integers, fits: Mask | None) -> Integers:
     kept: Integers = numbers if fits is None else numbers[fits]
     return kept

@@ -20,12 +20,12 @@ from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.model.attributes import GREATEST_NUMBER, AttributeKind, kind_of
 from treeclaim.model.extension.expressions import (
     MOST_VERSION_DIGITS,
-    Compared,
+    Comparison,
     Either,
     Every,
     Exists,
     Expression,
-    Negated,
+    Negation,
     Node,
     Operator,
     VersionValue,
@@ -60,7 +60,7 @@ def satisfying(
     versions = _Versions(attributes, budget)
     for expression in expressions:
         budget.check()
-        rows = rows[_Judged(attributes, rows, versions).holds(expression.node)]
+        rows = rows[_JudgedRows(attributes, rows, versions).holds(expression.node)]
     return rows
 
 
@@ -97,7 +97,7 @@ class _Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownValues:
     """The known values of an attribute.
 
     Attributes:
@@ -110,14 +110,14 @@ class _Known:
     rows: Rows | None
 
 
-class _Judged:
+class _JudgedRows:
     """Rows of which is asked what holds for them."""
 
     def __init__(self, attributes: AttributeColumns, rows: Rows, versions: _Versions) -> None:
         self._attributes = attributes
         self._rows = rows
         self._versions = versions
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownValues] = {}
 
     def holds(self, node: Node) -> Mask:
         """Tell for which of the rows a part of an expression holds."""
@@ -126,14 +126,14 @@ class _Judged:
             holds = np.logical_or.reduce([self.holds(part) for part in node.parts])
         elif isinstance(node, Every):
             holds = np.logical_and.reduce([self.holds(part) for part in node.parts])
-        elif isinstance(node, Negated):
+        elif isinstance(node, Negation):
             holds = ~self.holds(node.part)
         else:
             attribute_values = self._of(node.name)
             holds = (
                 attribute_values.kinds != ABSENT
                 if isinstance(node, Exists)
-                else self._compared(node, attribute_values)
+                else self._compare(node, attribute_values)
             )
             holds = (
                 holds
@@ -142,19 +142,19 @@ class _Judged:
             )
         return holds
 
-    def _of(self, name: str) -> _Known:
+    def _of(self, name: str) -> _KnownValues:
         if name not in self._known:
             self._known[name] = self._looked_up(name)
         return self._known[name]
 
-    def _looked_up(self, name: str) -> _Known:
+    def _looked_up(self, name: str) -> _KnownValues:
         column = self._attributes.column(name)
         if column is None:
             none = np.zeros(0, dtype=np.int64)
-            return _Known(none.astype(np.uint8), none, none)
+            return _KnownValues(none.astype(np.uint8), none, none)
         if len(self._rows) * _FEW < len(column.rows):
-            return _Known(*column.at(self._rows), None)
-        return _Known(column.kinds, column.values, column.rows)
+            return _KnownValues(*column.at(self._rows), None)
+        return _KnownValues(column.kinds, column.values, column.rows)
 
     def _spread(self, holding: Rows) -> Mask:
         """Tell which of the rows are among some ascending ones."""
@@ -167,7 +167,7 @@ class _Judged:
     def _last(self) -> int:
         return int(self._rows.max(initial=-1))
 
-    def _compared(self, term: Compared, attribute_values: _Known) -> Mask:
+    def _compare(self, term: Comparison, attribute_values: _KnownValues) -> Mask:
         compare = _COMPARISONS[term.operator]
         kinds, values = attribute_values.kinds, attribute_values.values
         holds = np.zeros(len(kinds), dtype=np.bool_)

@@ -103,7 +103,7 @@ def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     return rows
 
 
-def spanned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+def rows_spanned_by(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that are members, themselves or by their root.
 
     All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
@@ -147,7 +147,7 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
     return _below(forest, [row for row in named if row is not None], rows)
 
 
-def satisfied(
+def rows_satisfying(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
 ) -> Rows:
     """Return those of some rows whose attributes are as `where` asks."""
@@ -237,12 +237,12 @@ def meeting(
     rows = in_named_tree(forest, conditions, rows)
     rows = in_no_named_tree(forest, conditions, rows)
     rows = in_named_subtree(forest, conditions, rows)
-    rows = satisfied(forest, conditions, rows, budget)
+    rows = rows_satisfying(forest, conditions, rows, budget)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 
 
-def unconditioned(
+def unbarred_rows(
     forest: Forest, conditions: ProviderConditions, rows: Rows, classes: Iterable[str]
 ) -> Rows:
     """Return those of some rows that may give something new (contract page 102, section 3).

@@ -73,7 +73,7 @@ Serving = Callable[[Rows], tuple[Rows, Rows]]
 """Finds those of some rows that serve their own tree, and the sharing ones that are lent to others."""
 
 
-def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
+def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
     """Return what has become of some pairs; None if they have to be found again.
 
     Their columns may be written in place, so the former pairs must not be used afterwards.
@@ -85,7 +85,7 @@ def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
         local, lent = serving(np.arange(splice.rows.start, splice.rows.stop))
         if len(lent) or _have_sharing(forest, local):
             return None
-        pairs = _spliced(forest, pairs, splice, local)
+        pairs = _splice(forest, pairs, splice, local)
     return replace(pairs, moment=forest.moment)
 
 
@@ -94,7 +94,7 @@ def _have_sharing(forest: Forest, rows: Rows) -> bool:
     return trait_id is not None and any(trait_id in forest.trait_ids(row) for row in rows.tolist())
 
 
-def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
+def _splice(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
     """Replace the pairs of one tree; its rows may be dead by a later splice."""
     tree, behind = splice.tree, splice.tree + splice.trees_before
     first, end = int(pairs.starts[tree]), int(pairs.starts[behind])
@@ -107,7 +107,7 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs
         name: _indices(forest, name, indices, (first, end), local)
         for name, indices in pairs.indices.items()
     }
-    provider = _replaced(pairs.provider, (first, end), local)
+    provider = _replace_part(pairs.provider, (first, end), local)
     return replace(pairs, starts=starts, provider=provider, indices=indices)
 
 
@@ -119,10 +119,10 @@ def _indices(
     if isinstance(indices, slice):
         indices = np.arange(indices.start, indices.stop)
     _, new = forest.class_inventories(name).indices_of(local)
-    return _replaced(indices, replaced, new)
+    return _replace_part(indices, replaced, new)
 
 
-def _replaced(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
+def _replace_part(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
     """Replace a part of a column: in place, if the new one is as long."""
     first, end = replaced
     if len(new) == end - first:

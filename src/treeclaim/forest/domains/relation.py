@@ -17,14 +17,14 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import consumed, filters
-from treeclaim.forest.domains.pairs import Pairs, followed
+from treeclaim.forest.domains.pairs import Pairs, follow_pairs
 from treeclaim.forest.table.class_columns import Indices
 from treeclaim.forest.table.columns import (
     Integers,
     Mask,
     Rows,
     Trees,
-    merged,
+    merge_rows,
 )
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, Leniency, ProviderConditions, RequestGroup
@@ -61,7 +61,7 @@ class Relation:
         if self.fits is None:
             return self.pairs.reached[first:end]
         starts = self.pairs.starts[first : end + 1]
-        before = passed(self.fits[starts[0] : starts[-1]])[starts - starts[0]]
+        before = counts_before(self.fits[starts[0] : starts[-1]])[starts - starts[0]]
         reached: Mask = before[1:] > before[:-1]
         return reached
 
@@ -85,7 +85,7 @@ def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
     )
 
 
-def passed(mask: Mask) -> Integers:
+def counts_before(mask: Mask) -> Integers:
     """Return for each position, that behind the end too, how many truths are before it."""
     before = np.zeros(len(mask) + 1, dtype=np.int64)
     mask.cumsum(out=before[1:])
@@ -101,11 +101,13 @@ def relations_of(
     if group.suffix != NO_GROUP:
         budget.check()
         classes = tuple(sorted(group.resources))
-        pairs = _cached_pairs(forest, "suffixed", classes, conditions, _suffixed, budget=budget)
+        pairs = _cached_pairs(
+            forest, "suffixed", classes, conditions, _suffixed_pairs, budget=budget
+        )
         return [_fitting(forest, group, pairs, may_consume=may_consume)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
-    make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
+    make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed_pairs
     relations = []
     for name in group.resources:
         budget.check()
@@ -120,7 +122,7 @@ def split_relation(
     """Relate the providers that may give some part of an amount of the unsuffixed group."""
     conditions = _counting(forest, group.conditions, gives=True)
     pairs = _cached_pairs(
-        forest, "split", (resource_class,), conditions, _unsuffixed, budget=budget
+        forest, "split", (resource_class,), conditions, _unsuffixed_pairs, budget=budget
     )
     if not pairs.indices:
         return Relation(pairs, None)
@@ -133,7 +135,7 @@ def split_relation(
 def all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUNDED) -> Pairs:
     """Return the pairs of each anchor with all inventories of a class that it reaches."""
     return _cached_pairs(
-        forest, "split", (resource_class,), _ANY_PROVIDER, _unsuffixed, budget=budget
+        forest, "split", (resource_class,), _ANY_PROVIDER, _unsuffixed_pairs, budget=budget
     )
 
 
@@ -211,14 +213,14 @@ def _cached_pairs(
     def made() -> Pairs:
         rows = filters.holding(forest, classes)
         local, lent = make(
-            forest, conditions, filters.unconditioned(forest, conditions, rows, classes), budget
+            forest, conditions, filters.unbarred_rows(forest, conditions, rows, classes), budget
         )
         return _pairs(forest, classes, local, lent)
 
     def serving(rows: Rows) -> tuple[Rows, Rows]:
         rows = filters.having(forest, classes, rows)
         return make(
-            forest, conditions, filters.unconditioned(forest, conditions, rows, classes), budget
+            forest, conditions, filters.unbarred_rows(forest, conditions, rows, classes), budget
         )
 
     key = (kind, make, classes, conditions)
@@ -227,7 +229,9 @@ def _cached_pairs(
         return cached_pairs
     # They are written in place: should that fail half-way, they must not be found.
     earlier_pairs = forest.pairs.take(key)
-    pairs = followed(forest, earlier_pairs, serving) if isinstance(earlier_pairs, Pairs) else None
+    pairs = (
+        follow_pairs(forest, earlier_pairs, serving) if isinstance(earlier_pairs, Pairs) else None
+    )
     if pairs is None:
         pairs = made()
     forest.pairs.keep(key, pairs)
@@ -249,7 +253,7 @@ def _counting(
     return replace(conditions, tolerates=tolerates)
 
 
-def _suffixed(
+def _suffixed_pairs(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
     """Find the providers that can serve a suffixed group (page 90, sections 3.3 and 3.4)."""
@@ -260,10 +264,12 @@ def _suffixed(
 def _only_of_unsuffixed(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
-    return _unsuffixed(forest, conditions, filters.by_traits(forest, conditions, rows), budget)
+    return _unsuffixed_pairs(
+        forest, conditions, filters.by_traits(forest, conditions, rows), budget
+    )
 
 
-def _unsuffixed(
+def _unsuffixed_pairs(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
     """Find the providers that may supply one class of the unsuffixed group (section 3.2).
@@ -274,10 +280,10 @@ def _unsuffixed(
         return rows, _sharing(forest, rows)
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.in_named_subtree(forest, conditions, rows)
-    rows = filters.satisfied(forest, conditions, rows, budget)
+    rows = filters.rows_satisfying(forest, conditions, rows, budget)
     rows = filters.not_outcast(forest, conditions, rows)
     local = filters.in_named_tree(forest, conditions, rows)
-    local = filters.spanned(forest, conditions, local)
+    local = filters.rows_spanned_by(forest, conditions, local)
     if conditions.in_tree:
         return local, rows[:0]
     return local, filters.members(forest, conditions, _sharing(forest, rows))
@@ -298,7 +304,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
     anchor = order.tree[provider]
     if len(lent):
         # One number for a pair makes the union of pairs one call.
-        keys = merged([anchor * order.span + order.rank(provider), _lent_keys(forest, lent)])
+        keys = merge_rows([anchor * order.span + order.rank(provider), _lent_keys(forest, lent)])
         anchor = keys // order.span
         provider = order.rows_at(keys - anchor * order.span)
     sharing = _sharing(forest, forest.living_rows)

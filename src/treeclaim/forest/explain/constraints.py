@@ -145,12 +145,12 @@ def _of_conditions(conditions: ProviderConditions, group: str | None) -> Iterato
         parameter = _PARAMETERS.get(part, part)
         key = f"root_{parameter}" if group is None else f"{parameter}{group}"
         for value in values:
-            detail, text = _described(part, value, is_root=group is None)
+            detail, text = _describe(part, value, is_root=group is None)
             names = value.names if isinstance(value, Expression) else ()
             yield Constraint(reason, group, value, detail, f"{key}={text}", names, part)
 
 
-def _described(part: str, value: Any, *, is_root: bool) -> tuple[dict[str, Any], str]:
+def _describe(part: str, value: Any, *, is_root: bool) -> tuple[dict[str, Any], str]:
     """Return the detail of a condition, and its value as a client writes it."""
     if part == "where":
         return {"expression": value.text}, value.text
@@ -213,7 +213,7 @@ _Parts = Mapping[tuple[str, str | None], Sequence[Any]]
 """The values of the constraints that a request keeps, by part, or reason without one, and by group."""
 
 
-def reduced(
+def reduce_request(
     request: CandidateRequest,
     kept: Collection[Constraint],
     groups: Collection[str] | None = None,

@@ -23,7 +23,7 @@ from treeclaim.forest.explain.matching_trees import (
 )
 from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldColumns, freed, held_with_consumed, without
+from treeclaim.forest.table.held import HeldColumns, free_holds, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
@@ -83,7 +83,7 @@ def explain_request(
     if unnamed_held is not None:
         unnamed_held = unnamed_held.less(list(forest.held.of_holds(forest, request.from_holds)))
         unnamed_held = held_with_consumed(forest, unnamed_held)
-    forest, request = freed(forest, request, budget)
+    forest, request = free_holds(forest, request, budget)
     constraints = constraints_of(
         request,
         {g.suffix for g in request.groups if forest.barring(g.conditions.tolerates)},
@@ -105,7 +105,9 @@ def explain_request(
         "fits_when_empty": has_room or empty.is_any_matching(),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
-        "nearest": [_blocked(trees, tree, unnamed_held) for tree in _focused(trees, focus)],
+        "nearest": [
+            _explain_tree(trees, tree, unnamed_held) for tree in _focused_trees(trees, focus)
+        ],
         "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, unnamed_held)],
     }
 
@@ -163,7 +165,7 @@ def _step(
     }
 
 
-def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
+def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
     """Return the indices of the trees to explain one by one."""
     if focus.tree is None:
         return nearest(trees, focus.nearest)
@@ -174,7 +176,9 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(order.tree[row])]
 
 
-def _blocked(trees: MatchingTrees, tree: int, unnamed_held: HeldColumns | None) -> dict[str, Any]:
+def _explain_tree(
+    trees: MatchingTrees, tree: int, unnamed_held: HeldColumns | None
+) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
     provider = trees.forest.provider(int(order.roots[tree]))
@@ -288,7 +292,7 @@ def _providers(
     """Yield the providers of a tree that have what a constraint, or its groups, ask for."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
-    amount_by_class = _wanted(trees.request, constraint)
+    amount_by_class = _amounts_of(trees.request, constraint)
     first = int(order.roots[tree])
     shown = 0
     for row in range(first, int(order.end[first])):
@@ -333,7 +337,7 @@ def _attributes(forest: Forest, row: int, constraint: Constraint) -> dict[str, A
     }
 
 
-def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
+def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
     """Return the amounts that a constraint is about, by class."""
     if constraint.reason in (*AMOUNT_REASONS, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}

@@ -9,7 +9,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.constraints import Constraint, essence_of, reduced
+from treeclaim.forest.explain.constraints import Constraint, essence_of, reduce_request
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import Problem
@@ -75,9 +75,9 @@ class MatchingTrees:
     ) -> Mask:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
         self._budget.check()
-        reduced_request = reduced(self.request, kept, groups, self._consuming)
+        reduced_request = reduce_request(self.request, kept, groups, self._consuming)
         matching: Mask = np.logical_and.reduce(
-            [self._found(part) for part in _parts(reduced_request)]
+            [self._match_trees(part) for part in _parts(reduced_request)]
         )
         rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
         if not rules or self._judge is None or not matching.any():
@@ -92,10 +92,10 @@ class MatchingTrees:
     def is_any_matching(self) -> bool:
         """Tell whether any tree has a candidate: the first ones first, as mostly one of these has."""
         self._budget.check()
-        reduced_request = reduced(self.request, self.constraints, None, self._consuming)
+        reduced_request = reduce_request(self.request, self.constraints, None, self._consuming)
         count, first, size = len(self.forest.order.roots), 0, thresholds.FIRST_BEST_TREES
         with self._budget.scope():
-            problems = [self._related(part) for part in _parts(reduced_request)]
+            problems = [self._relate(part) for part in _parts(reduced_request)]
             while first < count:
                 mask = np.zeros(count, dtype=np.bool_)
                 mask[first : first + size] = True
@@ -115,7 +115,7 @@ class MatchingTrees:
     def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
         """Tell whether one tree has a candidate, by a search in that tree if it is not known."""
         self._budget.check()
-        reduced_request = reduced(self.request, kept, None, self._consuming)
+        reduced_request = reduce_request(self.request, kept, None, self._consuming)
         if any(constraint.reason == Reason.RULE for constraint in kept):
             return bool(self.matching(kept)[tree])
         return all(self._matches(tree, part) for part in _parts(reduced_request))
@@ -127,19 +127,19 @@ class MatchingTrees:
         only = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
         only[tree] = True
         with self._budget.scope():
-            return len(_matching_roots(self._related(part), only)) > 0
+            return len(_matching_roots(self._relate(part), only)) > 0
 
-    def _found(self, asked: CandidateRequest) -> Mask:
+    def _match_trees(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
         if essence not in self._known:
             with self._budget.scope():
-                trees = self.forest.order.tree[_matching_roots(self._related(asked))]
+                trees = self.forest.order.tree[_matching_roots(self._relate(asked))]
             matching = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
             matching[trees] = True
             self._keep(essence, asked, matching)
         return self._known[essence]
 
-    def _related(self, request: CandidateRequest) -> Problem:
+    def _relate(self, request: CandidateRequest) -> Problem:
         return relate(self.forest, request, SearchOptions(), self._budget)
 
     def _keep(self, key: Hashable, request: CandidateRequest, mask: Mask) -> None:

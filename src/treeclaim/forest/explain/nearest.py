@@ -36,10 +36,11 @@ def nearest(trees: MatchingTrees, count: int) -> list[int]:
 
 def _places(trees: MatchingTrees) -> _Numbers:
     """Count for each tree the places it holds, or is served from by what others share."""
-    return _counted(
+    return _count(
         trees,
         (
-            _holding(trees, place) | trees.matching([*_stocks(trees, place), place], _own(place))
+            _holding(trees, place)
+            | trees.matching([*_stocks(trees, place), place], _own_names(place))
             for place in trees.constraints
             if place.reason in _PLACES
         ),
@@ -61,15 +62,15 @@ def _stocks(trees: MatchingTrees, place: Constraint) -> list[Constraint]:
     return [constraint for constraint in group if constraint.reason == Reason.NO_INVENTORY]
 
 
-def _own(constraint: Constraint) -> list[str]:
+def _own_names(constraint: Constraint) -> list[str]:
     return [] if constraint.group is None else [constraint.group]
 
 
 def _classes(trees: MatchingTrees) -> _Numbers:
-    return _counted(
+    return _count(
         trees,
         (
-            trees.matching([constraint], _own(constraint))
+            trees.matching([constraint], _own_names(constraint))
             for constraint in trees.constraints
             if constraint.reason == Reason.NO_INVENTORY
         ),
@@ -77,7 +78,7 @@ def _classes(trees: MatchingTrees) -> _Numbers:
 
 
 def _groups_met(trees: MatchingTrees) -> _Numbers:
-    return _counted(
+    return _count(
         trees,
         (
             trees.matching(trees.of_group(group.suffix), [group.suffix])
@@ -88,17 +89,17 @@ def _groups_met(trees: MatchingTrees) -> _Numbers:
 
 def _met(trees: MatchingTrees) -> _Numbers:
     """Count the constraints that a tree meets, each judged alone."""
-    return _counted(
+    return _count(
         trees,
         (
-            trees.matching([*trees.needed_by(constraint), constraint], _own(constraint))
+            trees.matching([*trees.needed_by(constraint), constraint], _own_names(constraint))
             for constraint in trees.constraints
             if trees.is_judged_alone(constraint)
         ),
     )
 
 
-def _counted(trees: MatchingTrees, masks: Iterable[Mask]) -> _Numbers:
+def _count(trees: MatchingTrees, masks: Iterable[Mask]) -> _Numbers:
     counts = np.zeros(len(trees.forest.order.roots), dtype=np.int64)
     for mask in masks:
         counts += mask

@@ -194,12 +194,12 @@ class JointFeasibility:
         for slot in constraint.slots:
             if slot not in open_slots:
                 position = int(chosen[slot])
-                room[position] = room.get(position, 0) - self._taken(constraint, slot)
+                room[position] = room.get(position, 0) - self._take(constraint, slot)
         return options_by_slot, {
             position: units // constraint.least for position, units in room.items()
         }
 
-    def _taken(self, constraint: JointConstraint, slot: int) -> int:
+    def _take(self, constraint: JointConstraint, slot: int) -> int:
         if constraint.resource_class is None:
             return 1
         return self._slots[slot].resources[constraint.resource_class]

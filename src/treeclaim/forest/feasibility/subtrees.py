@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.domains.domain import Amounts, Domain, slots_served
 from treeclaim.forest.question.slots import JointConstraint
-from treeclaim.forest.table.columns import Integers, merged, search_ascending
+from treeclaim.forest.table.columns import Integers, merge_rows, search_ascending
 from treeclaim.forest.table.order import TreeOrder
 
 
@@ -72,7 +72,7 @@ def heads_of(
 
 def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
     """Return the anchor and the row of each option of any of some slots, none twice."""
-    keys = merged([domain.keys for domain in domains])
+    keys = merge_rows([domain.keys for domain in domains])
     anchors = keys // order.span
     return anchors, order.rows_at(keys - anchors * order.span)
 

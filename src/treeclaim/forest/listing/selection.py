@@ -63,13 +63,15 @@ def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
     return Page(shown, int(forest.id.values[shown[-1]]))
 
 
-def selected(forest: Forest, selection: ProviderSelection) -> Rows:
+def select_rows(forest: Forest, selection: ProviderSelection) -> Rows:
     """Return the rows of all providers that pass, ascending.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
     """
-    rows = meeting(forest, selection.conditions, _named(forest, selection.name, selection.uuids))
+    rows = meeting(
+        forest, selection.conditions, _named_rows(forest, selection.name, selection.uuids)
+    )
     return _with_room(forest, selection.resources, rows)
 
 
@@ -172,7 +174,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    named = _named(forest, query.name, None if query.uuid is None else (query.uuid,))
+    named = _named_rows(forest, query.name, None if query.uuid is None else (query.uuid,))
     if named is not None and conditions.is_empty and not query.resources:
         return named
     rows = filters.in_named_trees(forest, conditions)
@@ -195,7 +197,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
     return forest.order.in_order(rows)
 
 
-def _named(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:
+def _named_rows(forest: Forest, name: str | None, uuids: Collection[str] | None) -> Rows | None:
     """Return the rows that have a name and one of some uuids, ascending; None for any."""
     candidate_rows: list[set[int | None]] = []
     if name is not None:

@@ -121,9 +121,9 @@ class ListingTexts:
             self._with_consumption(forest, rows, held, inventories),
             inventories,
             _usages(len(rows), held),
-            *(self._linked(forest, rows, part) for part in LINKED_PARTS),
+            *(self._write_links(forest, rows, part) for part in LINKED_PARTS),
             self._attributes(forest, rows),
-            self._linked(forest, rows, CONDITIONS),
+            self._write_links(forest, rows, CONDITIONS),
             strict=True,
         )
         handles = forest.handle.values[rows]
@@ -204,7 +204,7 @@ class ListingTexts:
                 self._bytes += len(json_text)
         return texts
 
-    def _linked(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
+    def _write_links(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
         documents = _DOCUMENTS.get(part)
         texts = []

@@ -126,7 +126,7 @@ class ReadyTrees:
             self._drawing.problem.budget.check()
             trees = self._all_trees[block.anchor]
             if splitter is not None:
-                yield from _divided(splitter, CandidateBlock(trees, block.chosen))
+                yield from _divide(splitter, CandidateBlock(trees, block.chosen))
             elif first is None:
                 yield trees, block.chosen
             else:
@@ -196,7 +196,7 @@ def without_exchanges(problem: Problem, order: Order) -> Problem:
     return replace(problem, rules=replace(problem.rules, steps=steps))
 
 
-def _divided(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, CandidateRows]]:
+def _divide(splitter: Splitter, block: CandidateBlock) -> Iterator[tuple[Trees, CandidateRows]]:
     """Yield the divisions of some combinations, some at a time."""
     candidates = (
         (tree, candidate)

@@ -27,7 +27,7 @@ from treeclaim.forest.order.drawing import (
     moved,
     without_exchanges,
 )
-from treeclaim.forest.order.scoring import Scoring, rounded, scoring_of
+from treeclaim.forest.order.scoring import Scoring, round_scores, scoring_of
 from treeclaim.forest.order.term import ONE, Units
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.anchors import all_anchors
@@ -59,7 +59,7 @@ class Ranking:
     is_approximate: bool = False
 
 
-class Ranked(NamedTuple):
+class RankedCandidates(NamedTuple):
     """Candidates in order.
 
     Attributes:
@@ -97,7 +97,7 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
             yield ranked.rows
 
 
-class _Scored(NamedTuple):
+class _ScoredCandidates(NamedTuple):
     """Scored candidates, those of each tree in canonical order.
 
     Attributes:
@@ -115,9 +115,9 @@ class _Scored(NamedTuple):
         """Return the memory that they take."""
         return self.tree.nbytes + bytes_of(self.rows) + self.score.nbytes
 
-    def take(self, which: "Rows | Mask | slice") -> "_Scored":
+    def take(self, which: "Rows | Mask | slice") -> "_ScoredCandidates":
         """Return some of the candidates."""
-        return _Scored(self.tree[which], self.rows[which], self.score[which])
+        return _ScoredCandidates(self.tree[which], self.rows[which], self.score[which])
 
 
 _Key = tuple[float, int]
@@ -173,11 +173,11 @@ class _Pool:
         """Return how many candidates are still to be yielded; None for all."""
         self._budget = budget
         self._held = 0
-        self._parts: list[_Scored] = []
+        self._parts: list[_ScoredCandidates] = []
         self._count = 0
         self._last: _Key | None = None
 
-    def add(self, scored: _Scored) -> None:
+    def add(self, scored: _ScoredCandidates) -> None:
         """Add candidates, except for those behind as many as are wanted."""
         if self._last is not None:
             scored = scored.take(_are_before(scored.score, scored.tree, self._last))
@@ -195,17 +195,19 @@ class _Pool:
             self._sort()
         return self._last
 
-    def _hold(self, parts: list[_Scored], added_bytes: int | None = None) -> None:
+    def _hold(self, parts: list[_ScoredCandidates], added_bytes: int | None = None) -> None:
         """Replace the parts, and count the memory that they take; `added_bytes` is the growth, if it is known."""
         if added_bytes is None:
             added_bytes = sum(part.nbytes for part in parts) - self._held
         self._parts, self._held = parts, self._held + added_bytes
         self._budget.hold(added_bytes)
 
-    def _sort(self) -> _Scored | None:
+    def _sort(self) -> _ScoredCandidates | None:
         if not self._parts:
             return None
-        whole = _Scored(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
+        whole = _ScoredCandidates(
+            *(np.concatenate(column) for column in zip(*self._parts, strict=True))
+        )
         # A stable sort keeps the canonical order within a tree.
         whole = whole.take(np.lexsort((whole.tree, -whole.score))[: self.left])
         self._hold([whole])
@@ -214,7 +216,7 @@ class _Pool:
             self._last = -float(whole.score[-1]), int(whole.tree[-1])
         return whole
 
-    def drawn(self, key: _Key) -> _Scored | None:
+    def drawn(self, key: _Key) -> _ScoredCandidates | None:
         """Remove and return the candidates that come before a key, in order."""
         whole = self._sort()
         if whole is None:
@@ -261,7 +263,7 @@ class OrderedSearch:
         self._of_tree: dict[int, tuple[CandidateRows, Units]] = {}
         """Candidates of trees, for those that cannot be told apart from them."""
 
-    def __iter__(self) -> Iterator[Ranked]:
+    def __iter__(self) -> Iterator[RankedCandidates]:
         """Yield candidates in order, some at a time."""
         budget, pool = self._problem.budget, self._pool
         with budget.scope():
@@ -271,7 +273,7 @@ class OrderedSearch:
                 budget.check()
                 drawn = pool.drawn(unseen.first)
                 if drawn is not None:
-                    yield self._ranked(drawn)
+                    yield self._rank(drawn)
                 if not len(unseen.tree) or pool.left == 0:
                     return
                 batch, unseen = unseen.divided(size)
@@ -279,12 +281,12 @@ class OrderedSearch:
                 self._visit(batch)
                 unseen = unseen.before(pool.last)
 
-    def _ranked(self, drawn: _Scored) -> Ranked:
+    def _rank(self, drawn: _ScoredCandidates) -> RankedCandidates:
         last = -float(drawn.score[-1]), int(drawn.tree[-1])
         is_approximate = any(
             (-ceiling, tree) <= last for tree, ceiling in self._approximate.items()
         )
-        return Ranked(drawn.rows, drawn.score, is_approximate)
+        return RankedCandidates(drawn.rows, drawn.score, is_approximate)
 
     def _visit(self, batch: _Unseen) -> None:
         """Score the candidates of some trees, few trees at a time where each may have many."""
@@ -329,7 +331,7 @@ class OrderedSearch:
             begin = np.flatnonzero(np.diff(trees, prepend=-1))
             for first, end in pairwise([*begin.tolist(), len(trees)]):
                 self._keep(int(trees[first]), rows[first:end], units[first:end])
-        self._pool.add(_Scored(trees, rows, rounded(units)))
+        self._pool.add(_ScoredCandidates(trees, rows, round_scores(units)))
 
     def _keep(self, tree: int, rows: CandidateRows, units: Units) -> None:
         """Keep the candidates of a tree for those that cannot be told apart from it."""
@@ -348,7 +350,7 @@ class OrderedSearch:
         self._problem.budget.check()
         rows, units = self._of_tree[first_tree]
         by_tree = self._scoring.by_tree(np.array([first_tree, tree]))
-        score = rounded(units + (by_tree[1] - by_tree[0]))
+        score = round_scores(units + (by_tree[1] - by_tree[0]))
         last = self._pool.last
         trees = np.full(len(score), tree)
         if first_tree in self._approximate:
@@ -358,7 +360,7 @@ class OrderedSearch:
         if len(rows):
             roots = self._problem.order.roots
             rows = moved(rows, int(roots[tree] - roots[first_tree]))
-            self._pool.add(_Scored(trees[which], rows, score[which]))
+            self._pool.add(_ScoredCandidates(trees[which], rows, score[which]))
 
     def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
         """Score the candidates of one tree until as many as are wanted reach its ceiling."""

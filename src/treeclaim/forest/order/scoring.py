@@ -110,7 +110,7 @@ class Scoring:
 
     def scores(self, rows: CandidateRows) -> Floats:
         """Return the scores of some candidates, as they are shown and compared."""
-        return rounded(self.units(rows))
+        return round_scores(self.units(rows))
 
     def units(self, rows: CandidateRows) -> Units:
         """Return the scores of some candidates before they are rounded."""
@@ -141,7 +141,7 @@ class Scoring:
         units = self._sum(
             roots, lambda factor, term: term.ceiling() if factor > 0 else term.floor()
         )
-        return rounded(units[anchors] + _NOISE)
+        return round_scores(units[anchors] + _NOISE)
 
     def _sum(self, count: int, value: Callable[[float, Term], Units]) -> Units:
         units = np.full(count, int(self._constant * ONE), dtype=np.int64)
@@ -152,7 +152,7 @@ class Scoring:
         return units
 
 
-def rounded(units: Units) -> Floats:
+def round_scores(units: Units) -> Floats:
     """Return scores as they are shown and compared."""
     scores: Floats = np.round(units / ONE, DECIMALS)
     return scores

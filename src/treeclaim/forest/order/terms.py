@@ -13,7 +13,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import with_any_trait
-from treeclaim.forest.domains.relation import Relation, passed
+from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
 from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units, to_units
 from treeclaim.forest.order.totals import ClassTotals, Floats
@@ -41,15 +41,15 @@ class PackTerm(Term):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        return self._mean(lambda name: self._filled(table, name))
+        return self._mean(lambda name: self._filled_shares(table, name))
 
     def ceiling(self) -> Units:
         """Return the greatest value under each root."""
-        return self._mean(lambda name: self._bound(name, is_greatest=True))
+        return self._mean(lambda name: self._extreme(name, is_greatest=True))
 
     def floor(self) -> Units:
         """Return the least value under each root."""
-        return self._mean(lambda name: self._bound(name, is_greatest=False))
+        return self._mean(lambda name: self._extreme(name, is_greatest=False))
 
     def _mean(self, value: Callable[[str], Floats]) -> Units:
         share = 1 / len(self._totals)
@@ -59,9 +59,9 @@ class PackTerm(Term):
     def _amount(self, name: str) -> int:
         return sum(amount.units for amount in self.options.amounts[name])
 
-    def _filled(self, table: CandidateTable, name: str) -> Floats:
+    def _filled_shares(self, table: CandidateTable, name: str) -> Floats:
         if self.options.are_own:
-            return self._own(name)[table.own_trees]
+            return self._own_values(name)[table.own_trees]
         totals, (trees, counts) = self._totals[name], table.trees
         used = np.where(counts, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(counts, totals.tree_capacity[trees], 0).sum(axis=1)
@@ -78,18 +78,18 @@ class PackTerm(Term):
             capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
         return _share(used + self._amount(name), capacity)
 
-    def _own(self, name: str) -> Floats:
+    def _own_values(self, name: str) -> Floats:
         totals = self._totals[name]
         return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
 
-    def _bound(self, name: str, *, is_greatest: bool) -> Floats:
+    def _extreme(self, name: str, *, is_greatest: bool) -> Floats:
         """Return the greatest or the least value of one class under each root.
 
         What a tree and the providers that share with it have used, over what they have, lies between the
         least and the greatest of the single quotients, wherever the amount is added.
         """
         if self.options.are_own:
-            return self._own(name)
+            return self._own_values(name)
         if self.options.problem.may_leave_anchors:
             return np.full(self._roots, float(is_greatest))
         totals, amounts = self._totals[name], self.options.amounts[name]
@@ -139,13 +139,13 @@ class PackProvidersTerm(Term):
             of_class = table.of_class(name)
             for share in of_class:
                 if share.slot == amount.slot:
-                    value = self._filled(name, share, of_class)
+                    value = self._filled_shares(name, share, of_class)
                     if amount.is_divided:
                         value = value * (share.amount / amount.units)
                     units += to_units(value, 1 / len(self._amounts))
         return units
 
-    def _filled(self, name: str, share: Share, of_class: Sequence[Share]) -> Floats:
+    def _filled_shares(self, name: str, share: Share, of_class: Sequence[Share]) -> Floats:
         totals = self._totals[name]
         used_units = totals.used[share.position] + share.amount
         for other in of_class:
@@ -155,13 +155,13 @@ class PackProvidersTerm(Term):
 
     def ceiling(self) -> Units:
         """Return the greatest value: every slot that may take from a provider does."""
-        return self._bound(is_greatest=True)
+        return self._extreme(is_greatest=True)
 
     def floor(self) -> Units:
         """Return the least value: no other slot takes from a provider."""
-        return self._bound(is_greatest=False)
+        return self._extreme(is_greatest=False)
 
-    def _bound(self, *, is_greatest: bool) -> Units:
+    def _extreme(self, *, is_greatest: bool) -> Units:
         units: Units = np.zeros(self._roots, dtype=np.int64)
         for name, amount in self._amounts:
             totals, position = (
@@ -238,7 +238,7 @@ class NearTerm(Term):
             is_option[relation.providers] = True
             np.maximum(highest, self._highest_below(relation.providers), out=highest)
         values = (relatives.depth + 1) / (highest + 1)
-        before = passed(is_option)
+        before = counts_before(is_option)
         ends = np.minimum(relatives.end[:], len(is_option))
         count = before[ends] - before[:-1]
         values[(count < needed) | (highest >= _ABSENT_DEPTH)] = 0

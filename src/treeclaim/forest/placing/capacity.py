@@ -17,7 +17,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.filling import fill_trees
 from treeclaim.forest.placing.queries import query_of
@@ -33,7 +33,7 @@ from treeclaim.forest.placing.tree_counts import (
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import freed
+from treeclaim.forest.table.held import free_holds
 from treeclaim.forest.table.sums import GREATEST, shown, sum_of
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
@@ -69,7 +69,7 @@ def count_capacity(
     Where counting ends before all is counted, numbers are what was counted by then, and the bound is None
     if it was not proven by then.
     """
-    counter = _Counter(*freed(forest, request, budget), limits, budget)
+    counter = _Counter(*free_holds(forest, request, budget), limits, budget)
     with counter.until_the_end():
         counter.count()
     document: dict[str, Any] = {
@@ -111,7 +111,7 @@ def count_now(
         SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
     limits = CapacityLimits(None, 0, end)
-    counter = _Counter(*freed(forest, request, budget), limits, budget, with_empty=False)
+    counter = _Counter(*free_holds(forest, request, budget), limits, budget, with_empty=False)
     with counter.until_the_end():
         counter.count()
     most = GREATEST if counter.at_most is None else counter.at_most
@@ -164,9 +164,9 @@ class _Counter:
         self._budget.check()
         if self._with_empty:
             unlimited = replace(self._request, limit=None)
-            counts = remembered(self._forest, unlimited, self._counted)
+            counts = remembered(self._forest, unlimited, self._count)
         else:
-            counts = self._counted(np.arange(len(self._forest.order.roots)))
+            counts = self._count(np.arange(len(self._forest.order.roots)))
         self._by_tree = counts
         if counts is not None:
             self.fits, self.at_most, self.when_empty = map(sum_of, counts.numbers)
@@ -178,9 +178,11 @@ class _Counter:
 
     def _placed_everywhere(self, scratch: Scratch) -> int:
         """Place consumers until nothing fits in any tree; return how many."""
-        return self._placed(scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None)
+        return self._place_until_full(
+            scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None
+        )
 
-    def _counted(self, trees: Trees) -> TreeCounts | None:
+    def _count(self, trees: Trees) -> TreeCounts | None:
         """Count in each of some trees; return None where trees concern each other."""
         now = self._in_each(Scratch(self._forest), trees)
         if now is None:
@@ -228,7 +230,7 @@ class _Counter:
 
     def _place_in_each(self, scratch: Scratch, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once."""
-        problem = related(scratch.forest, self._request, self._budget)
+        problem = relate_request(scratch.forest, self._request, self._budget)
         query = query_of(scratch, self._request, self._budget)
         _, first, kinds = np.unique(
             kinds_of_trees([problem], trees), return_index=True, return_inverse=True
@@ -240,7 +242,7 @@ class _Counter:
             self._fill(query, only, None, counts, tree)
             counts[trees[kinds == kind]] = counts[tree]
 
-    def _placed(
+    def _place_until_full(
         self, scratch: Scratch, allowed: Mask, keeps: Callable[[Sequence[int]], bool] | None
     ) -> int:
         """Place consumers until nothing fits."""
@@ -309,7 +311,7 @@ class _Counter:
         counts = np.zeros(domains.count, dtype=np.int64)
         for domain in range(domains.count):
             self._budget.check()
-            counts[domain] = self._placed(
+            counts[domain] = self._place_until_full(
                 Scratch(self._forest),
                 domains.with_any(np.arange(domains.count) == domain),
                 lambda trees, domain=domain: domain in domains.containing(trees),  # type: ignore[misc]

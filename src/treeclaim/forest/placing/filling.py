@@ -13,7 +13,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import armed_heads
-from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot
@@ -45,7 +45,7 @@ def fill_trees(
     while len(trees):
         budget.check()
         with budget.scope():
-            problem = related(scratch.forest, request, budget)
+            problem = relate_request(scratch.forest, request, budget)
             blocks = list(first_of_each(problem, trees))
         for block in blocks:
             yield block.tree, _take(scratch, problem.plan, block)

@@ -136,13 +136,15 @@ class Placer:
 
     def _domains_to_try(self, affine: Rule, domains: Domains, open_domains: Mask) -> Iterator[int]:
         """Yield the domains to try for a rule that wants all in one, of those left then."""
-        held = [domains.containing(self._trees_of(holder)) for holder in self._counted(affine)]
+        held = [
+            domains.containing(self._trees_of(holder)) for holder in self._counted_holders(affine)
+        ]
         possible = set.intersection(*map(set, held)) if held else None
-        for domain in self._named(affine, domains, open_domains):
+        for domain in self._domains_in_order(affine, domains, open_domains):
             if possible is None or domain in possible:
                 yield domain
 
-    def _counted(self, rule: Rule) -> list[Holder]:
+    def _counted_holders(self, rule: Rule) -> list[Holder]:
         """Return those who hold something already and count for a rule."""
         names = [
             consumer
@@ -153,7 +155,9 @@ class Placer:
         counted = (*names, *rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
-    def _named(self, affine: Rule, domains: Domains, open_domains: Mask) -> Iterator[int]:
+    def _domains_in_order(
+        self, affine: Rule, domains: Domains, open_domains: Mask
+    ) -> Iterator[int]:
         """Yield domains in the order in which the candidates of the first new consumer name them.
 
         Args:
@@ -200,7 +204,7 @@ class Placer:
             for number, (rule, domains) in enumerate(self._rules)
         ]
         for state in rules:
-            for holder in self._counted(state.rule):
+            for holder in self._counted_holders(state.rule):
                 state.add(self._trees_of(holder))
         for number, request in enumerate(self.placing.requests):
             for consumer in request.consumers:

@@ -11,7 +11,7 @@ from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import are_any, have_room_together
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
-from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
 from treeclaim.forest.order.scoring import Scoring, scoring_of
@@ -66,7 +66,7 @@ class Query:
 
     def search(self) -> Problem:
         """Relate the request to the scratch as it is now."""
-        return related(self.scratch.forest, self.request, self.budget)
+        return relate_request(self.scratch.forest, self.request, self.budget)
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken.
@@ -354,7 +354,7 @@ class IndependentQuery(Query):
 
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
     """Return a query that keeps the first candidate of each tree, where trees do not affect each other."""
-    problem = related(scratch.forest, request, budget)
+    problem = relate_request(scratch.forest, request, budget)
     mixes = () if request.order is None else request.order.mixes
     known = scratch.forest.catalogue.resource_classes.keys()
     for mix in mixes:

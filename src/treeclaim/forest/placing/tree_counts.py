@@ -17,8 +17,8 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.filters import armed_heads
-from treeclaim.forest.domains.relation import Relation, passed
-from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.domains.relation import Relation, counts_before
+from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import matching_anchors
@@ -69,7 +69,7 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
     if any(mark.columns.written is None for mark in marks):
         return count(every)
     kept = forest.counts.find(request)
-    counts = _followed(forest, kept, count) if isinstance(kept, TreeCounts) else None
+    counts = _follow(forest, kept, count) if isinstance(kept, TreeCounts) else None
     if counts is None:
         counts = count(every)
     if counts is not None and counts.is_complete:
@@ -78,7 +78,7 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
     return counts
 
 
-def _followed(forest: Forest, kept: TreeCounts, count: Count) -> TreeCounts | None:
+def _follow(forest: Forest, kept: TreeCounts, count: Count) -> TreeCounts | None:
     """Return what has become of some counts; None if everything has to be counted again."""
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
@@ -102,7 +102,7 @@ def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
     A slot is served as often as its providers together can serve it, and all that is free of a
     class is enough for so many consumers.
     """
-    problem = _related(scratch, request, budget)
+    problem = _relate(scratch, request, budget)
     part = np.zeros(len(scratch.forest.order.roots), dtype=np.int64)
     return int(_bounds(problem, part, 1)[0])
 
@@ -110,11 +110,11 @@ def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
 def at_most_by_tree(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Rows:
     """Return the same for each root, where trees do not concern each other."""
     roots = len(scratch.forest.order.roots)
-    return _bounds(_related(scratch, request, budget), np.arange(roots), roots)
+    return _bounds(_relate(scratch, request, budget), np.arange(roots), roots)
 
 
-def _related(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Problem:
-    return related(scratch.forest, replace(request, order=None), budget)
+def _relate(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Problem:
+    return relate_request(scratch.forest, replace(request, order=None), budget)
 
 
 def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
@@ -187,7 +187,7 @@ def counts_at_once(
         be placed to find out. None where trees share something, or an amount is split.
     """
     forest = scratch.forest
-    problem = _related(scratch, request, budget)
+    problem = _relate(scratch, request, budget)
     if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
@@ -210,7 +210,7 @@ def _options_of(relation: Relation) -> Integers:
     starts = relation.pairs.starts
     if relation.fits is None:
         return np.diff(starts)
-    return np.diff(passed(relation.fits)[starts])
+    return np.diff(counts_before(relation.fits)[starts])
 
 
 def times_of_pairs(forest: Forest, relation: Relation, want: Slot) -> Rows:
@@ -266,5 +266,5 @@ def _only_pairs(relation: Relation, anchors: Rows) -> Integers:
     starts = relation.pairs.starts[anchors]
     if relation.fits is None:
         return starts
-    only: Integers = np.flatnonzero(relation.fits)[passed(relation.fits)[starts]]
+    only: Integers = np.flatnonzero(relation.fits)[counts_before(relation.fits)[starts]]
     return only

@@ -21,7 +21,12 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
+from treeclaim.model.extension.batches.batch import (
+    BatchEntry,
+    BatchRefusedError,
+    Omission,
+    Problem,
+)
 from treeclaim.model.extension.batches.hierarchy import (
     Hierarchy,
     consumption_fault,
@@ -87,15 +92,15 @@ def _targets(
     return sound_targets(entries, holders, records, problems)
 
 
-def _named(targets: Iterable[_Target], part: str) -> set[str]:
+def _named_provider(targets: Iterable[_Target], part: str) -> set[str]:
     return {name for target in targets for name in target.entry.values.get(part, ())}
 
 
 def _make_names(forest: Forest, targets: Sequence[_Target]) -> None:
     """Make the custom names that are missing, which come behind all others."""
     catalogue = forest.catalogue
-    traits = _made(catalogue.traits, _named(targets, TRAITS.name))
-    classes = _made(catalogue.resource_classes, _named(targets, INVENTORIES.name))
+    traits = _made(catalogue.traits, _named_provider(targets, TRAITS.name))
+    classes = _made(catalogue.resource_classes, _named_provider(targets, INVENTORIES.name))
     if traits or classes:
         catalogue = Catalogue.of(
             [*catalogue.traits.values(), *traits],
@@ -134,9 +139,9 @@ def _hierarchy(forest: Forest, targets: Sequence[_Target], budget: Budget) -> Hi
     for target in targets:
         parent = target.entry.parent
         if target.is_new:
-            parent_by_uuid[target.uuid] = None if isinstance(parent, Unnamed) else parent
+            parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
             concerned |= {parent_by_uuid[target.uuid] or target.uuid}
-        elif not isinstance(parent, Unnamed) and parent != _parent_of(forest, target.uuid):
+        elif not isinstance(parent, Omission) and parent != _parent_of(forest, target.uuid):
             parent_by_uuid[target.uuid] = parent
             concerned |= {target.uuid, parent or target.uuid}
     before: dict[str, str | None] = {}

@@ -104,7 +104,7 @@ class FailureTrials:
         freed = [
             allocation
             for consumer in failure.released
-            for allocation in self._freed(consumer, failure.gone)
+            for allocation in self._free_amounts(consumer, failure.gone)
         ]
         self.scratch.give_back(freed)
         self.rules = self._plan_rules.states({consumer.uuid for consumer in failure.released})
@@ -120,7 +120,7 @@ class FailureTrials:
         self.scratch.end_conditions()
         self._taken.clear()
 
-    def _freed(self, consumer: PlannedConsumer, gone: Mask) -> list[Allocation]:
+    def _free_amounts(self, consumer: PlannedConsumer, gone: Mask) -> list[Allocation]:
         """Return what a consumer gives back outside some trees."""
         order = self._forest.order
         freed = []

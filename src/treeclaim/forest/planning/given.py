@@ -16,7 +16,7 @@ from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts, keyed
+from treeclaim.forest.table.held import HeldAmounts, amounts_by_id
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.errors import (
     QueryError,
@@ -137,7 +137,9 @@ def _return_drawn(world: AssumedWorld, consumer: PlannedConsumer, gone: set[str]
             hold = world.consumers.get(name)
             if hold is None:
                 hold = PlannedConsumer(name, "", None, 0, {}, is_hold=True)
-            world.consumers[name] = replace(hold, allocations=_summed(hold.allocations, drawn, 1))
+            world.consumers[name] = replace(
+                hold, allocations=_sum_amounts(hold.allocations, drawn, 1)
+            )
 
 
 def held_after(
@@ -152,16 +154,16 @@ def held_after(
     by_hold, everywhere = dict(held.by_hold), held.everywhere
     for hold, amounts, sign in changes:
         if hold in by_hold:
-            by_hold[hold] = _summed(by_hold[hold], amounts, sign)
+            by_hold[hold] = _sum_amounts(by_hold[hold], amounts, sign)
         if everywhere is not None:
-            of_ids = keyed(forest, amounts)
+            of_ids = amounts_by_id(forest, amounts)
             everywhere = everywhere.plus(
                 [(provider, name, sign * amount) for provider, name, amount in of_ids]
             )
     return HeldAmounts(by_hold, everywhere)
 
 
-def _summed(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
+def _sum_amounts(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
     sums = dict(before)
     for provider, units_by_class in amounts.items():
         sums[provider] = units = dict(sums.get(provider, {}))

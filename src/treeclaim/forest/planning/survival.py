@@ -80,7 +80,7 @@ def check_survival(
         is_complete = False
     domains: list[dict[str, Any]] = []
     if survey is not None:
-        listed = _listed(survey, verdicts, call)
+        listed = _list_consumers(survey, verdicts, call)
         domains = [survey.document(verdict) for verdict in listed]
         if call.explain and listed and listed[0].unplaced:
             try:
@@ -99,7 +99,7 @@ def check_survival(
     }
 
 
-def _listed(
+def _list_consumers(
     survey: "_Survey", verdicts: Sequence[Verdict], failures: Failures
 ) -> Sequence[Verdict]:
     """Return the verdicts to list: failures first, then unknown outcomes."""
@@ -167,12 +167,12 @@ class _Survey:
             if not failure.placed_anew:
                 yield self._verdict(failure, [], is_proven=True)
             elif trials.can_bar(failure):
-                yield self._tried(trials, failure)
+                yield self._try_domain(trials, failure)
             else:
                 hard.append(failure)
         for failure in hard:
             with self._without(failure) as (trials, unplaced):
-                verdict = self._tried(trials, unplaced)
+                verdict = self._try_domain(trials, unplaced)
             yield verdict
 
     def _trials(self) -> FailureTrials:
@@ -201,7 +201,7 @@ class _Survey:
         is_proven = is_proven and bool(unplaced or not without)
         return Verdict(failure.domain, failure.count, without, unplaced, is_proven)
 
-    def _tried(self, trials: FailureTrials, failure: Failure) -> Verdict:
+    def _try_domain(self, trials: FailureTrials, failure: Failure) -> Verdict:
         """Place the consumers of a failure; if one finds no place, check whether that is proven."""
         with trials.failing(failure):
             unplaced = list(trials.unplaced(failure))

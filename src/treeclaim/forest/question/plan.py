@@ -121,10 +121,10 @@ _plans = ByteCache(_PLANS_BYTES, None, makes_read_only=False)
 
 def plan_of(request: CandidateRequest) -> Plan:
     """Return the plan of a request; mostly the same one for the same request."""
-    return _plans.get(request, partial(_planned, request))
+    return _plans.get(request, partial(_make_plan, request))
 
 
-def _planned(request: CandidateRequest) -> Plan:
+def _make_plan(request: CandidateRequest) -> Plan:
     split, required = _split(request)
     requested_groups = having_what_is_compared(request) if request.values else request.groups
     if split:

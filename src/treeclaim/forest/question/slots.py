@@ -151,7 +151,7 @@ class SlotValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class SlotComparison:
     """The slots with which a slot is compared when it is filled.
 
     Attributes:
@@ -202,7 +202,7 @@ def _having(group: RequestGroup, names: Sequence[str]) -> RequestGroup:
 
 def compared_with(
     values: Sequence[SlotValues], slot: int, earlier: Sequence[int]
-) -> tuple[Compared, ...]:
+) -> tuple[SlotComparison, ...]:
     """Return what a slot is compared with, given those that are filled earlier."""
     comparisons = []
     before = frozenset(earlier)
@@ -213,5 +213,5 @@ def compared_with(
             )
             if earlier_slots:
                 compared = earlier_slots[:1] if listed.is_same else earlier_slots
-                comparisons.append(Compared(listed.name, compared, listed.is_same))
+                comparisons.append(SlotComparison(listed.name, compared, listed.is_same))
     return tuple(comparisons)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.question.slots import Compared, compared_with
+from treeclaim.forest.question.slots import SlotComparison, compared_with
 from treeclaim.model.extension.order import Order, TermName
 from treeclaim.model.request import NO_GROUP
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class SummedSlots:
     """Earlier slots that may take the same class from the same provider.
 
     Attributes:
@@ -65,10 +65,10 @@ class Step:
     avoids: tuple[int, ...] = ()
     completes: tuple[int, ...] = ()
     differs: tuple[int, ...] = ()
-    summed: Mapping[str, Summed] = field(default_factory=dict, hash=False)
+    summed: Mapping[str, SummedSlots] = field(default_factory=dict, hash=False)
     other_trees: tuple[int, ...] = ()
     completes_unsuffixed: bool = False
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[SlotComparison, ...] = ()
     not_before: int | None = None
 
     @property
@@ -208,7 +208,7 @@ class _Planner:
             avoids=avoids,
             completes=completes,
             differs=differs,
-            summed=self._summed(new, differs, earlier),
+            summed=self._summed_slots(new, differs, earlier),
             other_trees=(
                 ()
                 if self._nested or not slot.resources
@@ -235,10 +235,10 @@ class _Planner:
         rivals = self._suffixed if self._isolated[new] else self._isolated
         return tuple(earlier_slot for earlier_slot in earlier if rivals[earlier_slot])
 
-    def _summed(
+    def _summed_slots(
         self, new: int, differs: Sequence[int], earlier: Sequence[int]
-    ) -> dict[str, Summed]:
-        summed: dict[str, Summed] = {}
+    ) -> dict[str, SummedSlots]:
+        summed: dict[str, SummedSlots] = {}
         if len(differs) == len(earlier):
             return summed
         apart = set(differs)
@@ -256,5 +256,5 @@ class _Planner:
                 if rival_slots:
                     rival_amounts = np.array(amounts, dtype=np.int64)
                     rival_amounts.flags.writeable = False
-                    summed[name] = Summed(amount, tuple(rival_slots), rival_amounts)
+                    summed[name] = SummedSlots(amount, tuple(rival_slots), rival_amounts)
         return summed

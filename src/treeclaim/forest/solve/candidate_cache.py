@@ -94,13 +94,15 @@ class KnownCandidates:
         return self.of(self.kind, problem, chosen, most)
 
 
-def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
+def draw_candidates(
+    problem: Problem, candidates: Callable[[], Iterator[Choices]]
+) -> Iterator[Choices]:
     """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
     kind = _kind(problem)
     if kind is None:
         yield from candidates()
         return
-    cached_candidates = _known(problem, kind)
+    cached_candidates = _known_candidates(problem, kind)
     if cached_candidates is not None:
         if len(cached_candidates.chosen):
             yield cached_candidates.chosen[: problem.wanted]
@@ -119,7 +121,7 @@ def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Ite
             problem.forest.cache.keep(kind, now_known, replaces=True)
 
 
-def _known(problem: Problem, kind: Kind) -> KnownCandidates | None:
+def _known_candidates(problem: Problem, kind: Kind) -> KnownCandidates | None:
     last = problem.forest.cache.find(kind)
     if isinstance(last, KnownCandidates):
         now_known = last.with_room_now(problem)

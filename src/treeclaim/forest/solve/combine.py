@@ -13,14 +13,16 @@ from treeclaim.forest.solve.anchors import Pace, all_anchors, anchors
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.stage import Stage, stage_of, staged
+from treeclaim.forest.solve.stage import Stage, prepare_stages, stage_of
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.forest.table.columns import Mask, Rows, Trees
 
 _FIRST_ROUND = 1
 
 
-def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[CandidateBlock]:
+def combine_stages(
+    problem: Problem, stages: Iterator[Stage], pace: Pace
+) -> Iterator[CandidateBlock]:
     """Yield all candidates of some stages, in canonical order or by turns.
 
     Yields:
@@ -44,13 +46,15 @@ def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[Can
     """Yield all candidates under some anchors (numbers of trees, ascending), or under all."""
     pace = Pace(problem)
     reached = anchors(problem, pace) if trees is None else iter([trees])
-    return combined(problem, staged(problem, reached, pace), pace)
+    return combine_stages(problem, prepare_stages(problem, reached, pace), pace)
 
 
 def combined_from(problem: Problem, tree: int, count: int) -> Iterator[CandidateBlock]:
     """Yield the candidates under the anchors from a tree on, of which so many will be drawn."""
     pace = Pace(problem, count)
-    return combined(problem, staged(problem, anchors(problem, pace, tree), pace), pace)
+    return combine_stages(
+        problem, prepare_stages(problem, anchors(problem, pace, tree), pace), pace
+    )
 
 
 def distinct_blocks(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:

@@ -17,12 +17,12 @@ from treeclaim.forest.solve.problem import Problem
 _Blocks = Iterator[Choices]
 
 
-def limited(problem: Problem, blocks: _Blocks) -> _Blocks:
+def apply_limit(problem: Problem, blocks: _Blocks) -> _Blocks:
     """Yield those of all candidates that the limit and the operator's options ask for."""
-    return selected(problem, first_candidates(blocks, problem.options.maximum))
+    return select_candidates(problem, first_candidates(blocks, problem.options.maximum))
 
 
-def selected(problem: Problem, blocks: _Blocks) -> _Blocks:
+def select_candidates(problem: Problem, blocks: _Blocks) -> _Blocks:
     """Yield those of the candidates up to the operator's maximum that the limit asks for."""
     limit = problem.plan.request.limit
     if problem.options.randomize:
@@ -44,7 +44,7 @@ def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
         remaining_count -= len(block)
 
 
-def gathered(blocks: _Blocks) -> _Blocks:
+def gather_blocks(blocks: _Blocks) -> _Blocks:
     """Put small blocks together, as what is done with a block costs much; order is kept."""
     waiting: list[npt.NDArray[np.int64]] = []
     count = 0

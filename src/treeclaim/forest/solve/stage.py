@@ -33,7 +33,7 @@ class Stage:
     nbytes: int
 
 
-def staged(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[Stage]:
+def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[Stage]:
     """Make anchors (numbers of trees, ascending) ready, as many at a time as the pace says."""
     waiting = np.empty(0, dtype=np.int64)
     while True:

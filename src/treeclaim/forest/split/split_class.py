@@ -84,7 +84,7 @@ class SplitClass:
             value = {offer: worth(self.name, offer) for offer in offers}
             offers = tuple(sorted(offers, key=lambda offer: -value[offer]))
         for members in minimal_sets(offers, self.amount, self._budget):
-            yield self._divided(sorted(members, key=rank.__getitem__), step)
+            yield self._divide_class(sorted(members, key=rank.__getitem__), step)
 
     def count_sets(self, anchor: int, taken: Mapping[int, int], most: int) -> int:
         """Return the number of minimal viable sets, or a number above `most` if there are more."""
@@ -95,7 +95,7 @@ class SplitClass:
         sets = minimal_sets(offers, self.amount, self._budget)
         return sum(1 for _ in islice(sets, most + 1))
 
-    def _divided(self, offers: Sequence[Offer], step: int) -> Division:
+    def _divide_class(self, offers: Sequence[Offer], step: int) -> Division:
         parts = self._divide(offers, self.amount, step)
         return tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
 
@@ -124,7 +124,7 @@ class SplitClass:
             and is_viable(offers, self.amount)
             and most - self.amount < min(offer.most for offer in offers)
         )
-        return self._divided(offers, step) if is_minimal else None
+        return self._divide_class(offers, step) if is_minimal else None
 
     def _rank(self, position: int, anchor: int) -> tuple[bool, int | str]:
         """Return what providers are ordered by: the tree in pre-order, then sharing ones by UUID."""

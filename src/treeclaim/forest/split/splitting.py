@@ -27,7 +27,7 @@ from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
 
 
-def divided(problem: Problem) -> Iterator[SplitCandidate]:
+def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
     """Yield the candidates of a problem that splits, as the limit and the operator's options ask.
 
     They are all found before the first one is yielded.
@@ -104,7 +104,7 @@ class Splitter:
             chosen: Rows of the providers of the other slots.
             worth: Returns what an offer is worth: sets of those that are worth most come first.
         """
-        for candidate in self._divided(anchor, chosen, worth):
+        for candidate in self._divide(anchor, chosen, worth):
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 
@@ -152,7 +152,7 @@ class Splitter:
         if not self._problem.options.breadth_first:
             for anchors, chosen in combined_under(self._problem):
                 for anchor, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                    for division in self._divided(anchor, tuple(positions)):
+                    for division in self._divide(anchor, tuple(positions)):
                         yield anchor, division
             return
         anchors = all_anchors(self._problem)
@@ -178,9 +178,9 @@ class Splitter:
     def _of_anchor(self, anchor: Trees) -> Iterator[SplitCandidate]:
         for anchors, chosen in combined_under(self._problem, anchor):
             for number, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                yield from self._divided(number, tuple(positions))
+                yield from self._divide(number, tuple(positions))
 
-    def _divided(
+    def _divide(
         self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
     ) -> Iterator[SplitCandidate]:
         """Add all divisions to a combination under an anchor."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Mask, Rows, read_only
 from treeclaim.forest.table.columns import search_ascending as search
 from treeclaim.forest.table.holdings import rows_by_group
-from treeclaim.forest.table.layout import Layout, grouped
+from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.attributes import AttributeKind, Attributes, AttributeValue, kind_of
 from treeclaim.model.whole import AttributeRows
 
@@ -217,7 +217,7 @@ class AttributeColumns:
             or distinct.setdefault(
                 numbers_of_row, tuple(sorted(told.names[number] for number in numbers_of_row))
             )
-            for row, numbers_of_row in enumerate(grouped(rows, name, len(layout.provider)))
+            for row, numbers_of_row in enumerate(group_values(rows, name, len(layout.provider)))
             if numbers_of_row
         }
 

@@ -171,8 +171,8 @@ class ClassInventories(ClassColumns):
     def changeable(self) -> "ClassInventories":
         """Return the same columns, with a copy of what is used and free that may be written."""
         columns = self.copied()
-        columns.used = _copied(self.used)
-        columns.free = _copied(self.free)
+        columns.used = _copy_column(self.used)
+        columns.free = _copy_column(self.free)
         return columns
 
     def without_units(self) -> "ClassInventories":
@@ -199,7 +199,7 @@ class ClassInventories(ClassColumns):
         return columns
 
 
-def _copied(column: Column) -> Column:
+def _copy_column(column: Column) -> Column:
     copied_column = Column(np.int64)
     copied_column.extend(column.values)
     return copied_column

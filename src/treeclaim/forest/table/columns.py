@@ -82,7 +82,7 @@ def read_only(values: _Array) -> _Array:
     return view
 
 
-def merged(parts: Sequence[Rows]) -> Rows:
+def merge_rows(parts: Sequence[Rows]) -> Rows:
     """Return the distinct numbers of some arrays, ascending."""
     numbers: Rows = np.concatenate(parts)
     # A stable sort takes ascending runs as they are, which most of these are.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
-from treeclaim.forest.table.layout import Layout, grouped
+from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.whole import ConsumptionColumns, Numbers
 
 Classes = Mapping[int, ClassInventories]
@@ -97,7 +97,7 @@ def link_all(
     )
     is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0)
     starts = np.flatnonzero(is_new)
-    alike = grouped(is_new.cumsum() - 1, codes, len(starts))
+    alike = group_values(is_new.cumsum() - 1, codes, len(starts))
     number_by_pattern = {
         use_numbers: patterns.number_of(map(uses.__getitem__, use_numbers))
         for use_numbers in set(alike)

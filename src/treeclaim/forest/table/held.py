@@ -115,10 +115,10 @@ class HeldAmounts:
     def of_holds(self, forest: "Forest", names: Iterable[str]) -> Iterator[HeldOf]:
         """Yield what some of the named holds have, where there are such inventories."""
         for name in names:
-            yield from keyed(forest, self.by_hold.get(name, {}))
+            yield from amounts_by_id(forest, self.by_hold.get(name, {}))
 
 
-def keyed(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
+def amounts_by_id(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
     """Yield amounts by the ids of providers and classes that there are."""
     for uuid, units_by_class in amounts.items():
         row = forest.row_of(uuid)
@@ -132,7 +132,7 @@ NOTHING_HELD = HeldAmounts()
 """For when there are no holds, or nobody asks about them."""
 
 
-def freed(
+def free_holds(
     forest: "Forest", request: CandidateRequest, budget: Budget
 ) -> tuple["Forest", CandidateRequest]:
     """Return a Forest in which what the holds of a request have is free, and the request without them."""

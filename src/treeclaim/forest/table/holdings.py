@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows, merged, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows, merge_rows, search_ascending
 from treeclaim.forest.table.consumption import Patterns
-from treeclaim.forest.table.layout import Layout, grouped
+from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.parts import SHOWN_LINKS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import Links
@@ -84,7 +84,7 @@ def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> d
         for group in groups_of_rows[rows[0]] if len(rows) else ():
             parts_by_group[group].append(rows)
     return {
-        group: (parts[0] if len(parts) == 1 else merged(parts)) + first
+        group: (parts[0] if len(parts) == 1 else merge_rows(parts)) + first
         for group, parts in parts_by_group.items()
     }
 
@@ -155,7 +155,7 @@ class Memberships(Generic[_Group]):
         rank[in_order] = np.arange(len(names))
         groups: list[_Group] = [names[number] for number in in_order]
         self._note(groups, rank[at], rows)
-        ranks = grouped(rows, rank[at], len(layout.provider))
+        ranks = group_values(rows, rank[at], len(layout.provider))
         # Equal tuples are one object.
         distinct = {id(ranks_of_row): ranks_of_row for ranks_of_row in ranks}
         named = {

@@ -108,7 +108,7 @@ def _levels(parent: Integers) -> Sequence[Integers]:
     return levels
 
 
-def grouped(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
+def group_values(rows: Rows, values: Numbers, count: int) -> list[tuple[int, ...]]:
     """Return the values of each of some rows, ascending; equal tuples are one object."""
     order = np.lexsort((values, rows))
     rows, values = rows[order], values[order]

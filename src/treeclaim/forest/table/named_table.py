@@ -32,8 +32,8 @@ class NamedTable(ProviderTable):
             nobody has is in no text, and nobody was found by it.
         """
         before, self.catalogue = self.catalogue, catalogue
-        traits = _renamed(before.trait_by_id, catalogue.trait_by_id)
-        classes = _renamed(before.class_by_id, catalogue.class_by_id)
+        traits = _renamed_ids(before.trait_by_id, catalogue.trait_by_id)
+        classes = _renamed_ids(before.class_by_id, catalogue.class_by_id)
         return bool(traits or classes), any(
             len(self.rows_with_trait(trait_id)) for trait_id in traits
         ) or any(
@@ -114,7 +114,9 @@ class NamedTable(ProviderTable):
         return summary_fragment(self.provider(row), self.amounts(row), self.traits(row))
 
 
-def _renamed(before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]) -> set[int]:
+def _renamed_ids(
+    before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]
+) -> set[int]:
     """Return the ids of entries that had another name, or are gone."""
     return {
         number

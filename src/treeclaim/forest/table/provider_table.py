@@ -23,7 +23,7 @@ from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.consumption import link_all
 from treeclaim.forest.table.holdings import rows_by_group
-from treeclaim.forest.table.layout import Layout, grouped, lay_out
+from treeclaim.forest.table.layout import Layout, group_values, lay_out
 from treeclaim.forest.table.provider_rows import ProviderRows
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
@@ -165,7 +165,7 @@ class ProviderTable(ProviderRows):
         for class_id, which in zip(class_ids.tolist(), np.split(order, starts[1:]), strict=False):
             self.classes[class_id] = ClassInventories()
             self.classes[class_id].begin_with(rows[which], columns, which)
-        self.holdings.class_ids = grouped(
+        self.holdings.class_ids = group_values(
             rows[order], columns.class_id[order], len(layout.provider)
         )
 

@@ -110,7 +110,7 @@ class RepairResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairOutcome:
     """The outcome of one repair.
 
     Attributes:

@@ -62,16 +62,16 @@ class WrittenCursor:
         return _short(stream, self.identity_bytes)
 
 
-def written(cursor: Cursor) -> str:
+def write_cursor(cursor: Cursor) -> str:
     """Write a cursor; one of too many streams expires at once."""
     for form in _IDENTITY_BYTES_OF:
-        text = _encoded(_content(cursor, form))
+        text = _encode(_content(cursor, form))
         if len(text) <= LONGEST:
             return text
-    return _encoded(_EXPIRED)
+    return _encode(_EXPIRED)
 
 
-def _encoded(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode("ascii")
 
 
@@ -90,7 +90,7 @@ def _short(stream: int, size: int) -> int:
 
 
 def read(text: str) -> WrittenCursor:
-    """Read what `written` wrote.
+    """Read what `write_cursor` wrote.
 
     Raises:
         UnreadableCursorError: for any other text.

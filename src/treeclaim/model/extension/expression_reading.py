@@ -14,13 +14,13 @@ from treeclaim.model.extension.expressions import (
     MOST_CHARACTERS,
     MOST_VALUES,
     MOST_VERSION_DIGITS,
-    Compared,
+    Comparison,
     Either,
     Every,
     Exists,
     Expression,
     ExpressionError,
-    Negated,
+    Negation,
     Node,
     Operator,
     Value,
@@ -89,7 +89,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
     def _negation(self) -> Node:
-        return Negated(self._term()) if self._takes_word("not") else self._term()
+        return Negation(self._term()) if self._takes_word("not") else self._term()
 
     def _term(self) -> Node:
         if self._opens():
@@ -100,13 +100,13 @@ class _Reader:
             return Exists(self._name())
         name = self._name()
         if self._takes_word("in"):
-            return Compared(name, Operator.EQUAL, self._list())
+            return Comparison(name, Operator.EQUAL, self._list())
         sign = _SIGN.match(self._text, self._at)
         if sign is None:
-            return Compared(name, Operator.EQUAL, (True,))
+            return Comparison(name, Operator.EQUAL, (True,))
         self._at = sign.end()
         operator = Operator(sign[0])
-        return Compared(name, operator, (self._value(ordered=operator not in _NO_ORDER),))
+        return Comparison(name, operator, (self._value(ordered=operator not in _NO_ORDER),))
 
     def _list(self) -> tuple[Value, ...]:
         if not self._opens():
@@ -143,7 +143,7 @@ class _Reader:
         if word in _TRUTHS:
             self._at += len(word)
             return _TRUTHS[word]
-        return self._quoted()
+        return self._quote()
 
     def _integer(self, word: str) -> int:
         if not _INTEGER.fullmatch(word):
@@ -158,7 +158,7 @@ class _Reader:
             self._at = number.end()
         return VersionValue.of(self._text[begin + 1 : self._at])
 
-    def _quoted(self) -> str:
+    def _quote(self) -> str:
         if not self._text.startswith("'", self._at):
             self._refuse()
         text_match = _TEXT.match(self._text, self._at)

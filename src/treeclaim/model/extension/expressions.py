@@ -68,7 +68,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class Negated:
+class Negation:
     """Holds where its part does not."""
 
     part: "Node"
@@ -82,7 +82,7 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """Holds where the attribute compares so with any of the values, if it is of the type of that."""
 
     name: str
@@ -90,7 +90,7 @@ class Compared:
     values: tuple[Value, ...]
 
 
-Node = Either | Every | Negated | Exists | Compared
+Node = Either | Every | Negation | Exists | Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from treeclaim.model.parts import EVERYTHING, Part
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class ProviderEffect:
     """The effect of one transaction on a provider.
 
     Attributes:

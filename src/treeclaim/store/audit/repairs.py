@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ConcurrentChangeError
-from treeclaim.model.extension.audit import FindingKind, Repaired, RepairResult
+from treeclaim.model.extension.audit import FindingKind, RepairOutcome, RepairResult
 from treeclaim.model.stages import WAIT, Stages
 from treeclaim.store.audit.findings import PARTS
 from treeclaim.store.audit.trees import tops
@@ -38,8 +38,8 @@ from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import holds as hold_rows
 from treeclaim.store.store import Store
 
-_DONE = Repaired(RepairResult.DONE)
-_GONE = Repaired(RepairResult.GONE)
+_DONE = RepairOutcome(RepairResult.DONE)
+_GONE = RepairOutcome(RepairResult.GONE)
 
 _PROVIDERS = sa.select(
     resource_providers.c.id,
@@ -69,7 +69,7 @@ _DELETE_AGGREGATE = sa.delete(placement_aggregates).where(
 class _DryRunError(Exception):
     """Undoes a repair of which only the outcome is wanted."""
 
-    def __init__(self, outcome: Repaired) -> None:
+    def __init__(self, outcome: RepairOutcome) -> None:
         super().__init__()
         self.outcome = outcome
 
@@ -82,7 +82,7 @@ def repair(
     *,
     until: float,
     dry_run: bool = False,
-) -> Repaired:
+) -> RepairOutcome:
     """Mend one finding, in a transaction of its own.
 
     Args:
@@ -97,7 +97,7 @@ def repair(
         StoreUnavailableError: as `Store.write`.
     """
 
-    def operation(transaction: WriteTransaction) -> Repaired:
+    def operation(transaction: WriteTransaction) -> RepairOutcome:
         if kind is FindingKind.WITHOUT_CONSUMER:
             outcome = _record_consumer(transaction, item["consumer"], owner)
         else:
@@ -112,10 +112,10 @@ def repair(
         return undone.outcome
     except ConcurrentChangeError:
         # What the same call has repaired before is to be reported as well.
-        return Repaired(RepairResult.REFUSED, "Others write there all the time. Try again.")
+        return RepairOutcome(RepairResult.REFUSED, "Others write there all the time. Try again.")
 
 
-def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     table, provider_id = PARTS[item["table"]], int(item["provider_id"])
     of_it = table.c.resource_provider_id == provider_id
     if transaction.row(_BY_ID, provider_id=provider_id) is not None:
@@ -128,7 +128,9 @@ def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repa
     return _DONE
 
 
-def _record_consumer(transaction: WriteTransaction, uuid: str, owner: tuple[str, str]) -> Repaired:
+def _record_consumer(
+    transaction: WriteTransaction, uuid: str, owner: tuple[str, str]
+) -> RepairOutcome:
     if transaction.row(_RECORD, uuid=uuid) is not None:
         return _GONE
     if transaction.row(_HOLDS, uuid=uuid) is None:
@@ -137,7 +139,7 @@ def _record_consumer(transaction: WriteTransaction, uuid: str, owner: tuple[str,
     return _DONE
 
 
-def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     locked_consumers = consumers.lock(transaction, [uuid])
     if uuid not in locked_consumers or transaction.row(_HOLDS, uuid=uuid) is not None:
@@ -152,7 +154,7 @@ def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     return _DONE
 
 
-def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     row = transaction.row(_BY_UUID, uuid=item["provider"])
     if row is None or row.uuid != item["provider"]:
         return _GONE
@@ -165,7 +167,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
         raise RetryTransactionError
     top = tops({each: parent for each, (parent, _) in way.items()})[row.id]
     if top is None:
-        return Repaired(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
+        return RepairOutcome(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if way[row.id][1] == top:
         return _GONE
     former_root = transaction.row(_BY_ID, provider_id=way[row.id][1])
@@ -189,7 +191,7 @@ def _way_up(
     return links_by_id
 
 
-def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     row = transaction.row(_LOCK_AGGREGATE, uuid=item["uuid"])
     if row is None or row.uuid != item["uuid"]:
         return _GONE
@@ -200,13 +202,13 @@ def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) ->
     return _DONE
 
 
-def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     locked_consumer = consumers.lock(transaction, [uuid]).get(uuid)
     if locked_consumer is None or not current_allocations(transaction, [uuid]).by_consumer:
         return _GONE
     if locked_consumer.generation != item["consumer_generation"]:
-        return Repaired(
+        return RepairOutcome(
             RepairResult.REFUSED,
             f"It has changed: its generation is {locked_consumer.generation}, not "
             f"{item['consumer_generation']}.",
@@ -215,7 +217,7 @@ def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> R
     return _DONE
 
 
-def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     if transaction.row(_TERMS, uuid=uuid) is None:
         return _GONE
@@ -223,7 +225,7 @@ def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
     return _GONE if transaction.row(_TERMS, uuid=uuid) is not None else _DONE
 
 
-def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     locked_consumers = consumers.lock(transaction, [uuid])
     if uuid not in locked_consumers:
@@ -236,11 +238,11 @@ def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     return _DONE
 
 
-def _delete_draws(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+def _delete_draws(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     return _DONE if holds.forget_beyond(transaction, item["consumer"]) else _GONE
 
 
-_REPAIRS: Mapping[FindingKind, Callable[[WriteTransaction, Mapping[str, Any]], Repaired]] = {
+_REPAIRS: Mapping[FindingKind, Callable[[WriteTransaction, Mapping[str, Any]], RepairOutcome]] = {
     FindingKind.WITHOUT_PROVIDER: _delete_rows,
     FindingKind.EMPTY_CONSUMER: _delete_empty,
     FindingKind.BROKEN_ROOT: _set_root,

@@ -72,7 +72,7 @@ class CompiledStatement:
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
         lengths = [
-            _rounded(len(value)) if isinstance(value, (list, tuple)) else -1
+            _round_length(len(value)) if isinstance(value, (list, tuple)) else -1
             for value in values.values()
         ]
         names = (dialect.name, dialect.driver, *values)
@@ -154,14 +154,16 @@ class _Form:
     def text(self, dialect: Dialect, values: Values) -> _Text:
         """Return the SQL for lists as long as those of some values."""
         compiled = self.compiled
-        expanded = compiled.construct_expanded_state(_padded(values))
+        expanded = compiled.construct_expanded_state(_pad(values))
         getters: dict[str, _Getter] = {
             name: _constant(value) for name, value in expanded.parameters.items()
         }
         for name in values:
             process = compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
             if name not in expanded.parameter_expansion:
-                getters[name] = itemgetter(name) if process is None else _processed(name, process)
+                getters[name] = (
+                    itemgetter(name) if process is None else _value_getter(name, process)
+                )
                 continue
             for position, parameter in enumerate(expanded.parameter_expansion[name]):
                 getters[parameter] = _element(name, position)
@@ -197,17 +199,17 @@ def _rows(statement: ClauseElement) -> _MakeRows:
     return lambda raw_rows: list(map(make, raw_rows))
 
 
-def _padded(values: Values) -> Values:
+def _pad(values: Values) -> Values:
     """Return the values with lists as long as the text is for."""
     return {
-        name: [*value, *value[-1:] * (_rounded(len(value)) - len(value))]
+        name: [*value, *value[-1:] * (_round_length(len(value)) - len(value))]
         if isinstance(value, list | tuple)
         else value
         for name, value in values.items()
     }
 
 
-def _rounded(length: int) -> int:
+def _round_length(length: int) -> int:
     """Return the length of the list in a text that serves a list of some length."""
     return length if length == 0 or length > _ROUNDED_UP else 1 << (length - 1).bit_length()
 
@@ -241,7 +243,7 @@ def _constant(value: object) -> _Getter:
     return lambda _: value
 
 
-def _processed(name: str, process: Callable[[Any], Any]) -> _Getter:
+def _value_getter(name: str, process: Callable[[Any], Any]) -> _Getter:
     """Return what gets a value in the driver's form; rows written together often share one."""
     last: tuple[object, Any] = (None, None)
 

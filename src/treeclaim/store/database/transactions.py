@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.deadlines import has_passed
-from treeclaim.model.extension.news import Touched
+from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.stages import LOCKS, STATEMENTS, Stages
 from treeclaim.store.database.clock import now_of
@@ -155,7 +155,7 @@ class WriteTransaction(ReadTransaction):
     ) -> None:
         super().__init__(connection, deadline)
         self._stages = stages or Stages(STATEMENTS)
-        self.touched_providers: dict[int, Touched] = {}
+        self.touched_providers: dict[int, ProviderEffect] = {}
         self.touched_catalogue = False
         self._later: list[_DeferredStatement] = []
         self._sends_together = sends_together(connection, self._listeners)
@@ -261,9 +261,9 @@ class WriteTransaction(ReadTransaction):
             tree: Uuid of the root that they had before, where they are moved to another tree.
         """
         for provider_id in ids:
-            touched = Touched(parts, tree=tree)
+            touched = ProviderEffect(parts, tree=tree)
             if earlier := self.touched_providers.get(provider_id):
-                touched = Touched(earlier.parts | parts, earlier.uuid, earlier.tree or tree)
+                touched = ProviderEffect(earlier.parts | parts, earlier.uuid, earlier.tree or tree)
             self.touched_providers[provider_id] = touched
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
@@ -273,17 +273,17 @@ class WriteTransaction(ReadTransaction):
         """
         earlier = self.touched_providers.get(provider_id)
         if earlier is None:
-            self.touched_providers[provider_id] = Touched(Part.ALLOCATIONS, usage=change)
+            self.touched_providers[provider_id] = ProviderEffect(Part.ALLOCATIONS, usage=change)
         elif earlier.usage is None:
             self.touch_providers([provider_id], Part.ALLOCATIONS)
         else:
-            self.touched_providers[provider_id] = Touched(
+            self.touched_providers[provider_id] = ProviderEffect(
                 Part.ALLOCATIONS, usage=earlier.usage.and_also(change)
             )
 
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:
         """Record for the feed that a provider is gone; `tree` is the uuid of its root."""
-        self.touched_providers[provider_id] = Touched(EVERYTHING, uuid, tree)
+        self.touched_providers[provider_id] = ProviderEffect(EVERYTHING, uuid, tree)
 
     def touch_catalogue(self) -> None:
         """Record for the feed that traits or resource classes have changed."""

@@ -46,7 +46,7 @@ def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> N
     a later release, and where a process of a release before 0003 deleted a provider.
     """
     rows = stream_rows(transaction)
-    cursor = since if isinstance(since, Cursor) else resolved(rows, since)
+    cursor = since if isinstance(since, Cursor) else resolve_cursor(rows, since)
     if cursor is None or has_gap(rows, cursor):
         return None
     feed_rows = feed_since(transaction, rows, cursor.positions, _TOLD)
@@ -98,7 +98,7 @@ def members_of(transaction: ReadTransaction, trees: Collection[str]) -> dict[str
     return change_by_uuid
 
 
-def resolved(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
+def resolve_cursor(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
     """Return the cursor that a text means; None if its streams cannot be told from others.
 
     A text names the streams that were open. Those that were closed up to its epoch had been seen to
@@ -145,12 +145,12 @@ def _changes(
     change_by_uuid: dict[str, ProviderChange] = {}
     for row in feed_rows:
         if row.uuid is not None:
-            _add(change_by_uuid, row.uuid, _gone(row, by_id))
+            _add(change_by_uuid, row.uuid, _deletion_of(row, by_id))
     present = _present(transaction, by_id)
     for provider_id, of_provider in by_id.items():
         provider = present.get(provider_id)
         if provider is not None:
-            _add(change_by_uuid, provider.uuid, _changed(provider, of_provider))
+            _add(change_by_uuid, provider.uuid, _change_of(provider, of_provider))
         elif any(row.format is None for row in of_provider):
             return None
     return change_by_uuid
@@ -170,12 +170,12 @@ def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]
     return row_by_id
 
 
-def _gone(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
+def _deletion_of(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
     former_trees = {row.tree for row in by_id[deletion.object_id] if row.tree is not None}
     return ProviderChange(None, EVERYTHING, frozenset(former_trees | {deletion.uuid}), None)
 
 
-def _changed(provider: Any, feed_rows: Sequence[Any]) -> ProviderChange:
+def _change_of(provider: Any, feed_rows: Sequence[Any]) -> ProviderChange:
     parts = Part(0)
     for row in feed_rows:
         parts |= EVERYTHING if row.format is None else stored_parts(row.parts)

@@ -124,12 +124,12 @@ class FeedPoller:
                 break
             unread = _unread(feed_rows, moved, cursor)
             if len(feed_rows) < _MOST_ROWS and _is_all(unread, moved, cursor):
-                return self._loaded(reached_by(streams), FeedDelta.of(unread))
+                return self._load(reached_by(streams), FeedDelta.of(unread))
             if self._statement(cursor) == query:
                 break
         return LoadRequired()
 
-    def _loaded(self, reached: Cursor, delta: FeedDelta) -> Changes | LoadRequired:
+    def _load(self, reached: Cursor, delta: FeedDelta) -> Changes | LoadRequired:
         """Load the providers that were told of; tell of more for too many, or if they moved since.
 
         Raises:

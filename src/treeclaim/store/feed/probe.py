@@ -98,12 +98,12 @@ class Probe:
             self._drop()
             # Another attempt would wait as long again.
             if is_silence(error):
-                raise self._failed(error) from error
+                raise self._outage_error(error) from error
         try:
             return self._query(sql, parameters)
         except errors as error:
             self._drop()
-            raise self._failed(error) from error
+            raise self._outage_error(error) from error
 
     def _take_turn(self) -> None:
         """Admit one thread at a time; silence also counts for those that waited meanwhile.
@@ -121,7 +121,7 @@ class Probe:
             self._lock.release()
             raise StoreUnavailableError(Failure.SILENT.value)
 
-    def _failed(self, error: BaseException) -> StoreUnavailableError:
+    def _outage_error(self, error: BaseException) -> StoreUnavailableError:
         trouble = Failure.SILENT if is_silence(error) else Failure.LOST
         if trouble is Failure.SILENT:
             self._silent_at = monotonic()

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from treeclaim.model.extension.news import Touched
+from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING, stored
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
@@ -122,7 +122,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     Raises:
         LostStreamError: if the stream cannot be advanced; so may what follows.
     """
-    stream = _created(transaction) if stream.id is None else _advanced(transaction, stream)
+    stream = _create(transaction) if stream.id is None else _advance(transaction, stream)
     touched = [
         (PROVIDER, provider_id, what)
         for provider_id, what in sorted(
@@ -130,7 +130,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
         )
     ]
     if transaction.touched_catalogue:
-        touched.append((CATALOGUE, 0, Touched(EVERYTHING)))
+        touched.append((CATALOGUE, 0, ProviderEffect(EVERYTHING)))
     transaction.change_each(
         _INSERT,
         (
@@ -152,7 +152,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     return stream
 
 
-def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream:
+def _advance(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Advance a stream.
 
     Raises:
@@ -172,7 +172,7 @@ def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream:
     return Stream(stream.id, stream.identity, position)
 
 
-def _created(transaction: WriteTransaction) -> Stream:
+def _create(transaction: WriteTransaction) -> Stream:
     identity = new_identity()
     result = transaction.execute(
         _NEW_STREAM, identity=identity, position=1, pruned_to=0, used_at=transaction.now

@@ -56,7 +56,7 @@ def page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
     return {row.uuid: orjson.loads(row.name) for row in named_rows}
 
 
-def named(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
+def names_of_aggregates(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
     """Return the names of those of some aggregates that have one, in order of their uuids."""
     name_by_uuid = {
         row.uuid: orjson.loads(row.name)

@@ -158,7 +158,7 @@ def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> Consum
         ResourceClassNotFoundError: for the first class that does not exist.
     """
     _require_classes(transaction, wanted.records.classes)
-    owner_rows = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
+    owner_rows = transaction.rows(_narrow(wanted).limit(wanted.limit + 1))
     owners = owner_rows[: wanted.limit]
     # Some collations find other spellings too.
     owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
@@ -181,7 +181,7 @@ def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None
             raise ResourceClassNotFoundError(name)
 
 
-def _narrowed(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
+def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
     statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter.records)))
     if consumer_filter.consumers:
         statement = statement.where(consumers.c.uuid.in_(consumer_filter.consumers))

@@ -193,7 +193,7 @@ def load_draws(
 
 def load_all_draws(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
     """Return what all consumers have drawn from holds that return, by consumer and hold."""
-    return _by_consumer(_counted(transaction.rows(_DRAWN_BY_ALL)))
+    return _by_consumer(_counted_draws(transaction.rows(_DRAWN_BY_ALL)))
 
 
 def load_hold_uuids(transaction: ReadTransaction) -> frozenset[str]:
@@ -213,10 +213,10 @@ def _drawn(
     transaction: ReadTransaction, statement: CompiledStatement, uuids: Sequence[str]
 ) -> Iterator[_Draw]:
     for chunk in chunks(uuids):
-        yield from _counted(transaction.rows(statement, uuids=chunk))
+        yield from _counted_draws(transaction.rows(statement, uuids=chunk))
 
 
-def _counted(rows: Iterable[Any]) -> Iterator[_Draw]:
+def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
     """Yield draws, without what is forgotten."""
     for hold, consumer, provider, name, amount, used, before in rows:
         counted = min(int(amount), int(used) - int(before))

@@ -59,7 +59,7 @@ class HoldPage:
 
 def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
     """Return a page of the holds that pass all filters and hold, or have draws."""
-    owner_rows = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
+    owner_rows = transaction.rows(_narrow(wanted).limit(wanted.limit + 1))
     owners = owner_rows[: wanted.limit]
     uuids = [row.uuid for row in owners]
     # What is not a hold any more, by another type, is not among them.
@@ -89,7 +89,7 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
     return HoldPage(shown, uuids[-1] if len(owner_rows) > wanted.limit else None)
 
 
-def _narrowed(hold_filter: HoldFilter) -> sa.Select[Any]:
+def _narrow(hold_filter: HoldFilter) -> sa.Select[Any]:
     with_terms = sa.select(holds.c.uuid)
     if hold_filter.until_before is not None:
         with_terms = with_terms.where(holds.c.ends_at < hold_filter.until_before)

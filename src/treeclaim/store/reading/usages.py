@@ -27,7 +27,7 @@ _Names = tuple[str, ...]
 _HOLDS_SOMETHING = sa.exists().where(allocations.c.consumer_id == consumers.c.uuid)
 
 
-def _grouped(source: sa.Select[Any], class_id: sa.Column[int] | None, names: _Names) -> Any:
+def _group_rows(source: sa.Select[Any], class_id: sa.Column[int] | None, names: _Names) -> Any:
     """Group rows of consumers by their types and owners, and maybe a class; by ids, which sort quickly.
 
     The names come last, with those of the owners: some collations match other spellings.
@@ -62,11 +62,11 @@ _AMOUNTS = sa.select(sa.func.sum(allocations.c.used).label("amount")).select_fro
     _CONSUMERS.join(allocations, allocations.c.consumer_id == consumers.c.uuid)
 )
 _SUMS = {
-    names: _grouped(_AMOUNTS, allocations.c.resource_class_id, names)
+    names: _group_rows(_AMOUNTS, allocations.c.resource_class_id, names)
     for names in (_OF_PROJECT, _OF_USER)
 }
 _COUNTS = {
-    names: _grouped(
+    names: _group_rows(
         sa.select(sa.func.count().label("amount")).select_from(_CONSUMERS).where(_HOLDS_SOMETHING),
         None,
         names,

@@ -175,16 +175,16 @@ def _alone(connection: Connection) -> Iterator[None]:
     try:
         is_taken = system.take_lock(connection, _LOCK_WAIT)
     except DBAPIError as error:
-        raise (_taken() if failure_of(error) is Failure.LOCK_TIMEOUT else error) from error
+        raise (_lock_error() if failure_of(error) is Failure.LOCK_TIMEOUT else error) from error
     if not is_taken:
-        raise _taken()
+        raise _lock_error()
     try:
         yield
     finally:
         system.give_lock_back(connection)
 
 
-def _taken() -> StoreUnavailableError:
+def _lock_error() -> StoreUnavailableError:
     return StoreUnavailableError(
         f"Another process has been making the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
         "db sync' again when it has ended."

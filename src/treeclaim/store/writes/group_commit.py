@@ -74,7 +74,7 @@ class GroupCommit:
         """
         metrics.CLAIM_GROUPS.observe(len(group))
         try:
-            refusals = self._committed(group)
+            refusals = self._commit(group)
         except UnknownOutcomeError as error:
             cause = str(error)
             refusals = [self._outages.unknown_outcome(cause) for _ in group]
@@ -92,7 +92,7 @@ class GroupCommit:
             member.request.stages.share(leader.request.stages, is_told=True)
             member.decide(MemberState.DONE, refusal)
 
-    def _committed(self, group: Sequence[Member[ClaimRequest]]) -> Sequence[TreeclaimError | None]:
+    def _commit(self, group: Sequence[Member[ClaimRequest]]) -> Sequence[TreeclaimError | None]:
         """Commit a group; return the refusals of its members.
 
         Raises:

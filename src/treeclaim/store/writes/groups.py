@@ -187,10 +187,10 @@ class Groups(Generic[Request]):
         Raises:
             TreeclaimError: the leader's own refusal, if it was alone.
         """
-        group = [leader, *self._taken(leader)]
+        group = [leader, *self._take(leader)]
         try:
             if len(group) > 1:
-                with self._tracked(group):
+                with self._track(group):
                     self._run_group(group)
             elif may_run_alone:
                 self._alone(leader)
@@ -220,11 +220,11 @@ class Groups(Generic[Request]):
                 del refusal
 
     def _alone(self, member: Member[Request]) -> None:
-        with self._tracked([member]):
+        with self._track([member]):
             self._run_alone(member)
 
     @contextmanager
-    def _tracked(self, group: Sequence[Member[Request]]) -> Iterator[None]:
+    def _track(self, group: Sequence[Member[Request]]) -> Iterator[None]:
         """Record the names in a transaction while it is under way."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
@@ -241,7 +241,7 @@ class Groups(Generic[Request]):
         stuck = (names for began, names in self._running.values() if began < before)
         return set[str]().union(*stuck)
 
-    def _taken(self, leader: Member[Request]) -> list[Member[Request]]:
+    def _take(self, leader: Member[Request]) -> list[Member[Request]]:
         """Take waiting members, in order, that share no consumer with the group.
 
         What a stuck transaction names stays out of groups: it would make the others wait.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.operations import VersionedSchema
 from treeclaim.api.protocol.request.validation import Checker
 from treeclaim.api.protocol.request.wording import FORMATS, WordingValidator
 from treeclaim.api.routes import OPERATIONS
@@ -107,7 +107,7 @@ CHECKED = {
     f"{one.method} {one.path} {kind}": versioned.at(MAXIMUM).schema
     for one in OPERATIONS
     for kind, versioned in (("body", one.body), ("query", one.query))
-    if isinstance(versioned, Versioned)
+    if isinstance(versioned, VersionedSchema)
 }
 
 

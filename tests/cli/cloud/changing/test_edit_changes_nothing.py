@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
-from treeclaim.cli.providers.edit import _edited, _text_of, _with_notes
+from treeclaim.cli.providers.edit import _edit_text, _text_of, _with_notes
 from treeclaim.client.copy import copy
 from treeclaim.client.load_plans import make_plan
 from treeclaim.client.loading import apply_topology
@@ -100,7 +100,7 @@ def test_editor_text_is_read_back_without_comments(tmp_path_factory, state, note
     text = _text_of(state)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDITOR", "true")
-        assert _edited(file, _with_notes(text, state.name, notes)) == text
+        assert _edit_text(file, _with_notes(text, state.name, notes)) == text
 
 
 @given(NAMES)

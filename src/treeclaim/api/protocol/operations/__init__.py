@@ -15,7 +15,7 @@ from typing import Any
 
 from treeclaim.api.admission import Kind
 from treeclaim.api.protocol.negotiation import JSON
-from treeclaim.api.protocol.operations.call import Call, Reply, Versioned
+from treeclaim.api.protocol.operations.call import Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import MOST_VALUES
@@ -28,7 +28,7 @@ __all__ = [
     "Forms",
     "Operation",
     "Reply",
-    "Versioned",
+    "VersionedSchema",
     "operation",
     "operations_of",
 ]
@@ -124,8 +124,8 @@ class Operation:
     summary: str
     answers: tuple[Answer, ...]
     since: Feature | None = None
-    body: Versioned | BodyReader | None = None
-    query: Versioned | None = None
+    body: VersionedSchema | BodyReader | None = None
+    query: VersionedSchema | None = None
     body_until: Feature | None = None
     media_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND

@@ -86,7 +86,7 @@ class Services:
     description: Callable[[], bytes]
 
 
-class Versioned:
+class VersionedSchema:
     """A schema for each microversion, made when first asked for, and kept; or one for all of them.
 
     There are as many as microversions, each with the extension and without.
@@ -124,7 +124,7 @@ class Call(NamedTuple):
     identity: Identity
     services: Services
     arguments: Mapping[str, str]
-    body: Versioned | BodyReader | None
+    body: VersionedSchema | BodyReader | None
     most_values: int
     deadline: Deadline
     client_gone: Callable[[], bool] | None

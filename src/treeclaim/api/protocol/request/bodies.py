@@ -33,7 +33,7 @@ from treeclaim.api.protocol.request.schemas import (
     TYPE_NAME,
     Schema,
 )
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.inventory import MAXIMUM_INTEGER
@@ -98,7 +98,7 @@ class Body(BaseModel):
         bounds = _bounds(cls)
         for name, member in value.items():
             if name not in bounds:
-                raise ValueError(quoted(unknown_word(quoted(name), bounds)))
+                raise ValueError(quote_value(unknown_word(quote_value(name), bounds)))
             may_be_null, most = bounds[name]
             if member is None and not may_be_null:
                 raise ValueError(f"{name!r} is null; leave it out")
@@ -121,7 +121,7 @@ def _bounds(model: type[Body]) -> Mapping[str, tuple[bool, int]]:
 
 
 class BodyReader:
-    """Reads bodies of one operation into its model; see `Versioned` for those of Placement."""
+    """Reads bodies of one operation into its model; see `VersionedSchema` for those of Placement."""
 
     def __init__(self, model: type[Body]) -> None:
         self._model = model
@@ -134,7 +134,7 @@ class BodyReader:
     def schema(self) -> Schema:
         """Return the JSON schema, without references."""
         schema = self._model.model_json_schema()
-        return _inlined(schema, schema.pop("$defs", {}))  # type: ignore[no-any-return]
+        return _inline_definitions(schema, schema.pop("$defs", {}))  # type: ignore[no-any-return]
 
     def read(self, value: Any, place: str = "") -> Any:
         """Read a parsed body, or the part of one at a place.
@@ -148,31 +148,31 @@ class BodyReader:
             raise _refusal(error, value, place) from None
 
 
-def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:
+def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
     """Return a copy of a schema with definitions in the places of references, and without titles and defaults."""
     if isinstance(node, list):
-        return [_inlined(part, definitions) for part in node]
+        return [_inline_definitions(part, definitions) for part in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _inlined(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
+        return _inline_definitions(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
     if "patternProperties" in node:
         [(pattern, value)] = node["patternProperties"].items()
         names = {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
         others = {key: part for key, part in node.items() if key != "patternProperties"}
-        return _inlined(others | names, definitions)
+        return _inline_definitions(others | names, definitions)
     if node.get("default", node) is None and "anyOf" in node:
         # It may be absent, but not null.
         kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
-        return _inlined({"anyOf": kinds} if len(kinds) > 1 else kinds[0], definitions)
+        return _inline_definitions({"anyOf": kinds} if len(kinds) > 1 else kinds[0], definitions)
     left_out = {"title", "default", "discriminator"}
     if "properties" in node:
         # The same members are the same named schema, whatever the docstring of the model.
         left_out.add("description")
     return {
-        key: {name: _inlined(part, definitions) for name, part in inner.items()}
+        key: {name: _inline_definitions(part, definitions) for name, part in inner.items()}
         if key == "properties"
-        else _inlined(inner, definitions)
+        else _inline_definitions(inner, definitions)
         for key, inner in node.items()
         if key not in left_out
     }
@@ -202,7 +202,7 @@ def shown_value(value: Any) -> str:
     """Return the beginning of a value as JSON."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
-    return quoted(json.dumps(value, ensure_ascii=False))
+    return quote_value(json.dumps(value, ensure_ascii=False))
 
 
 def _place(body: Any, steps: Iterable[int | str]) -> str:
@@ -213,7 +213,7 @@ def _place(body: Any, steps: Iterable[int | str]) -> str:
             body, text = body[step], f"{text}[{step}]"
         elif isinstance(body, dict) and step in body:
             body, text = body[step], f"{text}.{step}"
-    return quoted(text.removeprefix("."))
+    return quote_value(text.removeprefix("."))
 
 
 def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request.validation import invalid_query
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 
@@ -34,7 +34,7 @@ def resources(value: str) -> dict[str, int]:
     for part in value.split(","):
         name, colon, text = part.partition(":")
         if not colon or ":" in text:
-            raise bad_request(f"{_RESOURCES_FORM}{quoted(part)}.")
+            raise bad_request(f"{_RESOURCES_FORM}{quote_value(part)}.")
         amounts[name] = _amount(name, text)
     return amounts
 
@@ -46,12 +46,12 @@ def _amount(name: str, text: str) -> int:
         amount = None
     if amount is None:
         raise bad_request(
-            f"Requested resource {quoted(name)} expected positive integer amount. "
-            f"Got: {quoted(text)}."
+            f"Requested resource {quote_value(name)} expected positive integer amount. "
+            f"Got: {quote_value(text)}."
         )
     if amount < 1:
         raise bad_request(
-            f"Requested resource {quoted(name)} requires amount >= 1. Got: {quoted(amount)}."
+            f"Requested resource {quote_value(name)} requires amount >= 1. Got: {quote_value(amount)}."
         )
     return amount
 
@@ -87,7 +87,7 @@ def required(value: str, version: Version, *, any_allowed: bool = True) -> Trait
     if value.startswith("in:"):
         if not version.has(Feature.ANY_TRAITS) or not any_allowed:
             raise invalid_query(
-                f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quoted(value)}"
+                f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quote_value(value)}"
             )
         return _any_of(value)
     required_names, forbidden = dict[str, None](), set[str]()
@@ -108,7 +108,7 @@ def _bad_required(value: str, version: Version) -> ApiError:
     if version.has(Feature.FORBIDDEN_TRAITS):
         form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
     return invalid_query(
-        f"Expected 'required' parameter value of the form: {form}. Got: {quoted(value)}"
+        f"Expected 'required' parameter value of the form: {form}. Got: {quote_value(value)}"
     )
 
 
@@ -116,11 +116,11 @@ def _any_of(value: str) -> Traits:
     names = [name.strip() for name in value.removeprefix("in:").split(",")]
     if not all(names):
         raise invalid_query(
-            f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {quoted(value)}"
+            f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {quote_value(value)}"
         )
     if any(name.startswith("!") for name in names):
         raise invalid_query(
-            f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quoted(value)}"
+            f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quote_value(value)}"
         )
     return Traits((frozenset(names),))
 
@@ -184,7 +184,7 @@ def _aggregates(value: str) -> frozenset[str]:
     for aggregate in aggregates:
         if normalised_uuid(aggregate) is None:
             raise invalid_query(
-                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quoted(value)}"
+                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quote_value(value)}"
             )
     return frozenset(aggregates)
 

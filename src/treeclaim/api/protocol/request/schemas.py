@@ -84,7 +84,7 @@ def text(pattern: str) -> Schema:
     return {"type": "string", "pattern": f"^{pattern}$"}
 
 
-def listed(element: str) -> str:
+def list_pattern(element: str) -> str:
     """Return the pattern of elements separated by commas."""
     return f"{element}(,{element})*"
 
@@ -94,7 +94,7 @@ ANY_UUID: Schema = text(UUID_PATTERN) | {
 }
 """JSON Schema's own format admits only the spelling with dashes."""
 
-MEMBER_OF: Schema = text(f"!?({UUID_PATTERN}|in:{listed(UUID_PATTERN)})")
+MEMBER_OF: Schema = text(f"!?({UUID_PATTERN}|in:{list_pattern(UUID_PATTERN)})")
 """A value of `member_of` (contract page 90, section 1)."""
 
 QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {

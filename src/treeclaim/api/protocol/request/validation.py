@@ -14,7 +14,7 @@ from jsonschema_rs import ValidationErrorKind
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.wording import FORMATS, WordingValidator, is_uuid
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 
 LONGEST_WORDED = 16_384
 """Characters of a body or query whose refusal is worded as clients know it. They match refusals of
@@ -85,12 +85,12 @@ class Checker:
                 return None
             if length > LONGEST_WORDED:
                 return self._briefly(value)
-            return self._worded(value) or self._briefly(value)
+            return self._word_problem(value) or self._briefly(value)
         except (RecursionError, ValueError, orjson.JSONEncodeError):
             # Each of the libraries has its own limit, far beyond what any schema admits.
             return "the value is nested too deeply"
 
-    def _worded(self, value: object) -> str | None:
+    def _word_problem(self, value: object) -> str | None:
         error = best_match(islice(self._wording.iter_errors(value), _MOST_ERRORS))
         if error is None:
             return None
@@ -118,8 +118,8 @@ def _words(error: jsonschema_rs.ValidationError) -> str:
     if isinstance(error.kind, _TOO_MANY) and isinstance(error.instance, list | dict):
         message = f"{len(error.instance)} are more than {error.kind.limit}"
     return (
-        f"{quoted(message)} Failed validating {str(error.schema_path[-1])!r} on "
-        f"instance{quoted(path)}"
+        f"{quote_value(message)} Failed validating {str(error.schema_path[-1])!r} on "
+        f"instance{quote_value(path)}"
     )
 
 
@@ -180,13 +180,13 @@ def _take_whole_numbers(value: Any) -> None:
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
-        level = [inner for outer in level for inner in _taken(outer)]
+        level = [inner for outer in level for inner in _whole_numbers(outer)]
         if not level:
             return
     raise bad_request("JSON does not validate: the value is nested too deeply")
 
 
-def _taken(outer: Any) -> Iterator[Any]:
+def _whole_numbers(outer: Any) -> Iterator[Any]:
     """Read whole numbers of a list or mapping, and go through the lists and mappings in it."""
     for key, value in outer.items() if isinstance(outer, dict) else enumerate(outer):
         kind = type(value)

@@ -32,7 +32,7 @@ def is_uuid(value: object) -> bool:
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return a pattern of our schemas with ECMAScript's `$`."""
     return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
 
@@ -40,7 +40,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _pattern(
     _validator: Any, pattern: str, instance: object, _schema: Schema
 ) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _compiled(pattern).search(instance):
+    if isinstance(instance, str) and not _compile_pattern(pattern).search(instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
@@ -51,7 +51,7 @@ def _pattern_properties(
         return
     for pattern, inner in patterns.items():
         for name, value in instance.items():
-            if _compiled(pattern).search(name):
+            if _compile_pattern(pattern).search(name):
                 yield from validator.descend(value, inner, path=name, schema_path=pattern)
 
 
@@ -65,7 +65,8 @@ def _additional_properties(
     extra = [
         name
         for name in instance
-        if name not in named and not any(_compiled(pattern).search(name) for pattern in patterns)
+        if name not in named
+        and not any(_compile_pattern(pattern).search(name) for pattern in patterns)
     ]
     if isinstance(allowed, dict):
         for name in extra:

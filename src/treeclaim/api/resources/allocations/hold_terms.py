@@ -19,7 +19,7 @@ from treeclaim.api.protocol.request.bodies import (
     TimeOrNull,
     items,
 )
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
 from treeclaim.model.claim import KeptRequest
 from treeclaim.model.extension.conditions import MOST_TOLERATED
@@ -112,10 +112,12 @@ def until_of(call: Call, given: str) -> datetime:
     """
     until = utc_of(given)
     if until is None:
-        raise bad_request(f"Invalid until: {quoted(given)} is not a time in the form of RFC 3339.")
+        raise bad_request(
+            f"Invalid until: {quote_value(given)} is not a time in the form of RFC 3339."
+        )
     if until < call.services.store.now() + _AHEAD:
         raise bad_request(
-            f"Invalid until: {quoted(given)} is not a second ahead by the database's clock."
+            f"Invalid until: {quote_value(given)} is not a second ahead by the database's clock."
         )
     return until.replace(microsecond=0)
 

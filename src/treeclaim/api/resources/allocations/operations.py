@@ -7,10 +7,10 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
 from treeclaim.model.claim import (
@@ -92,7 +92,7 @@ def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
     "PUT /allocations/{consumer_uuid}",
     policy="placement:allocations:update",
     answers=(EMPTY,),
-    body=Versioned(schemas.claim),
+    body=VersionedSchema(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
     forms=Forms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
     has_extension_parameters=True,
@@ -102,7 +102,7 @@ def replace_allocations(call: Call) -> Reply:
     uuid_text = call.arguments["consumer_uuid"]
     consumer_uuid = normalised_uuid(uuid_text)
     if consumer_uuid is None:
-        raise bad_request(f"Malformed consumer_uuid: {quoted(uuid_text)}")
+        raise bad_request(f"Malformed consumer_uuid: {quote_value(uuid_text)}")
     claims = [_read_claim(call, consumer_uuid, call.json())]
     require_sound(call, claims)
     write_claims(call, claims)
@@ -114,7 +114,7 @@ def replace_allocations(call: Call) -> Reply:
     policy="placement:allocations:manage",
     answers=(EMPTY,),
     since=Feature.MANAGE_ALLOCATIONS,
-    body=Versioned(schemas.claims),
+    body=VersionedSchema(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
     forms=Forms(body=schemas.described_claims),
     has_extension_parameters=True,
@@ -134,7 +134,7 @@ UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, Con
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     """Read the claims of several consumers from a checked body."""
     items = call.deadline.watched(body.items())
-    return [_read_claim(call, uuid, claim, place=quoted(uuid)) for uuid, claim in items]
+    return [_read_claim(call, uuid, claim, place=quote_value(uuid)) for uuid, claim in items]
 
 
 def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:

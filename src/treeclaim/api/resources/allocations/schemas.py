@@ -23,7 +23,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
-from treeclaim.api.resources.candidates.schemas import described
+from treeclaim.api.resources.candidates.schemas import describe_schema
 from treeclaim.model.microversions import Feature, Version
 
 _RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
@@ -76,7 +76,7 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
 
 def described_claims(schema: Schema) -> Schema:
     """Return a copy of a schema in which the members of the extension, queries and UUIDs are described."""
-    return described(_with_members(schema))
+    return describe_schema(_with_members(schema))
 
 
 def _with_members(node: Any) -> Any:

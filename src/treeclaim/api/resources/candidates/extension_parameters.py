@@ -10,7 +10,7 @@ from collections.abc import Collection
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.api.resources.candidates.order_parameters import Values, bad_parameter
 from treeclaim.model.attributes import is_attribute_name
@@ -65,7 +65,7 @@ def isolated(values: Values, suffixes: Collection[str]) -> frozenset[str]:
     named = [suffix.strip() for value in values["isolate"] for suffix in value.split(",")]
     unknown = sorted(set(named) - set(suffixes))
     if unknown:
-        raise bad_parameter("isolate", f"no group has the suffix {quoted(unknown[0])!r}.")
+        raise bad_parameter("isolate", f"no group has the suffix {quote_value(unknown[0])!r}.")
     return frozenset(named)
 
 
@@ -84,12 +84,13 @@ def same_subtree(values: Values, version: Version) -> tuple[SubtreeList, ...]:
             )
         if not inside:
             raise bad_parameter(
-                "same_subtree", f"at least one suffix must be without '!'. Got: {quoted(value)}"
+                "same_subtree",
+                f"at least one suffix must be without '!'. Got: {quote_value(value)}",
             )
         contrary = sorted(set(inside) & set(outside))
         if contrary:
             raise bad_parameter(
-                "same_subtree", f"{quoted(contrary[0])} is named with and without '!'."
+                "same_subtree", f"{quote_value(contrary[0])} is named with and without '!'."
             )
         lists.append(SubtreeList(inside, outside))
     return tuple(lists)
@@ -105,7 +106,7 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
     if not all(parameters.is_uuid_like(uuid) for uuid in listed):
         raise bad_request(
             f"Invalid query string parameters: Expected '{name}' parameter to be a format of "
-            f"uuid, or in:uuid,uuid. Got: {quoted(value)}"
+            f"uuid, or in:uuid,uuid. Got: {quote_value(value)}"
         )
     return tuple(listed)
 
@@ -115,7 +116,7 @@ def tolerates(name: str, value: str) -> frozenset[str]:
     keys = [key.strip() for key in value.split(",")]
     strange = [key for key in keys if re.fullmatch(KEY, key) is None]
     if strange:
-        raise bad_parameter(name, f"{quoted(strange[0])!r} is not a key of a condition.")
+        raise bad_parameter(name, f"{quote_value(strange[0])!r} is not a key of a condition.")
     return frozenset(keys)
 
 
@@ -125,7 +126,7 @@ def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
     strange = [name for name in named if name not in resources]
     if strange:
         raise bad_parameter(
-            "can_split", f"{quoted(strange[0])!r} is not in the unsuffixed resources."
+            "can_split", f"{quote_value(strange[0])!r} is not in the unsuffixed resources."
         )
     return frozenset(named)
 
@@ -143,7 +144,7 @@ def from_holds(values: Values) -> tuple[str, ...]:
     holds = [normalised_uuid(uuid) for uuid in texts]
     for uuid, hold_uuid in zip(texts, holds, strict=True):
         if hold_uuid is None:
-            raise bad_parameter("from_holds", f"expected uuid,uuid. Got: {quoted(uuid)}")
+            raise bad_parameter("from_holds", f"expected uuid,uuid. Got: {quote_value(uuid)}")
     if len(texts) > MOST_SOURCES:
         raise bad_parameter("from_holds", f"more than {MOST_SOURCES} holds are named.")
     if len(set(holds)) < len(holds):
@@ -167,11 +168,13 @@ def value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, .
             name, *named_suffixes = value.split(":")
             if not is_attribute_name(name):
                 raise bad_parameter(
-                    parameter, f"{quoted(name)!r} is not the name of an attribute."
+                    parameter, f"{quote_value(name)!r} is not the name of an attribute."
                 )
             unknown = [suffix for suffix in named_suffixes if suffix not in suffixes]
             if unknown:
-                raise bad_parameter(parameter, f"no group has the suffix {quoted(unknown[0])!r}.")
+                raise bad_parameter(
+                    parameter, f"no group has the suffix {quote_value(unknown[0])!r}."
+                )
             named = tuple(dict.fromkeys(named_suffixes))
             if len(named) < 2:  # noqa: PLR2004 - one value is the same as itself
                 raise bad_parameter(parameter, "two or more different suffixes are needed.")

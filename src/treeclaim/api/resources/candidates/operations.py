@@ -16,7 +16,7 @@ from treeclaim.api.protocol.request.validation import (
     length_of_pairs,
     query_pairs,
 )
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request
@@ -140,7 +140,7 @@ def explain_candidates(call: Call) -> Reply:
         raise _unknown_class(error) from error
     except ProviderNotFoundError as error:
         raise bad_request(
-            f"Invalid query string parameters: 'tree' {quoted(error.uuid)} is unknown."
+            f"Invalid query string parameters: 'tree' {quote_value(error.uuid)} is unknown."
         ) from error
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
@@ -167,6 +167,6 @@ def _focus(values: dict[str, str], checker: Checker) -> Focus:
     tree = focus_values.get("tree")
     if tree is not None and not parameters.is_uuid_like(tree):
         raise invalid_query(
-            f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"
+            f"Expected 'tree' parameter to be a format of uuid. Got: {quote_value(tree)}"
         )
     return Focus(nearest, tree)

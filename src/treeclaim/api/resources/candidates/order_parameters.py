@@ -11,11 +11,11 @@ from dataclasses import replace
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
-from treeclaim.model.query_parameters import Repeated, parameter_named
+from treeclaim.model.query_parameters import Repetition, parameter_named
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _MOST_TERMS = 16
@@ -37,9 +37,9 @@ def require_once(values: Values) -> None:
     """Refuse parameters that are given twice."""
     for name, value_texts in values.items():
         parameter = parameter_named(name) if len(value_texts) > 1 else None
-        if parameter is not None and parameter.repeated is Repeated.REFUSED:
+        if parameter is not None and parameter.repeated is Repetition.REFUSED:
             raise bad_request(
-                f"Query parameter {quoted(name)!r} may be specified only once.",
+                f"Query parameter {quote_value(name)!r} may be specified only once.",
                 errors.DUPLICATE_KEY,
             )
 
@@ -56,7 +56,7 @@ def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
         uuids = [uuid.strip() for uuid in uuid_list.removeprefix("in:").split(",")]
     if not all(parameters.is_uuid_like(uuid) for uuid in uuids):
         raise bad_parameter(
-            "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quoted(value)}"
+            "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quote_value(value)}"
         )
     return ((), tuple(uuids)) if text.startswith("!") else (tuple(uuids), ())
 
@@ -65,10 +65,12 @@ def preferences(name: str, suffix: str, value: str) -> tuple[Preference, ...]:
     """Read `preferred`, of the group with a suffix."""
     listed = []
     for item in value.split(","):
-        text, weight = _weighted(name, item)
+        text, weight = _split_weight(name, item)
         trait = text.removeprefix("!")
         if not trait or trait.startswith("!"):
-            raise bad_parameter(name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quoted(value)}")
+            raise bad_parameter(
+                name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quote_value(value)}"
+            )
         listed.append(Preference(suffix, trait, not text.startswith("!"), weight))
     return tuple(listed)
 
@@ -103,14 +105,14 @@ def order(
     return Order(tuple(terms), tuple(preferred))
 
 
-def _weighted(name: str, item: str) -> tuple[str, int]:
+def _split_weight(name: str, item: str) -> tuple[str, int]:
     """Split an item from its weight."""
     text, star, weight = item.strip().partition("*")
     if not star:
         return text, 1
     if not _WEIGHT.fullmatch(weight) or int(weight) > _MOST_WEIGHT:
         raise bad_parameter(
-            name, f"a weight is a number from 1 to {_MOST_WEIGHT}. Got: {quoted(item)}"
+            name, f"a weight is a number from 1 to {_MOST_WEIGHT}. Got: {quote_value(item)}"
         )
     return text, int(weight)
 
@@ -132,22 +134,22 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
         if term.name is TermName.KEEP:
             name, resource_class = term.arguments
             if name not in mixes:
-                raise bad_parameter("order_by", f"there is no mix {quoted(name)!r}.")
+                raise bad_parameter("order_by", f"there is no mix {quote_value(name)!r}.")
             if not mixes[name].asks_for(resource_class):
                 raise bad_parameter(
                     "order_by",
-                    f"no request of the mix {quoted(name)!r} requests {quoted(resource_class)!r}.",
+                    f"no request of the mix {quote_value(name)!r} requests {quote_value(resource_class)!r}.",
                 )
     named_mixes = tuple(mixes[name] for name in sorted(order.mix_names))
     return replace(request, order=replace(order, mixes=named_mixes))
 
 
 def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
-    text, weight = _weighted("order_by", item)
+    text, weight = _split_weight("order_by", item)
     term_text, *arguments = text.split(":")
     name = TermName(term_text) if term_text in list(TermName) else None
     if name is None:
-        raise bad_parameter("order_by", f"there is no term {quoted(term_text)!r}.")
+        raise bad_parameter("order_by", f"there is no term {quote_value(term_text)!r}.")
     is_of_attribute = name in (TermName.MOST, TermName.LEAST)
     problem = (
         _problem_of_attribute(arguments, groups)
@@ -155,7 +157,7 @@ def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
         else _problem(name, arguments, groups)
     )
     if problem is not None:
-        raise bad_parameter("order_by", f"{problem} Got: {quoted(item)}")
+        raise bad_parameter("order_by", f"{problem} Got: {quote_value(item)}")
     return Term(name, tuple(arguments), weight)
 
 
@@ -166,11 +168,11 @@ def _problem(
     if name in _OF_CLASSES:
         requested = {resource_class for group in groups.values() for resource_class in group}
         strange = [name for name in arguments if name not in requested]
-        return f"{quoted(strange[0])!r} is not requested." if strange else None
+        return f"{quote_value(strange[0])!r} is not requested." if strange else None
     if name in (TermName.NEAR, TermName.FAR):
         strange = [name for name in arguments if name == NO_GROUP or name not in groups]
         if strange:
-            return f"no suffixed group has the suffix {quoted(strange[0])!r}."
+            return f"no suffixed group has the suffix {quote_value(strange[0])!r}."
         is_one = len(set(arguments)) < 2  # noqa: PLR2004 - of one thing nothing is near
         return "two or more different suffixes are needed." if is_one else None
     if name is TermName.SHUFFLE:
@@ -190,7 +192,7 @@ def _problem_of_attribute(
     if not is_attribute_name(name) or len(suffixes) != 1:
         return "the name of an attribute and a suffix are needed."
     if suffixes[0] == NO_GROUP or suffixes[0] not in groups:
-        return f"no suffixed group has the suffix {quoted(suffixes[0])!r}."
+        return f"no suffixed group has the suffix {quote_value(suffixes[0])!r}."
     return None
 
 

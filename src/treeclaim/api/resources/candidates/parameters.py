@@ -12,7 +12,7 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import Checker, invalid_query, length_of_pairs
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.extension.expressions import Expression
@@ -82,7 +82,7 @@ def candidate_request(
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups)
     suffixed = frozenset(groups) - {NO_GROUP}
-    isolated = _isolated(values, suffixed, version)
+    isolated = _isolated_groups(values, suffixed, version)
     request = CandidateRequest(
         groups=tuple([_request_group(suffix, group) for suffix, group in groups.items()]),
         root=root,
@@ -92,10 +92,10 @@ def candidate_request(
         nested=version.has(Feature.NESTED_CANDIDATES),
         knows_conditions=False,
     )
-    return _extended(request, values, groups) if extended else request
+    return _add_extension(request, values, groups) if extended else request
 
 
-def _extended(
+def _add_extension(
     request: CandidateRequest,
     values: Mapping[str, list[str]],
     groups: Mapping[str, _Group],
@@ -114,7 +114,7 @@ def _extended(
     )
 
 
-def _isolated(
+def _isolated_groups(
     values: dict[str, list[str]], suffixed: frozenset[str], version: Version
 ) -> frozenset[str]:
     """Return the groups of which no two may be served by the same provider."""
@@ -209,7 +209,7 @@ def _in_tree(value: str) -> str:
     if not parameters.is_uuid_like(uuid):
         raise bad_request(
             f"Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
-            f"uuid. Got: {quoted(value)}"
+            f"uuid. Got: {quote_value(value)}"
         )
     return uuid
 
@@ -256,14 +256,14 @@ def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeLis
     if missing:
         raise bad_request(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
-            f"param: bad group(s) - {quoted(missing)}.",
+            f"param: bad group(s) - {quote_value(missing)}.",
             errors.BAD_VALUE,
         )
     unreal = sorted(named - (groups.keys() - {NO_GROUP}))
     if unreal:
         raise bad_request(
-            f"Real suffixes should be specified in `same_subtree`: {quoted(unreal)} not found in "
-            f"{quoted(sorted(groups.keys() - {NO_GROUP}))}.",
+            f"Real suffixes should be specified in `same_subtree`: {quote_value(unreal)} not found in "
+            f"{quote_value(sorted(groups.keys() - {NO_GROUP}))}.",
             errors.BAD_VALUE,
         )
 

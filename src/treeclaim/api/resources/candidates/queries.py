@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.forest.domains.filters import require_known_names
@@ -91,7 +91,9 @@ class Queries:
         """
         mixes = self._mixes.named((name,))
         if name not in mixes:
-            raise bad_request(f"goal.keep: mix {quoted(name)} that does not exist.", BAD_VALUE)
+            raise bad_request(
+                f"goal.keep: mix {quote_value(name)} that does not exist.", BAD_VALUE
+            )
         return mixes[name]
 
     @property

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas and forms of queries for candidates, and of the answers (contract pages 90 and 97)."""
 
-from treeclaim.api.protocol.operations import Answer, Forms, Versioned
+from treeclaim.api.protocol.operations import Answer, Forms, VersionedSchema
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     ANY_UUID,
@@ -12,7 +12,7 @@ from treeclaim.api.protocol.request.schemas import (
     TEXT_OR_NULL,
     UUID_PATTERN,
     Schema,
-    listed,
+    list_pattern,
     mapping,
     record,
     text,
@@ -27,7 +27,7 @@ from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryPar
 def candidate_query(version: Version) -> Schema:
     """Return the schema of the names and scalar values of GET /allocation_candidates."""
     scalars = _scalars(version)
-    grouped = _grouped(version)
+    grouped = _group_parameters(version)
     if not version.has(Feature.GRANULAR_GROUPS):
         group_parameters = {name: STRING for name in grouped if name != "resources"}
         return record({"resources": STRING}, scalars | group_parameters)
@@ -43,13 +43,13 @@ def candidate_query(version: Version) -> Schema:
 def _scalars(version: Version) -> dict[str, Schema]:
     """Return the parameters that belong to no request group."""
     return {
-        parameter.name: _checked(parameter)
+        parameter.name: _checked_schema(parameter)
         for parameter in QUERY_PARAMETERS
         if not parameter.of_group and version.brings(parameter.since)
     }
 
 
-def _checked(parameter: QueryParameter) -> Schema:
+def _checked_schema(parameter: QueryParameter) -> Schema:
     """Return what the schema checks of a value; its reader checks the rest."""
     if parameter.grammar is Grammar.NUMBER:
         return {"type": "string", "pattern": "^[1-9][0-9]*$"}
@@ -58,7 +58,7 @@ def _checked(parameter: QueryParameter) -> Schema:
     return STRING
 
 
-def _grouped(version: Version) -> list[str]:
+def _group_parameters(version: Version) -> list[str]:
     """Return the names of the parameters of a request group."""
     return [
         parameter.name
@@ -74,10 +74,10 @@ def explain_query(version: Version) -> Schema:
     return schema | {"properties": schema.get("properties", {}) | besides}
 
 
-QUERY = Versioned(candidate_query)
+QUERY = VersionedSchema(candidate_query)
 """The query of GET /allocation_candidates."""
 
-EXPLAIN_QUERY = Versioned(explain_query)
+EXPLAIN_QUERY = VersionedSchema(explain_query)
 """The query of GET /allocation_candidates/explain."""
 
 
@@ -154,7 +154,7 @@ TYPE_UNLESS_HOLD: Schema = {
 """A hold has a type of its own. (Generators of clients take `anyOf` for a choice of types.)"""
 
 
-def described(schema: Schema) -> Schema:
+def describe_schema(schema: Schema) -> Schema:
     """Return a schema in which queries, uuids, and times are described as such."""
     if schema.get("format") == "uuid":
         return ANY_UUID
@@ -163,12 +163,12 @@ def described(schema: Schema) -> Schema:
     copied = dict(schema)
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            copied[name] = described(schema[name])
+            copied[name] = describe_schema(schema[name])
     if "anyOf" in schema:
-        copied["anyOf"] = [described(choice) for choice in schema["anyOf"]]
+        copied["anyOf"] = [describe_schema(choice) for choice in schema["anyOf"]]
     for name in ("properties", "patternProperties"):
         if name in schema:
-            copied[name] = {key: described(value) for key, value in schema[name].items()}
+            copied[name] = {key: describe_schema(value) for key, value in schema[name].items()}
     members = schema.get("properties", {})
     if "until" in members:
         copied["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
@@ -183,22 +183,22 @@ _SIGNED_TRAITS = f"!?{_TRAIT}(,!?{_TRAIT})*"
 _SUFFIX = "[a-zA-Z0-9_-]{1,64}"
 
 _FORMS: dict[Grammar, Schema] = {
-    Grammar.AMOUNTS: text(listed(f"{_CLASS}:[1-9][0-9]*")),
+    Grammar.AMOUNTS: text(list_pattern(f"{_CLASS}:[1-9][0-9]*")),
     Grammar.TRAITS: text(_SIGNED_TRAITS),
-    Grammar.TRAITS_OR_ANY: text(f"(in:{listed(_TRAIT)}|{_SIGNED_TRAITS})"),
-    Grammar.PREFERENCES: text(listed(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
+    Grammar.TRAITS_OR_ANY: text(f"(in:{list_pattern(_TRAIT)}|{_SIGNED_TRAITS})"),
+    Grammar.PREFERENCES: text(list_pattern(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
     Grammar.AGGREGATES: MEMBER_OF,
     Grammar.TREE: ANY_UUID,
-    Grammar.TREES: text(f"({UUID_PATTERN}|in:{listed(UUID_PATTERN)})"),
+    Grammar.TREES: text(f"({UUID_PATTERN}|in:{list_pattern(UUID_PATTERN)})"),
     Grammar.TREES_OR_NOT: MEMBER_OF,
-    Grammar.UUIDS: text(listed(UUID_PATTERN)),
-    Grammar.CLASSES: text(listed(_CLASS)),
-    Grammar.KEYS: text(listed(KEY)),
-    Grammar.SUFFIXES: text(listed(_SUFFIX)),
-    Grammar.SUFFIXES_OR_NOT: text(listed(f"!?{_SUFFIX}")),
+    Grammar.UUIDS: text(list_pattern(UUID_PATTERN)),
+    Grammar.CLASSES: text(list_pattern(_CLASS)),
+    Grammar.KEYS: text(list_pattern(KEY)),
+    Grammar.SUFFIXES: text(list_pattern(_SUFFIX)),
+    Grammar.SUFFIXES_OR_NOT: text(list_pattern(f"!?{_SUFFIX}")),
     Grammar.EXPRESSION: text(r"(exists )?[a-z][a-z0-9_]{7}( (==|!=) ('[a-z]*'|[1-9]))?"),
     Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
-    Grammar.TERMS: text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
+    Grammar.TERMS: text(list_pattern(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
 }
 """Forms of values by grammar; the schemas themselves have those of numbers and choices."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, VersionedSchema, operation
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body, BodyReader, UuidText, items
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
@@ -20,7 +20,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
@@ -28,7 +28,7 @@ from treeclaim.model.extension.audit import (
     FindingKind,
     Findings,
     Living,
-    Repaired,
+    RepairOutcome,
     RepairResult,
 )
 from treeclaim.model.inventory import MAXIMUM_INTEGER
@@ -64,7 +64,7 @@ def query() -> Schema:
     )
 
 
-QUERY = Versioned(query())
+QUERY = VersionedSchema(query())
 
 
 class LivingBody(Body):
@@ -235,7 +235,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
         uuid = normalised_uuid(text)
         if uuid is None:
             raise bad_request(
-                f"JSON does not validate: living.{name}[{number}]: {quoted(text)!r} is not the UUID of a consumer"
+                f"JSON does not validate: living.{name}[{number}]: {quote_value(text)!r} is not the UUID of a consumer"
             )
         living.add(uuid)
     return frozenset(living)
@@ -265,14 +265,14 @@ def repair_findings(call: Call) -> Reply:
         if not not_tried and call.deadline.is_over:
             not_tried = _LATE
         if not_tried:
-            results.append(_shown(item, Repaired(RepairResult.REFUSED, not_tried)))
+            results.append(_shown(item, RepairOutcome(RepairResult.REFUSED, not_tried)))
             continue
         try:
-            outcome = _repaired(call, item, dry_run=body.dry_run)
+            outcome = _repair(call, item, dry_run=body.dry_run)
         except StoreUnavailableError as error:
             if not results:
                 raise
-            outcome = Repaired(RepairResult.REFUSED, str(error))
+            outcome = RepairOutcome(RepairResult.REFUSED, str(error))
             not_tried = _LATE if call.deadline.is_over else _FAILED
         results.append(_shown(item, outcome))
     return Reply(body={"repairs": results})
@@ -296,7 +296,7 @@ def _find(
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 
-def _repaired(call: Call, item: Repair, *, dry_run: bool) -> Repaired:
+def _repair(call: Call, item: Repair, *, dry_run: bool) -> RepairOutcome:
     services = call.services
     owner = (services.incomplete_project_id, services.incomplete_user_id)
     until = call.deadline.at
@@ -304,7 +304,7 @@ def _repaired(call: Call, item: Repair, *, dry_run: bool) -> Repaired:
     return repair(services.store, item.kind, document, owner, until=until, dry_run=dry_run)
 
 
-def _shown(item: Repair, outcome: Repaired) -> dict[str, Any]:
+def _shown(item: Repair, outcome: RepairOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {**item.model_dump(), "result": outcome.result}
     if outcome.detail is not None:
         document["detail"] = outcome.detail

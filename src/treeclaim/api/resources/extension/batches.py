@@ -17,11 +17,11 @@ from treeclaim.api.resources.extension.parts import ProviderEntry
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
     MOST_PROBLEMS,
-    Applied,
     BatchEntry,
     BatchForbiddenError,
     BatchRefusedError,
     BatchResult,
+    EntryOutcome,
     NamelessError,
     Problem,
     RepeatedProviderError,
@@ -84,7 +84,7 @@ _OF_THE_FORM = (NamelessError, RepeatedProviderError, ResourceClassNotFoundError
 class _DryRunError(Exception):
     """Undoes a batch of which only the outcome is wanted."""
 
-    def __init__(self, applied: Sequence[Applied]) -> None:
+    def __init__(self, applied: Sequence[EntryOutcome]) -> None:
         super().__init__()
         self.applied = applied
 
@@ -104,7 +104,7 @@ def apply_providers(call: Call) -> Reply:
     _require_allowed(call, body)
     entries = [entry.read() for entry in read_entries(call, body.providers)]
     try:
-        applied = _applied(call, entries, create_names=body.create_names, dry_run=body.dry_run)
+        applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
     except BatchForbiddenError as error:
         raise ApiError(HTTPStatus.FORBIDDEN, str(error)) from error
     except BatchRefusedError as error:
@@ -112,10 +112,10 @@ def apply_providers(call: Call) -> Reply:
     return Reply(body={"providers": applied})
 
 
-def _applied(
+def _apply(
     call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
-) -> Sequence[Applied]:
-    def operation(transaction: WriteTransaction) -> Sequence[Applied]:
+) -> Sequence[EntryOutcome]:
+    def operation(transaction: WriteTransaction) -> Sequence[EntryOutcome]:
         applied = apply(transaction, entries, call.is_allowed, create_names=create_names)
         if dry_run:
             raise _DryRunError(applied)

@@ -10,10 +10,10 @@ from time import monotonic
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Answer, Call, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
@@ -38,7 +38,7 @@ _PARAMETERS: dict[str, Schema] = {
     "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
 }
 
-QUERY = Versioned(record({}, _PARAMETERS))
+QUERY = VersionedSchema(record({}, _PARAMETERS))
 
 _PARTS = [part.word for part in Part]
 
@@ -177,7 +177,7 @@ def _cursor(text: str) -> WrittenCursor:
         return cursor_text.read(text)
     except UnreadableCursorError as error:
         raise bad_request(
-            f"Invalid cursor: {quoted(text)} was not given by this service."
+            f"Invalid cursor: {quote_value(text)} was not given by this service."
         ) from error
 
 

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations in bulk (contract page 99, section 2)."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import (
+    Answer,
+    Call,
+    Forms,
+    Reply,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
     HELD,
@@ -51,7 +58,7 @@ def query() -> Schema:
     return record({}, parameters | lists.PARAMETERS)
 
 
-QUERY = Versioned(query())
+QUERY = VersionedSchema(query())
 
 
 CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
@@ -84,11 +91,11 @@ _KIND = "consumers"
 def list_allocations_in_bulk(call: Call) -> Reply:
     """List consumers in bulk, with everything that they hold."""
     pairs = call.query()
-    consumer_filter = _wanted(call, pairs)
+    consumer_filter = _consumer_filter(call, pairs)
     has_requests = ("include", REQUESTS) in pairs
 
     def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails]:
-        cursor = cursor_text.written(present_cursor(transaction))
+        cursor = cursor_text.write_cursor(present_cursor(transaction))
         page = of_consumers(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page.consumers]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
@@ -110,7 +117,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     )
 
 
-def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
+def _consumer_filter(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
     query = require_query(QUERY.at(call.version), pairs)
     membership = parameters.member_of(
         [value for name, value in pairs if name == "member_of"], call.version

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import (
+    Answer,
+    Call,
+    Forms,
+    Reply,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.bodies import Alternatives, Body, BodyReader, ConsumerKey
 from treeclaim.api.protocol.request.schemas import (
     HELD,
@@ -42,7 +49,7 @@ _PARAMETERS: dict[str, Schema] = {
     "until_before": lists.TIME,
 }
 
-QUERY = Versioned(record({}, _PARAMETERS | lists.PARAMETERS))
+QUERY = VersionedSchema(record({}, _PARAMETERS | lists.PARAMETERS))
 
 _MANY: Any = Field(min_length=1, max_length=1_000)
 
@@ -113,7 +120,7 @@ def list_holds(call: Call) -> Reply:
     )
 
     def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
-        cursor = cursor_text.written(present_cursor(transaction))
+        cursor = cursor_text.write_cursor(present_cursor(transaction))
         return cursor, page_of_holds(transaction, hold_filter)
 
     cursor, page = call.services.store.read(read)
@@ -139,7 +146,7 @@ def change_holds(call: Call) -> Reply:
     """Change terms of holds without changing their generations."""
     body: HoldsBody = call.json()
     changes = {uuid: hold_terms.terms_of(call, hold.terms) for uuid, hold in body.holds.items()}
-    return _updated(changes, call.services.store.write(change_terms, changes))
+    return _update(changes, call.services.store.write(change_terms, changes))
 
 
 @operation(
@@ -155,8 +162,8 @@ def keep_requests(call: Call) -> Reply:
     body: RequestsBody = call.json()
     named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
     kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
-    return _updated(body.requests, call.services.store.write(keep_requests_for, body.requests))
+    return _update(body.requests, call.services.store.write(keep_requests_for, body.requests))
 
 
-def _updated(consumers: Collection[str], unknown: Sequence[str]) -> Reply:
+def _update(consumers: Collection[str], unknown: Sequence[str]) -> Reply:
     return Reply(body={"updated": len(consumers) - len(unknown), "unknown": list(unknown)})

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import orjson
 
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import (
+    Answer,
+    Call,
+    Forms,
+    Reply,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
@@ -17,7 +24,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     TEXT_OR_NULL,
     Schema,
-    listed,
+    list_pattern,
     mapping,
     record,
     text,
@@ -26,7 +33,7 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.parts import SHOWN
-from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
+from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, select_rows
 from treeclaim.forest.listing.texts import CONSUMPTION
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
@@ -61,10 +68,10 @@ _PARAMETERS: dict[str, Schema] = {
     "resources": STRING,
     "in_tree": lists.UUIDS,
     "required": STRING,
-    "include": text(listed(f"({'|'.join(_INCLUDES)})")),
+    "include": text(list_pattern(f"({'|'.join(_INCLUDES)})")),
 }
 
-QUERY = Versioned(record({}, _PARAMETERS | lists.PARAMETERS))
+QUERY = VersionedSchema(record({}, _PARAMETERS | lists.PARAMETERS))
 
 
 _PROVIDER = record(
@@ -126,7 +133,7 @@ class _Query:
     def page(self, forest: Forest) -> Page:
         """Return the rows of the page."""
         with lists.classes_named_by("resources"):
-            rows = selected(forest, self.selection)
+            rows = select_rows(forest, self.selection)
         return page_of(forest, rows, self.after, self.limit)
 
 
@@ -214,7 +221,7 @@ def _take_page(call: Call, query: _Query, forest: Forest, cursor: Cursor) -> _Ta
     return _TakenPage(
         forest.id.values[page.rows].tolist(),
         call.services.replica.listing.each(forest, page.rows, _texts(query.include)),
-        cursor_text.written(cursor),
+        cursor_text.write_cursor(cursor),
         page.next_after,
     )
 

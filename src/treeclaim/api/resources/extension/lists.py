@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request import parameters
-from treeclaim.api.protocol.request.schemas import MEMBER_OF, Schema, listed, text
-from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.request.schemas import MEMBER_OF, Schema, list_pattern, text
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.holds import utc_of
 from treeclaim.model.request import ProviderConditions
@@ -52,7 +52,9 @@ def time_of(query: Mapping[str, str], name: str) -> datetime | None:
         return None
     moment = utc_of(text)
     if moment is None:
-        raise bad_request(f"Invalid {name}: {quoted(text)} is not a time in the form of RFC 3339.")
+        raise bad_request(
+            f"Invalid {name}: {quote_value(text)} is not a time in the form of RFC 3339."
+        )
     return moment
 
 
@@ -100,8 +102,8 @@ def classes_named_by(parameter: str) -> Iterator[None]:
 
 
 SELECTION: dict[str, Schema] = {
-    "resources": text(listed(f"{_NAME}:[1-9][0-9]*")),
-    "required": text(f"(in:{listed(_NAME)}|{listed(f'!?{_NAME}')})"),
+    "resources": text(list_pattern(f"{_NAME}:[1-9][0-9]*")),
+    "required": text(f"(in:{list_pattern(_NAME)}|{list_pattern(f'!?{_NAME}')})"),
     "member_of": MEMBER_OF,
 }
 """Names have the form of those that may exist: others are refused, whatever else is asked."""
@@ -113,8 +115,8 @@ _ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _ANY_SIGNED_TRAITS = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
 
 ANY_SELECTION: dict[str, Schema] = {
-    "resources": text(listed("[^:,]*:[1-9][0-9]*")),
-    "required": text(f"(in:{listed(_ANY_TRAIT)}|{_ANY_SIGNED_TRAITS})"),
+    "resources": text(list_pattern("[^:,]*:[1-9][0-9]*")),
+    "required": text(f"(in:{list_pattern(_ANY_TRAIT)}|{_ANY_SIGNED_TRAITS})"),
     "member_of": MEMBER_OF,
 }
 """The same in the list of page 20, where names of every form may stand: whether a name exists is not asked
@@ -186,7 +188,7 @@ def number_marker_of(query: Mapping[str, str], kind: str) -> int:
 
 def unreadable(text: str) -> ApiError:
     """Return the 400 for a marker."""
-    return bad_request(f"Invalid marker: {quoted(text)} was not given by this list.")
+    return bad_request(f"Invalid marker: {quote_value(text)} was not given by this list.")
 
 
 def links(

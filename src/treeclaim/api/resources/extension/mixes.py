@@ -19,7 +19,7 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Query
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
@@ -89,7 +89,7 @@ def put_mix(call: Call) -> Reply:
     """Make or replace a mix."""
     name = call.arguments["name"]
     if not is_name(name):
-        raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {NAME}.")
+        raise bad_request(f"Invalid name of a mix: {quote_value(name)} is not of the form {NAME}.")
     mix: MixBody = call.json()
     document = mix.model_dump()
     texts = {f"requests.{name}": entry.query for name, entry in mix.requests.items()}
@@ -98,7 +98,8 @@ def put_mix(call: Call) -> Reply:
     queries = Queries(call, arrival_of(call), texts.values())
     with refusing_queries():
         parsed = {
-            quoted(where): queries.at(quoted(where), query) for where, query in texts.items()
+            quote_value(where): queries.at(quote_value(where), query)
+            for where, query in texts.items()
         }
         for where, request in parsed.items():
             _require_plain(where, request)
@@ -127,7 +128,7 @@ def _existing(call: Call) -> str:
     """
     name = call.arguments["name"]
     if not is_name(name):
-        raise not_found(f"No mix named {quoted(name)} found.")
+        raise not_found(f"No mix named {quote_value(name)} found.")
     return name
 
 

@@ -47,7 +47,7 @@ from treeclaim.model.attributes import (
     is_attribute_name,
     is_attribute_value,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry, Unnamed
+from treeclaim.model.extension.batches.batch import BatchEntry, Omission
 from treeclaim.model.inventory import (
     MAXIMUM_ALLOCATION_RATIO,
     MAXIMUM_INTEGER,
@@ -230,7 +230,7 @@ class ProviderEntry(Body):
         return BatchEntry(
             self.uuid,
             self.name,
-            self.parent_provider_uuid if is_placed else Unnamed.UNNAMED,
+            self.parent_provider_uuid if is_placed else Omission.OMITTED,
             self.generation,
             values,
         )

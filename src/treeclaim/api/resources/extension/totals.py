@@ -10,7 +10,14 @@ import numpy as np
 import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import (
+    Answer,
+    Call,
+    Forms,
+    Reply,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
@@ -22,7 +29,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
-from treeclaim.api.protocol.texts import now, quoted
+from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
@@ -39,7 +46,7 @@ from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By, takes_long
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import ClassTotals, Summable, summable
-from treeclaim.forest.order.mixes.room import stranded
+from treeclaim.forest.order.mixes.room import stranded_amounts
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
@@ -57,7 +64,7 @@ from treeclaim.store.reading.holds import load_held_sums
 _PATH = "/treeclaim/totals"
 
 
-_QUERY = Versioned(
+_QUERY = VersionedSchema(
     record(
         {},
         {
@@ -172,7 +179,7 @@ class _TotalsQuery:
             return {}
         passes = np.zeros(forest.row_count, dtype=np.bool_)
         passes[rows] = True
-        return stranded(forest, self.mix, passes, budget)
+        return stranded_amounts(forest, self.mix, passes, budget)
 
     def document(
         self,
@@ -197,7 +204,7 @@ class _TotalsQuery:
         """Ask for the sums in the inventory as it would be; unknown names raise TreeclaimErrors."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
-            cursor = cursor_text.written(next(parts))
+            cursor = cursor_text.write_cursor(next(parts))
             rows = self.rows(forest)
             summable = self.summable(forest, rows)
             if forest.held.everywhere is not None:
@@ -230,7 +237,7 @@ def show_totals(call: Call) -> Reply:
         if takes_long(forest, rows, query.classes, query.by):
             return None
         consumes = forest.holdings.patterns.are_any
-        return query.summable(forest, rows), cursor_text.written(cursor), consumes
+        return query.summable(forest, rows), cursor_text.write_cursor(cursor), consumes
 
     def with_held(
         transaction: ReadTransaction, copied: tuple[Summable, str, bool] | None
@@ -238,7 +245,7 @@ def show_totals(call: Call) -> Reply:
         if copied is None:
             return None
         summable, cursor, consumes = copied
-        return summable.with_held(_held(transaction, consumes=consumes)), cursor
+        return summable.with_held(_read_held(transaction, consumes=consumes)), cursor
 
     with lists.classes_named_by("resource_class"), refusing_queries():
         # To count what fits takes long.
@@ -251,7 +258,7 @@ def show_totals(call: Call) -> Reply:
     return Reply(body=body, is_ready_made=True, modified_at=now())
 
 
-def _held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
+def _read_held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     """Return what all holds have, and what that consumes, if any inventory consumes another."""
     held = {(provider, name): n for provider, name, n in load_held_sums(transaction)}
     if consumes:
@@ -296,6 +303,7 @@ def _mix(call: Call, name: str) -> Mix:
     by_name = Mixes(call, call.deadline.look).named([name])
     if name not in by_name:
         raise bad_request(
-            f"Invalid query string parameters: 'mix': there is no mix {quoted(name)!r}.", BAD_VALUE
+            f"Invalid query string parameters: 'mix': there is no mix {quote_value(name)!r}.",
+            BAD_VALUE,
         )
     return by_name[name]

@@ -7,7 +7,7 @@ from typing import Any
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, Versioned, operation
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, VersionedSchema, operation
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
@@ -77,7 +77,9 @@ def shown(
     return inventory.amounts | {"consumes": [entry.document for entry in shown_consumes]}
 
 
-def _kept(call: Call, new: Mapping[str, Inventory]) -> Mapping[str, Sequence[Consumes]]:
+def _kept_consumption(
+    call: Call, new: Mapping[str, Inventory]
+) -> Mapping[str, Sequence[Consumes]]:
     """Return what the inventories consume after a write, by class, where clients are told."""
     if not call.version.is_extended:
         return {}
@@ -118,7 +120,7 @@ def list_inventories(call: Call) -> Reply:
     "POST /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:create",
     answers=(schemas.ADDED,),
-    body=Versioned(schemas.new_inventory),
+    body=VersionedSchema(schemas.new_inventory),
 )
 def add_inventory(call: Call) -> Reply:
     """Add an inventory to a resource provider (section 3)."""
@@ -150,7 +152,7 @@ def add_inventory(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:update",
     answers=(schemas.INVENTORIES,),
-    body=Versioned(schemas.all_inventories),
+    body=VersionedSchema(schemas.all_inventories),
     most_values=MOST_VALUES_OF_SOME,
     forms=Forms(body=schemas.with_class_names),
 )
@@ -178,7 +180,7 @@ def replace_inventories(call: Call) -> Reply:
         ) from error
     except InventoryInUseError as error:
         raise api_error(error, prefix="update conflict: ") from error
-    kept = _kept(call, new)
+    kept = _kept_consumption(call, new)
     return Reply(
         body={
             _GENERATION: generation,
@@ -228,7 +230,7 @@ def show_inventory(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:update",
     answers=(schemas.INVENTORY,),
-    body=Versioned(schemas.changed_inventory),
+    body=VersionedSchema(schemas.changed_inventory),
 )
 def replace_inventory(call: Call) -> Reply:
     """Replace one inventory of a resource provider (section 7)."""
@@ -252,7 +254,7 @@ def replace_inventory(call: Call) -> Reply:
             "No inventory record with resource class for resource provider "
             f"{provider_uuid}: No inventory of class {resource_class} found.",
         ) from error
-    kept = _kept(call, {resource_class: inventory}).get(resource_class)
+    kept = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
     return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation}, modified_at=now())
 
 

@@ -66,11 +66,11 @@ def placed_by(
     for _ in range(call.services.limits.claim_attempts):
         holders = _holders(call, placing, arrival, gone, may_be_holds=may_be_holds)
         _require_sources(call, placing, holders)
-        outcome = _found(call, placing, holders, fixed, arrival, given=given)
+        outcome = _find_places(call, placing, holders, fixed, arrival, given=given)
         if outcome.unplaced and call.services.store.end_holds():
             continue
         if outcome.unplaced and not placing.partial:
-            raise _unplaced(outcome)
+            raise _unplaced_error(outcome)
         new = [
             placement for placement in outcome.placed.values() if placement.consumer not in holders
         ]
@@ -98,7 +98,7 @@ def _with_others(call: Call, placing: Placing) -> Reply | None:
     return Reply(HTTPStatus.CREATED, body=_document(placing, outcome, {}, is_dry=False))
 
 
-def _found(
+def _find_places(
     call: Call,
     placing: Placing,
     holders: Mapping[str, Holder],
@@ -313,7 +313,7 @@ def _placement_document(placement: Placement, generation: int | None) -> dict[st
     return document
 
 
-def _unplaced(outcome: Outcome) -> ApiError:
+def _unplaced_error(outcome: Outcome) -> ApiError:
     members: dict[str, Any] = {"unplaced": list(outcome.unplaced)}
     if outcome.explanation is not None:
         members["explanation"] = outcome.explanation

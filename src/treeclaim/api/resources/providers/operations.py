@@ -12,7 +12,7 @@ from treeclaim.api.protocol.operations import (
     Call,
     Forms,
     Reply,
-    Versioned,
+    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request import parameters
@@ -43,7 +43,7 @@ from treeclaim.model.errors import (
     InvalidParentError,
     ProviderNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import Unnamed
+from treeclaim.model.extension.batches.batch import Omission
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.provider import Provider
@@ -94,7 +94,7 @@ def provider_query(version: Version) -> Schema:
     return record({}, parameters)
 
 
-QUERY = Versioned(provider_query)
+QUERY = VersionedSchema(provider_query)
 """The query of GET /resource_providers."""
 
 
@@ -133,13 +133,13 @@ name finds. Writing a longer one column by column is quicker."""
 )
 def list_providers(call: Call) -> Reply:
     """List resource providers (section 2)."""
-    query = _asked(call)
+    query = _provider_query(call)
     replica = call.services.replica
     key = key_of("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
         kept_answer = replica.known(key)
         if kept_answer is not None:
-            return _listed(list(kept_answer.pieces), kept_answer.modified_at)
+            return _list_reply(list(kept_answer.pieces), kept_answer.modified_at)
         version = replica.version
         with lists.classes_named_by("resources"):
             rows = matching_providers(forest, query)
@@ -148,20 +148,20 @@ def list_providers(call: Call) -> Reply:
         many = None if is_short else provider_list(forest, rows)
     if many is None:
         newest = max((provider.modified_at for provider in few), default=None)
-        return _listed([few_providers_json(few, call)], newest)
+        return _list_reply([few_providers_json(few, call)], newest)
     body = provider_list_json(many, call)
     if isinstance(body, list):
         replica.keep(version, key, KeptAnswer.of(body, modified_at=many.newest))
-    return _listed(body, many.newest)
+    return _list_reply(body, many.newest)
 
 
-def _listed(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
+def _list_reply(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
     """Return the answer with a list, and when its last change was."""
     modified_at = now() if newest is None else newest
     return Reply(body=body, modified_at=modified_at, is_ready_made=True)
 
 
-def _asked(call: Call) -> ProviderQuery:
+def _provider_query(call: Call) -> ProviderQuery:
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
     if not call.has(Feature.ANY_TRAITS):
@@ -180,7 +180,7 @@ def _asked(call: Call) -> ProviderQuery:
     "POST /resource_providers",
     policy="placement:resource_providers:create",
     answers=(CREATED,),
-    body=Versioned(new_provider),
+    body=VersionedSchema(new_provider),
     forms=Forms(body=with_name),
 )
 def create_provider(call: Call) -> Reply:
@@ -233,13 +233,13 @@ def show_provider(call: Call) -> Reply:
     "PUT /resource_providers/{uuid}",
     policy="placement:resource_providers:update",
     answers=(PROVIDER,),
-    body=Versioned(changed_provider),
+    body=VersionedSchema(changed_provider),
 )
 def update_provider(call: Call) -> Reply:
     """Rename or move a resource provider (section 5)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    parent = body.get("parent_provider_uuid", Unnamed.UNNAMED)
+    parent = body.get("parent_provider_uuid", Omission.OMITTED)
     try:
         provider = call.services.store.write(
             store.update,

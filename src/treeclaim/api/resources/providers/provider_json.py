@@ -97,7 +97,7 @@ def _pieces(providers: ProviderList, form: "_Form") -> Iterator[bytes]:
     for first in range(0, len(providers), _AT_ONCE):
         if first:
             yield b","
-        yield _written(providers.part(first, first + _AT_ONCE), form)
+        yield _join_texts(providers.part(first, first + _AT_ONCE), form)
     yield b"]}"
 
 
@@ -114,13 +114,13 @@ class _Form:
     below: bytes
 
 
-def _written(providers: ProviderList, form: _Form) -> bytes:
+def _join_texts(providers: ProviderList, form: _Form) -> bytes:
     """Write some providers, separated by commas, column by column."""
     generations = providers.generation.tolist()
     numbers = {number: b'","generation":%d' % number for number in set(generations)}
     uuids = {_UUID: providers.uuid, _PARENT: providers.parent, _ROOT: providers.root}
     columns: list[Iterable[bytes]] = [
-        _filled(_HEAD, uuids),
+        _fill_holes(_HEAD, uuids),
         _names(providers.name),
         map(numbers.__getitem__, generations),
         _rests(providers.is_root, form, uuids),
@@ -146,12 +146,14 @@ def _rests(is_root: Mask, form: _Form, uuids: _Uuids) -> list[bytes]:
     rests = np.empty(len(is_root), dtype=object)
     for text, which in ((form.top, is_root), (form.below, ~is_root)):
         if which.any():
-            rests[which] = _filled(text, {hole: column[which] for hole, column in uuids.items()})
+            rests[which] = _fill_holes(
+                text, {hole: column[which] for hole, column in uuids.items()}
+            )
     texts: list[bytes] = rests.tolist()
     return texts
 
 
-def _filled(text: bytes, uuids: _Uuids) -> list[bytes]:
+def _fill_holes(text: bytes, uuids: _Uuids) -> list[bytes]:
     """Return a text for each of some providers, with its uuids in all holes: a copy for each hole."""
     kind, count = uuids[_UUID].dtype, len(uuids[_UUID])
     for hole in uuids:

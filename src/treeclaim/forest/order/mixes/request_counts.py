@@ -17,7 +17,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
-def related(forest: Forest, request: CandidateRequest, budget: Budget) -> Problem:
+def relate_request(forest: Forest, request: CandidateRequest, budget: Budget) -> Problem:
     """Relate a request to a Forest for all of its candidates, whatever its limit."""
     return relate(forest, replace(request, limit=None), SearchOptions(), budget)
 
@@ -86,7 +86,7 @@ class RequestCounts:
             budget: The time that this may take.
         """
         # Attributes that groups compare are no constraint on each provider.
-        problem = related(forest, replace(request, values=()), budget)
+        problem = relate_request(forest, replace(request, values=()), budget)
         budget.check()
         self.possible: Mask = np.ones(len(forest.order.roots), dtype=np.bool_)
         if problem.allowed is not None:

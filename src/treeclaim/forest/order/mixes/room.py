@@ -15,7 +15,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.order.candidate_table import sharing_by_row
-from treeclaim.forest.order.mixes.request_counts import related
+from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.requests import TOGETHER, MixRequests, requests_of
 from treeclaim.forest.order.mixes.tree_counter import Take, with_consumed
 from treeclaim.forest.order.totals import Floats, class_rows, totals_of
@@ -119,7 +119,8 @@ class MixRoom:
         if not self._requests.are_apart:
             return None
         return [
-            related(self._forest, request, self._budget) for request in self._requests.requests
+            relate_request(self._forest, request, self._budget)
+            for request in self._requests.requests
         ]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
@@ -160,7 +161,7 @@ _MOST = 2**62
 """Sums that stay below it are made in 64 bits."""
 
 
-def stranded(
+def stranded_amounts(
     forest: Forest, mix: Mix, passes: Mask | None = None, budget: Budget = UNBOUNDED
 ) -> dict[str, int]:
     """Return what is stranded of each class that a mix asks for, in units.

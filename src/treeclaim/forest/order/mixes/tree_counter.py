@@ -261,7 +261,7 @@ def _group(forest: Forest, tests: Sequence[_Test]) -> _TestGroup:
     serves = np.zeros((len(keys), len(tests)), dtype=np.bool_)
     for number, test in enumerate(tests):
         serves[search_ascending(keys, keys_of[id(test.served)]), number] = True
-        kind = joined(kind, serves[:, number].astype(np.int64))
+        kind = join_numbers(kind, serves[:, number].astype(np.int64))
     _, first_of_kind = np.unique(kind, return_index=True)
     rows = keys % width
     return _TestGroup(
@@ -280,7 +280,7 @@ def _group(forest: Forest, tests: Sequence[_Test]) -> _TestGroup:
     )
 
 
-def joined(kinds: Rows, others: Rows) -> Rows:
+def join_numbers(kinds: Rows, others: Rows) -> Rows:
     """Return numbers, from 0 on, that are equal where both of two numbers are."""
     _, numbers = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
     return numbers

@@ -44,7 +44,7 @@ PROMISING_TREES = (20, 200)
 """Trees in the first program of a large cloud, and in the one of a cloud that is too large for a single program."""
 
 TREES_OF_A_PART = 6
-"""Trees in each of the programs whose moves are joined for the goal `keep`: of 20 trees HiGHS takes 20 times as long."""
+"""Trees in each of the programs whose moves are joined for the goal `keep`. With 20, HiGHS takes 20 times as long."""
 
 _MOST_CUTS = 20
 """Solutions of one program that are excluded because no legal order of their moves was found."""

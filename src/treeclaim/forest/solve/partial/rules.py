@@ -100,12 +100,12 @@ class Rules:
         """
         verdicts: list[Mask] = []
         if step.differs:
-            _, pair = _claimed(step.differs, block, window, domain)
+            _, pair = _claimed_pairs(step.differs, block, window, domain)
             free = np.ones(len(entry), dtype=np.bool_)
             free[pair] = False
             verdicts.append(free)
         for name, summed in step.summed.items():
-            at, pair = _claimed(summed.slots, block, window, domain)
+            at, pair = _claimed_pairs(summed.slots, block, window, domain)
             if summed.is_uniform:
                 claimed_units = np.bincount(pair, minlength=len(entry)) * summed.amounts[0]
             else:
@@ -117,7 +117,7 @@ class Rules:
     def allowed(self, step: Step, block: Block) -> Mask | None:
         """Tell which partial candidates may stay after a step; None for all."""
         if step.slot is None:
-            return self._covered(step, block)
+            return self._covered_lists(step, block)
         verdicts: list[Mask] = []
         if step.not_before is not None:
             verdicts.append(block.chosen[:, step.slot] >= block.chosen[:, step.not_before])
@@ -137,10 +137,10 @@ class Rules:
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
             group = block.chosen[:, self.unsuffixed]
-            verdicts.extend(_some(has[group]) for has in self.required)
+            verdicts.extend(_any_in_row(has[group]) for has in self.required)
         return _all_of(verdicts) if verdicts else None
 
-    def _covered(self, step: Step, block: Block) -> Mask | None:
+    def _covered_lists(self, step: Step, block: Block) -> Mask | None:
         if not (step.covers or step.spares):
             return None
         head = block.heads[:, [step.subtree]]
@@ -164,7 +164,7 @@ class Rules:
         return has
 
 
-def _claimed(
+def _claimed_pairs(
     slots: tuple[int, ...], block: Block, window: Window, domain: Domain
 ) -> tuple[Integers, Integers]:
     """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
@@ -178,7 +178,7 @@ def _each(truths: npt.NDArray[np.bool_]) -> Mask:
     return each
 
 
-def _some(truths: npt.NDArray[np.bool_]) -> Mask:
+def _any_in_row(truths: npt.NDArray[np.bool_]) -> Mask:
     """Tell for each row whether any of its values is true."""
     is_any: Mask = np.logical_or.reduce(truths, axis=1)
     return is_any

@@ -105,7 +105,7 @@ class _Rewriting:
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
         at, places = self._laid_out(other_rows)
-        record_table = self._told(at - len(other_rows))
+        record_table = self._rows_of_records(at - len(other_rows))
         new = table.gather(
             [(table, other_rows), (record_table, np.arange(len(records)))], at, places
         )
@@ -141,7 +141,7 @@ class _Rewriting:
         parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
         return by_id[layout.provider], Places(parent, first + layout.root, first + layout.end)
 
-    def _told(self, placed: Integers) -> ProviderTable:
+    def _rows_of_records(self, placed: Integers) -> ProviderTable:
         """Return what records tell as rows, with handles for those that get a row here.
 
         Others are above no root.

@@ -12,10 +12,10 @@ MOST_PROBLEMS = 100
 """Problems that one response reports (contract page 99, section 8)."""
 
 
-class Unnamed(Enum):
+class Omission(Enum):
     """Marks a member that an entry omits: it stays as it is."""
 
-    UNNAMED = "unnamed"
+    OMITTED = "omitted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class BatchEntry:
 
     uuid: str | None
     name: str | None
-    parent: str | Unnamed | None = Unnamed.UNNAMED
+    parent: str | Omission | None = Omission.OMITTED
     generation: int | None = None
     values: Values = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class BatchResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class EntryOutcome:
     """The outcome of one entry, in the order of the answer.
 
     Attributes:

@@ -72,7 +72,7 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     prepare_sessions(engine, sql_mode, timeouts)
 
     @sa.event.listens_for(engine, "connect")
-    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
+    def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         record.info[IS_GALERA] = _wait_for_other_nodes(cursor)
@@ -96,12 +96,12 @@ def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
 
     # Before SQLAlchemy asks the server about itself, its quotes among others.
     @sa.event.listens_for(engine, "connect", insert=True)
-    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
+    def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
         servers, server_time = cursor.fetchone()
         set_clock(record, server_time / 1_000_000)
-        cursor.execute(f"SET NAMES utf8mb4, {_assumed(_mode(sql_mode or servers))}")
+        cursor.execute(f"SET NAMES utf8mb4, {_assumed_charset(_mode(sql_mode or servers))}")
         cursor.close()
 
     mariadb_timeouts.prepare(engine, timeouts)
@@ -113,7 +113,7 @@ def _mode(mode_text: str) -> str:
     return ",".join(sorted(named & _UNDERSTOOD | {_STRICT}))
 
 
-def _assumed(mode: str) -> str:
+def _assumed_charset(mode: str) -> str:
     settings = _ASSUMED | {"sql_mode": f"'{mode}'"}
     return ", ".join(f"SESSION {name} = {value}" for name, value in settings.items())
 

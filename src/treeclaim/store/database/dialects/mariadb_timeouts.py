@@ -44,7 +44,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
         return connection_class()(*arguments, **(defaults | parameters))
 
     @sa.event.listens_for(engine, "connect", insert=True)
-    def _connected(connection: Any, _record: Any) -> None:
+    def _set_timeouts(connection: Any, _record: Any) -> None:
         set_read_timeout(connection, timeouts.silence)
         _set_keepalive(connection, timeouts)
         _set(connection, timeouts)

@@ -107,7 +107,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
 
     # Before SQLAlchemy asks the server about itself.
     @sa.event.listens_for(engine, "connect", insert=True)
-    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
+    def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
         row = connection.execute(f"{_set_config(settings, local=False)}, {_SERVER_TIME}")

@@ -51,7 +51,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
             _create_private(str(arguments[0]))
 
     @sa.event.listens_for(engine, "connect")
-    def _connected(connection: Any, _record: Any) -> None:
+    def _set_session(connection: Any, _record: Any) -> None:
         # The driver would begin transactions implicitly, too late for a snapshot.
         connection.isolation_level = None
         cursor = connection.cursor()

@@ -121,10 +121,10 @@ def lock(
     rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
     take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
     terms = load_hold_terms(transaction, sorted(rows))
-    if ended := _ended(transaction, terms):
+    if ended := _end(transaction, terms):
         raise PrerequisiteError(lambda later_transaction: end(later_transaction, ended))
     held = current_allocations(transaction, sorted(terms))
-    recorded = _recorded(transaction, claiming)
+    recorded = _record(transaction, claiming)
     # Nobody draws from a hold that does not return.
     returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
     drawn = {row.uuid for row in _drawn_by_others(transaction, returning, claiming)}
@@ -137,13 +137,13 @@ def lock(
         draws={
             consumer: counted
             for consumer, by_key in recorded.items()
-            if (counted := _counted(by_key, found_holds, current.usage_of([consumer])))
+            if (counted := _count(by_key, found_holds, current.usage_of([consumer])))
         },
     )
     return LockedHolds(book, rows, held, recorded, uuids - found_holds.keys())
 
 
-def _ended(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
+def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
     """Return the holds whose time is over now that they are locked."""
     now = now_of(transaction.connection)
     return sorted(
@@ -153,7 +153,7 @@ def _ended(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTer
     )
 
 
-def _recorded(transaction: WriteTransaction, claiming: Sequence[str]) -> dict[str, Draws]:
+def _record(transaction: WriteTransaction, claiming: Sequence[str]) -> dict[str, Draws]:
     by_consumer: dict[str, dict[Key, tuple[Draw, ...]]] = defaultdict(dict)
     for chunk in chunks(claiming):
         for row in transaction.rows(_DRAWS, uuids=chunk):
@@ -171,7 +171,7 @@ def _drawn_by_others(
     return transaction.rows(_DRAWN_BY_OTHERS, uuids=uuids, consumers=list(claiming))
 
 
-def _counted(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
+def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
     """Leave out what is forgotten: of holds that are gone, and beyond what the consumer has."""
     counted: dict[Key, tuple[Draw, ...]] = {}
     for key, recorded in by_key.items():
@@ -191,7 +191,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """Remove those of some holds whose time is over."""
     rows = consumers.lock(transaction, sorted(uuids))
     take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
-    ended = _ended(transaction, load_hold_terms(transaction, sorted(rows)))
+    ended = _end(transaction, load_hold_terms(transaction, sorted(rows)))
     current = current_allocations(transaction, ended)
     for uuid in ended:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
@@ -230,7 +230,7 @@ def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
     current = current_allocations(transaction, [consumer_uuid])
     named = {
         draw.hold
-        for drawn in _recorded(transaction, [consumer_uuid]).get(consumer_uuid, {}).values()
+        for drawn in _record(transaction, [consumer_uuid]).get(consumer_uuid, {}).values()
         for draw in drawn
     }
     locked = lock(transaction, named, [consumer_uuid], locked_consumers, current)

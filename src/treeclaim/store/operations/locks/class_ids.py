@@ -40,7 +40,7 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
         ResourceClassNotFoundError: for the first name without a class.
     """
     distinct_names = list(dict.fromkeys(names))
-    id_by_name = _found(transaction, _NAMED, distinct_names)
+    id_by_name = _find(transaction, _NAMED, distinct_names)
     for name in distinct_names:
         if name not in id_by_name:
             raise ResourceClassNotFoundError(name)
@@ -49,7 +49,7 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
 
 def ids_among(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
     """Return the ids of those of some names that are of a resource class."""
-    return _found(transaction, _NAMED, sorted(set(names)))
+    return _find(transaction, _NAMED, sorted(set(names)))
 
 
 def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
@@ -58,8 +58,8 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
     Inventories have no foreign key to their class. Standard classes never change.
     """
     distinct_names = list(dict.fromkeys(names))
-    custom = _found(transaction, _LOCKED, [name for name in distinct_names if _is_custom(name)])
-    standard = _found(
+    custom = _find(transaction, _LOCKED, [name for name in distinct_names if _is_custom(name)])
+    standard = _find(
         transaction, _NAMED, [name for name in distinct_names if not _is_custom(name)]
     )
     take_lock_rows(transaction, CLASS, custom.values())
@@ -80,7 +80,7 @@ def require_unchanged_ids(
         RetryTransactionError: if one of them has another id by now.
     """
     sorted_names = sorted(names)
-    id_by_name = _found(transaction, _NAMED, sorted_names)
+    id_by_name = _find(transaction, _NAMED, sorted_names)
     if any(id_by_name.get(name) != known.get(name) for name in sorted_names):
         raise RetryTransactionError
 
@@ -90,7 +90,7 @@ def names_of(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, s
     return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
 
 
-def _found(
+def _find(
     transaction: ReadTransaction, statement: CompiledStatement, names: Sequence[str]
 ) -> dict[str, int]:
     if not names:

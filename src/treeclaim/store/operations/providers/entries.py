@@ -7,12 +7,12 @@ import sqlalchemy as sa
 
 from treeclaim.model.extension.batches import targets
 from treeclaim.model.extension.batches.batch import (
-    Applied,
     BatchEntry,
     BatchForbiddenError,
     BatchResult,
+    EntryOutcome,
+    Omission,
     Problem,
-    Unnamed,
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.providers import consumption
@@ -56,7 +56,7 @@ def apply(
     is_allowed: Callable[[str], bool],
     *,
     create_names: bool,
-) -> list[Applied]:
+) -> list[EntryOutcome]:
     """Create and change providers; return the outcome of each entry.
 
     Args:
@@ -122,16 +122,16 @@ def _require_allowed(every_target: Sequence[Target], is_allowed: Callable[[str],
     if any(target.is_new for target in every_target) and not is_allowed(CREATE_RULE):
         raise BatchForbiddenError(CREATE_RULE)
     is_update = any(
-        not target.is_new and (target.is_renamed or not isinstance(target.entry.parent, Unnamed))
+        not target.is_new and (target.is_renamed or not isinstance(target.entry.parent, Omission))
         for target in every_target
     )
     if is_update and not is_allowed(UPDATE_RULE):
         raise BatchForbiddenError(UPDATE_RULE)
 
 
-def _outcome(target: Target) -> Applied:
+def _outcome(target: Target) -> EntryOutcome:
     if target.is_new:
         result = BatchResult.CREATED
     else:
         result = BatchResult.CHANGED if target.changed else BatchResult.UNCHANGED
-    return Applied(target.uuid, target.row.generation, result, tuple(target.changed))
+    return EntryOutcome(target.uuid, target.row.generation, result, tuple(target.changed))

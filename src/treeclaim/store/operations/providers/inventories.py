@@ -162,7 +162,7 @@ class InventoryWriter(PartWriter):
 
     def _plan(self, target: Target, before: Stored) -> None:
         provider_id, now = target.row.id, self._transaction.now
-        named = self._named(target, before)
+        named = self._class_names(target, before)
         after = {class_id: new for class_id, new in named.items() if new is not None}
         concerned = before if self._rules.classes is Classes.ALL else named
         if deleted := concerned.keys() - after.keys():
@@ -186,7 +186,7 @@ class InventoryWriter(PartWriter):
         if equal and self._rules.rewrites_equal:
             self._equal[provider_id] = equal
 
-    def _named(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
+    def _class_names(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
         """Return the inventories of an entry by class id.
 
         Raises:

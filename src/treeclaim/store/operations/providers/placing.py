@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import InvalidParentError
-from treeclaim.model.extension.batches.batch import Problem, Unnamed
+from treeclaim.model.extension.batches.batch import Omission, Problem
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement
@@ -123,7 +123,7 @@ def judge_places(
     Raises:
         RetryTransactionError: if a tree has changed before it was locked.
     """
-    places = Places(_wanted(transaction, targets))
+    places = Places(_wanted_parent(transaction, targets))
     existing_uuids = _lock_trees(transaction, targets, places)
     _read_trees(transaction, targets, places)
     new = [target.uuid for target in targets if target.is_new]
@@ -152,15 +152,17 @@ def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, 
     return {row.id: row.uuid for row in _rows(transaction, resource_providers.c.id, ids)}
 
 
-def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str, str | None]:
+def _wanted_parent(
+    transaction: ReadTransaction, targets: Sequence[Target]
+) -> dict[str, str | None]:
     """Return the parents of those that are new or get another one."""
     parent_by_uuid: dict[str, str | None] = {}
     named: list[tuple[Target, str | None]] = []
     for target in targets:
         parent = target.entry.parent
         if target.is_new:
-            parent_by_uuid[target.uuid] = None if isinstance(parent, Unnamed) else parent
-        elif not isinstance(parent, Unnamed):
+            parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
+        elif not isinstance(parent, Omission):
             named.append((target, parent))
     ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
     uuids = find_uuids(transaction, ids)

@@ -9,7 +9,7 @@ from treeclaim.model.errors import (
     ProviderInUseError,
     ProviderNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry, Problem, Unnamed
+from treeclaim.model.extension.batches.batch import BatchEntry, Omission, Problem
 from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
 from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
@@ -88,7 +88,7 @@ def update(
     uuid: str,
     *,
     name: str,
-    parent: str | Unnamed | None = Unnamed.UNNAMED,
+    parent: str | Omission | None = Omission.OMITTED,
     may_reparent: bool = True,
 ) -> Provider:
     """Rename a provider, or move it with its subtree (section 5).

@@ -57,7 +57,7 @@ def _make_part(name: str, provider_id: sa.Column[int], *columns: Any) -> LoadedP
     return LoadedPart(name, provider_id, sa.select(provider_id.label("provider_id"), *columns))
 
 
-def _modified(table: sa.Table) -> sa.Label[Any]:
+def _modified_at(table: sa.Table) -> sa.Label[Any]:
     return sa.func.coalesce(table.c.updated_at, table.c.created_at).label("modified_at")
 
 
@@ -73,7 +73,7 @@ PROVIDERS = LoadedPart(
         sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
             "root_id"
         ),
-        _modified(resource_providers),
+        _modified_at(resource_providers),
     ),
 )
 INVENTORIES = _make_part(
@@ -86,7 +86,7 @@ INVENTORIES = _make_part(
     inventories.c.max_unit,
     inventories.c.step_size,
     ExactText(inventories.c.allocation_ratio).label("allocation_ratio"),
-    _modified(inventories),
+    _modified_at(inventories),
 )
 _usage = _make_part(
     "usage",

@@ -117,7 +117,7 @@ def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mappi
         providers = _load_arrays(transaction, _PROVIDERS, after=after)
         order = np.argsort(providers["id"])
         if pieces and not len(order):
-            return {part: _joined(arrays) for part, arrays in pieces.items()}
+            return {part: _join(arrays) for part, arrays in pieces.items()}
         last = int(providers["id"][order[-1]]) if len(order) else after
         pieces[parts.PROVIDERS.name].append(
             {name: array[order] for name, array in providers.items()}
@@ -170,7 +170,7 @@ _CONVERSIONS: Mapping[str, Callable[[Sequence[Any]], npt.NDArray[Any]]] = {
 }
 
 
-def _joined(arrays: Sequence[Arrays]) -> Arrays:
+def _join(arrays: Sequence[Arrays]) -> Arrays:
     return {name: np.concatenate([array[name] for array in arrays]) for name in arrays[0]}
 
 
@@ -209,7 +209,7 @@ def _load_attributes(transaction: ReadTransaction) -> AttributeRows:
         if not len(ids):
             break
         after, is_whole = _end_of_page(ids)
-        numbers = ids, _numbered(page.name, names), _numbered(page.value, texts)
+        numbers = ids, _number_texts(page.name, names), _number_texts(page.value, texts)
         pages.append((numbers[0][is_whole], numbers[1][is_whole], numbers[2][is_whole]))
     provider_id, name, value = map(np.concatenate, zip(*pages, strict=True))
     values = [attribute_value(text) for text in texts]
@@ -240,7 +240,7 @@ def _end_of_page(ids: Numbers) -> tuple[int, Any]:
     return int(ids[is_whole].max()), is_whole
 
 
-def _numbered(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
+def _number_texts(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
     """Return the number of each text, after those that are known."""
     return np.array(
         [number_by_text.setdefault(text, len(number_by_text)) for text in texts], dtype=np.int64
