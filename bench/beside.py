@@ -58,11 +58,11 @@ class Checkout:
         """Exit unless the interpreter imports Treeclaim from this source tree."""
         code = "import treeclaim; print(treeclaim.__file__)"
         environment = {"PYTHONPATH": str(self.folder / "src")}
-        found = subprocess.run(
+        result = subprocess.run(
             (self.python, "-c", code), check=False, env=environment, capture_output=True, text=True
         )
-        if found.returncode or self.folder / "src" not in Path(found.stdout.strip()).parents:
-            message = found.stderr.strip() or f"it imports {found.stdout.strip()}"
+        if result.returncode or self.folder / "src" not in Path(result.stdout.strip()).parents:
+            message = result.stderr.strip() or f"it imports {result.stdout.strip()}"
             raise SystemExit(f"{self.python} cannot run the checkout {self.folder}: {message}")
 
 
@@ -195,8 +195,8 @@ def _place(
             for kind in wanted:
                 for number in range(extent.pairs):
                     for endpoint in endpoints[:: -1 if number % 2 else 1]:
-                        found = kind(Running.at(world, endpoint, None), options)
-                        rows.add((one.ours for one in found), endpoint.name)
+                        result = kind(Running.at(world, endpoint, None), options)
+                        rows.add((one.ours for one in result), endpoint.name)
 
 
 class Pairs:

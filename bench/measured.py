@@ -67,9 +67,9 @@ def main() -> int:
     )
     options = parser.parse_args()
     if options.beside is not None:
-        other = beside.checkout_of(options.beside, options.beside_python)
+        checkout = beside.checkout_of(options.beside, options.beside_python)
         extent = beside.QUICK if options.quick else beside.FULL
-        return 0 if beside.compare(other, options.database, extent, Console(width=180)) else 1
+        return 0 if beside.compare(checkout, options.database, extent, Console(width=180)) else 1
     judgements = [
         judged
         for database in KINDS

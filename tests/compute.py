@@ -32,7 +32,7 @@ class _Compute(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         self.asked.append((self.headers["OpenStack-API-Version"], query.get("all_tenants")))
         flavor = url.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
-        specs = {one["id"]: one["extra_specs"] for one in self.flavors}
+        specs = {flavor["id"]: flavor["extra_specs"] for flavor in self.flavors}
         if url.path == "/servers/detail":
             if self.refusals and query.get("marker") is not None:
                 self.refusals.pop()
@@ -57,16 +57,16 @@ class _Compute(BaseHTTPRequestHandler):
             is_late = int(version.rpartition(".")[2]) >= 41
             hidden = set() if is_late else {"uuid"}
             some = [
-                {name: value for name, value in one.items() if name not in hidden}
-                for one in self.aggregates
+                {name: value for name, value in aggregate.items() if name not in hidden}
+                for aggregate in self.aggregates
             ]
             self._send(200, {"aggregates": some})
         elif url.path == "/flavors/detail":
             # The extra specs are in the list from 2.61 on only.
             some = [
-                {name: value for name, value in one.items() if name != "extra_specs"}
-                for one in self.flavors
-                if query.get("is_public") == "None" or one["os-flavor-access:is_public"]
+                {name: value for name, value in flavor.items() if name != "extra_specs"}
+                for flavor in self.flavors
+                if query.get("is_public") == "None" or flavor["os-flavor-access:is_public"]
             ]
             self._send_page("flavors", url.path, some, query)
         elif url.path == f"/flavors/{flavor}/os-extra_specs" and flavor in specs:

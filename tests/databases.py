@@ -178,7 +178,7 @@ class _Server:
 
     def run(self, *command):
         """Run one of the server's programs to its end, as the server's account; return what it wrote."""
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -187,9 +187,9 @@ class _Server:
             check=False,
             **self._identity(),
         )
-        if done.returncode != 0:
-            raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
-        return done.stdout
+        if result.returncode != 0:
+            raise RuntimeError(f"{command[0]} ended with {result.returncode}:\n{result.stdout}")
+        return result.stdout
 
     def spawn(self, *command):
         """Start the server, and wait until it answers."""
@@ -527,9 +527,9 @@ class GaleraNode(Mariadb):
 
     def start(self, *options):
         """Join the cluster that is there, else make it."""
-        peers = [one for one in self._ports if one != self._ports[self._number]]
-        alive = any(_is_open(one) for one in peers)
-        members = ",".join(f"127.0.0.1:{one}" for one in peers) if alive else ""
+        peers = [port for port in self._ports if port != self._ports[self._number]]
+        alive = any(_is_open(peer) for peer in peers)
+        members = ",".join(f"127.0.0.1:{peer}" for peer in peers) if alive else ""
         port = self._ports[self._number]
         whole, missed = self._transfer_ports
         provider = {

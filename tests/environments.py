@@ -57,12 +57,12 @@ def node_packages(name, *packages):
         if not (folder / "ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            done = subprocess.run(
+            result = subprocess.run(
                 command, capture_output=True, text=True, timeout=_NPM_SECONDS, check=False
             )
-            if done.returncode:
+            if result.returncode:
                 pytest.skip(
-                    f"{MISSING}{' '.join(packages)} cannot be installed: {done.stderr[-500:]}"
+                    f"{MISSING}{' '.join(packages)} cannot be installed: {result.stderr[-500:]}"
                 )
             (folder / "ready").touch()
     return folder / "node_modules"
@@ -101,7 +101,7 @@ def _make(folder, packages):
     try:
         make_environment(folder, *packages)
     except subprocess.CalledProcessError as error:
-        lines = [one for one in error.output.splitlines() if not one.startswith("WARNING")]
+        lines = [line for line in error.output.splitlines() if not line.startswith("WARNING")]
         raise NotInstallableError(" / ".join(lines[-_LAST_LINES:])) from error
     (folder / "ready").touch()
 

@@ -26,8 +26,8 @@ class Shell:
         """Run a command to its end, perhaps in another environment; returns its exit code and what it wrote."""
         self._process.stdin.write(json.dumps([arguments, environment]) + "\n")
         self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
-        return subprocess.CompletedProcess(list(arguments), *told)
+        document = json.loads(self._process.stdout.readline())
+        return subprocess.CompletedProcess(list(arguments), *document)
 
     def close(self):
         """End the process that runs commands."""

@@ -70,11 +70,11 @@ def service_environment(folder, database=None, **more):
 def eventually(condition, what, seconds=START_SECONDS, pause=_POLL_SECONDS):
     """Wait until a condition gives something true, and return that."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (result := condition()):
         if time.monotonic() > deadline:
             raise NoAnswerError(f"{what}: not within {seconds} s")
         time.sleep(pause)
-    return found
+    return result
 
 
 class Server:

@@ -15,10 +15,10 @@ HOW_MANY = "import ssl; print(len(ssl.create_default_context().get_ca_certs()))"
 def test_tests_and_their_children_trust_one_authority(tmp_path):
     assert len(ssl.create_default_context().get_ca_certs()) == 1
     command = [sys.executable, "-c", HOW_MANY]
-    found = subprocess.run(
+    result = subprocess.run(
         command, env=usual_environment(tmp_path), capture_output=True, check=True
     )
-    assert found.stdout.strip() == b"1"
+    assert result.stdout.strip() == b"1"
 
 
 def test_package_installation_uses_the_authorities_of_the_machine():

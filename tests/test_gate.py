@@ -31,8 +31,8 @@ def test_waiters_enter_in_order_of_arrival():
         threads.append(start(lambda number=number: enter(number)))
         eventually(lambda number=number: gate.waiting == number + 1, "a thread waits")
     gate.release()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.join(60)
     assert order == list(range(8))
     assert (gate.inside, gate.waiting) == (0, 0)
 
@@ -50,8 +50,8 @@ def test_number_inside_is_limited():
                     inside.pop()
 
     threads = [start(work) for _ in range(12)]
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.join(60)
     assert 1 <= max(most) <= 3
     assert (gate.inside, gate.waiting) == (0, 0)
 

@@ -21,9 +21,9 @@ SECONDS = 30
 @pytest.fixture
 def failures(monkeypatch):
     """The names of the threads that failed, as they do."""
-    found = SimpleQueue()
-    monkeypatch.setattr(helper_threads, "failure_listeners", [found.put])
-    return found
+    result = SimpleQueue()
+    monkeypatch.setattr(helper_threads, "failure_listeners", [result.put])
+    return result
 
 
 class FailsFirst:
@@ -69,9 +69,9 @@ def test_request_threads_survive_failing_jobs(failures):
     pool = ThreadPool(2, most_waiting=100)
     for _ in range(20):
         assert pool.offer(FailsFirst(ValueError()))
-    done = threading.Event()
-    assert pool.offer(done.set)
-    assert done.wait(SECONDS)
+    result = threading.Event()
+    assert pool.offer(result.set)
+    assert result.wait(SECONDS)
     assert [failures.get(timeout=SECONDS) for _ in range(20)] == ["requests"] * 20
 
 

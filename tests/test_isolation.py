@@ -53,7 +53,7 @@ def test_software_is_missing():
 def test_quick_tier_fails_forbidden_tests(tmp_path, options):
     file = tmp_path / "test_cases.py"
     file.write_text(CASES)
-    done = subprocess.run(
+    result = subprocess.run(
         [
             sys.executable,
             "-m",
@@ -77,12 +77,12 @@ def test_quick_tier_fails_forbidden_tests(tmp_path, options):
     )
     outcomes = {
         line.split("::")[1].split(" ")[0]: line.split(" ")[0]
-        for line in done.stdout.splitlines()
+        for line in result.stdout.splitlines()
         if line.startswith(("PASSED", "FAILED", "ERROR")) and "::" in line
     }
-    assert outcomes.pop("test_own_python_is_started") == "PASSED", done.stdout
+    assert outcomes.pop("test_own_python_is_started") == "PASSED", result.stdout
     # An error is that of the teardown, which reports what the test had hidden.
-    assert set(outcomes.values()) <= {"FAILED", "ERROR"}, done.stdout
+    assert set(outcomes.values()) <= {"FAILED", "ERROR"}, result.stdout
     expected = {
         "test_program_is_started",
         "test_child_finds_program",

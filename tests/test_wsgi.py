@@ -15,7 +15,7 @@ START = (
 
 def said_at_start(folder, **settings):
     """Start the service as another server does, in a process; return the lines that it writes."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", START],
         env=service_environment(folder, **settings),
         cwd=folder,
@@ -24,7 +24,7 @@ def said_at_start(folder, **settings):
         timeout=100,
         check=True,
     )
-    return (done.stdout + done.stderr).splitlines()
+    return (result.stdout + result.stderr).splitlines()
 
 
 def warnings_at_start(folder, **settings):
@@ -42,10 +42,10 @@ def test_application_shortens_the_thread_switch_interval(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])
 def test_too_few_threads_give_a_warning_at_start(tmp_path, threads, number):
-    found = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
-    assert len(found) == number
-    assert all("reads are refused while a write waits" in text for text in found)
-    assert all("Use 3 threads or more" in text for text in found)
+    warnings = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
+    assert len(warnings) == number
+    assert all("reads are refused while a write waits" in text for text in warnings)
+    assert all("Use 3 threads or more" in text for text in warnings)
 
 
 @pytest.mark.slow

@@ -49,9 +49,9 @@ def after_shapes(
 def _claimer(world: World, endpoints: Sequence[Endpoint]) -> Write:
     """Return what claims one candidate after the other, each of another tree."""
     body = endpoints[0].ask(world.query, LIMIT).body
-    found = orjson.loads(body)["allocation_requests"]
-    random.Random(3).shuffle(found)
-    left = {endpoint.name: iter(found) for endpoint in endpoints}
+    allocation_requests = orjson.loads(body)["allocation_requests"]
+    random.Random(3).shuffle(allocation_requests)
+    left = {endpoint.name: iter(allocation_requests) for endpoint in endpoints}
 
     def claim(other: Endpoint) -> None:
         if not other.claim_candidate(next(left[other.name])):

@@ -87,8 +87,8 @@ def devices(trees: int, seed: int = 11) -> World:
 
 def nova_places(peer: Endpoint, query: str, taken: set[str]) -> bool:
     """Place one consumer as Nova does: search, weigh, claim; return whether it was placed."""
-    found = orjson.loads(peer.ask(query, _FOUND).body)
-    summaries = found["provider_summaries"]
+    document = orjson.loads(peer.ask(query, _FOUND).body)
+    summaries = document["provider_summaries"]
 
     def free(candidate: Mapping[str, Any]) -> float:
         (host,) = candidate["allocations"]
@@ -97,7 +97,7 @@ def nova_places(peer: Endpoint, query: str, taken: set[str]) -> bool:
 
     others = (
         candidate
-        for candidate in found["allocation_requests"]
+        for candidate in document["allocation_requests"]
         if not taken & set(candidate["allocations"])
     )
     best = max(others, key=free)

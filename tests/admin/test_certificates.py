@@ -21,10 +21,10 @@ DAY = 24 * 3600.0
 
 def run_openssl(*arguments):
     """Return the output of openssl."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
     )
-    return done.stdout
+    return result.stdout
 
 
 def made(folder, name, days, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
@@ -99,8 +99,8 @@ def expiry(at, use=CertificateUse.SERVER):
     ],
 )
 def test_expiry_warning_starts_in_time(left, words):
-    told = warnings_of([expiry(ENDS)], ENDS - left)
-    assert told == ([] if words is None else [f"the server's certificate {words}"])
+    warnings = warnings_of([expiry(ENDS)], ENDS - left)
+    assert warnings == ([] if words is None else [f"the server's certificate {words}"])
 
 
 @pytest.mark.parametrize(

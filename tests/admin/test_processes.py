@@ -37,8 +37,8 @@ def test_metrics_show_the_release_and_each_process(tmp_path, workers):
         )
         resident = eventually(
             lambda: (
-                found
-                if len(found := re.findall(r"process_resident_memory_bytes{.*} (\S+)", text()))
+                result
+                if len(result := re.findall(r"process_resident_memory_bytes{.*} (\S+)", text()))
                 == processes
                 else None
             ),

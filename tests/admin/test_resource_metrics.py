@@ -125,7 +125,7 @@ def test_scrape_has_cloud_sums_aggregate_sums_and_flavor_fits(tmp_path):
         assert api.post("/treeclaim/providers", json=WORLD).status_code == 200
         assert api.put(f"/allocations/{CONSUMER}", json=CLAIM).status_code == 204
         small = 'treeclaim_fits{flavor="small"}'
-        found = eventually(
+        result = eventually(
             lambda: now if (now := read()).get(small) == 32 else None, "the claim is measured"
         )
 
@@ -136,7 +136,7 @@ def test_scrape_has_cloud_sums_aggregate_sums_and_flavor_fits(tmp_path):
     full = {"capacity": 100, "reserved": 0, "used": 0, "held": 0, "free": 100, "largest_free": 100}
     part = {"capacity": 32, "reserved": 2, "used": 3, "held": 0, "free": 29, "largest_free": 29}
     ours = f'aggregate="{AGGREGATE}"'
-    assert found == {
+    assert result == {
         **of("treeclaim_resource", cpu, **part | {"capacity": 35, "free": 32}),
         **of("treeclaim_resource", disk, **full),
         # The node is not in the aggregate; its root is.
@@ -166,11 +166,11 @@ def test_sighup_rereads_flavors_and_keeps_them_if_the_file_is_broken(tmp_path, l
         assert read()[first] == 35
         flavor_file(tmp_path, second="resources=VCPU:2")
         server.send(signal.SIGHUP)
-        found = eventually(
+        result = eventually(
             lambda: now if second in (now := read()) else None, "the second flavor is measured"
         )
-        assert found[second] == 17
-        assert first not in found
+        assert result[second] == 17
+        assert first not in result
 
 
 @pytest.mark.slow
@@ -208,9 +208,9 @@ def test_number_of_series_is_bounded(tmp_path):
 
     with collected(tmp_path, write, [AGGREGATE]) as (meter, read):
         meter.measure()
-        found = read()
-        assert found["treeclaim_resource_metrics_left_out"] == 2_200
-        assert len(found) == 6 * 2_000 + 1
+        result = read()
+        assert result["treeclaim_resource_metrics_left_out"] == 2_200
+        assert len(result) == 6 * 2_000 + 1
 
 
 @pytest.mark.slow
@@ -231,15 +231,15 @@ def test_held_amounts_are_part_of_used_amounts(tmp_path):
 
     with collected(tmp_path, write, [AGGREGATE]) as (meter, read):
         meter.measure()
-        found = read()
+        result = read()
         cpu = 'resource_class="VCPU"'
-        assert found[f"treeclaim_resource_held{{{cpu}}}"] == 3
-        assert found[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{cpu}}}'] == 3
+        assert result[f"treeclaim_resource_held{{{cpu}}}"] == 3
+        assert result[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{cpu}}}'] == 3
         # Each takes two of the host's disk.
         disk = 'resource_class="DISK_GB"'
-        assert found[f"treeclaim_resource_held{{{disk}}}"] == 6
-        assert found[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{disk}}}'] == 6
-        assert found[f"treeclaim_resource_used{{{cpu}}}"] == 3
+        assert result[f"treeclaim_resource_held{{{disk}}}"] == 6
+        assert result[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{disk}}}'] == 6
+        assert result[f"treeclaim_resource_used{{{cpu}}}"] == 3
 
 
 def test_old_values_are_not_shown(tmp_path):
@@ -265,12 +265,14 @@ def test_old_values_are_not_shown(tmp_path):
 )
 def test_config_check_reports_unmeasurable_metrics_options(tmp_path, name, value, words):
     environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_RESOURCES="cloud")
-    found = call(environment | {f"OS_TREECLAIM__{name}": value}, "config", "check")
-    assert found.returncode == 1
-    assert words in found.stderr
+    result = call(environment | {f"OS_TREECLAIM__{name}": value}, "config", "check")
+    assert result.returncode == 1
+    assert words in result.stderr
 
 
 def test_config_check_reports_metrics_options_without_effect(tmp_path):
     environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_AGGREGATES=AGGREGATE)
-    found = call(environment, "config", "check")
-    assert "metrics_of_aggregates: has no effect while metrics_of_resources = none" in found.stderr
+    result = call(environment, "config", "check")
+    assert (
+        "metrics_of_aggregates: has no effect while metrics_of_resources = none" in result.stderr
+    )

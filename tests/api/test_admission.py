@@ -30,8 +30,8 @@ def occupy(gate, kind, count, may_end, fails=None):
             pass
 
     threads = [threading.Thread(target=stay, daemon=True) for _ in range(count)]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     eventually(lambda: len(inside) == count, "they are inside")
     return threads
 
@@ -110,7 +110,7 @@ def test_request_of_a_disconnected_client_does_not_wait():
 
 
 def test_each_operation_has_the_right_admission_kind():
-    kinds = {(one.method, one.path): one.kind for one in OPERATIONS}
+    kinds = {(operation.method, operation.path): operation.kind for operation in OPERATIONS}
     assert kinds["GET", "/"] is Kind.FREE
     assert kinds["GET", "/treeclaim"] is Kind.FREE
     assert kinds["GET", "/openapi.json"] is Kind.FREE
@@ -118,7 +118,7 @@ def test_each_operation_has_the_right_admission_kind():
     assert kinds["GET", "/allocations/{consumer_uuid}"] is Kind.READ
     nouns = ("candidates", "capacity", "flavors", "moves", "survival", "totals")
     reads = {("POST", f"/treeclaim/{noun}") for noun in nouns}
-    assert {kinds[one] for one in reads} == {Kind.READ}
+    assert {kinds[read] for read in reads} == {Kind.READ}
     others = {kind for one, kind in kinds.items() if one[0] != "GET" and one not in reads}
     assert others == {Kind.WRITE}
 
@@ -144,7 +144,7 @@ def test_refused_requests_get_retry_after(tmp_path, monkeypatch):
         assert client.get("/").status_code == 200
         assert client.get("/resource_providers").status_code == 200
         may_end.set()
-        assert [one.result(60).status_code for one in claims] == [204, 204]
+        assert [claim.result(60).status_code for claim in claims] == [204, 204]
 
 
 def test_sixteen_claims_at_once_all_succeed_on_four_threads(tmp_path):

@@ -94,9 +94,9 @@ class Cloud:
     numbers: itertools.count = field(default_factory=itertools.count)
 
     def __post_init__(self):
-        self.hosts = [one.uuid for one in self.providers if one.parent is None]
+        self.hosts = [provider.uuid for provider in self.providers if provider.parent is None]
         self.aggregates = list(
-            dict.fromkeys(uuid for one in self.providers for uuid in one.aggregates)
+            dict.fromkeys(uuid for provider in self.providers for uuid in provider.aggregates)
         )
 
     def ask(self, method, path, query="", body=None):
@@ -269,7 +269,7 @@ def searches(cloud):
     near = "resources1=VCPU:1&resources2=VGPU:1&resources3=VGPU:1&group_policy=none"
     yield f"{near}&same_subtree=2,3"
     choices = itertools.combinations(range(12), 5)
-    lists = "&".join("same_subtree=" + ",".join(f"_{n}" for n in some) for some in choices)
+    lists = "&".join("same_subtree=" + ",".join(f"_{n}" for n in choice) for choice in choices)
     yield f"{groups(12)}&limit=10&{lists}"
     yield f"{WANTED}&" + "&".join(f"required=in:{name},{TRAITS[0]}" for name in TRAITS * 5)
     ordered = (

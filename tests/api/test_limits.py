@@ -77,17 +77,17 @@ def test_body_of_an_unauthorized_request_is_not_read(application):
 def test_a_body_of_the_greatest_length_is_read(application):
     with client_of(application) as client:
         body = b'{"name": "host"}'.ljust(LONGEST)
-        given = client.post(
+        answer = client.post(
             "/resource_providers", content=body, headers={"content-type": "application/json"}
         )
-        assert given.status_code == 200
+        assert answer.status_code == 200
 
 
 def test_too_many_groups_are_refused(application):
     with client_of(application) as client:
 
         def ask(count):
-            groups = "&".join(f"resources{one}=VCPU:1" for one in range(1, count + 1))
+            groups = "&".join(f"resources{number}=VCPU:1" for number in range(1, count + 1))
             return client.get(f"/allocation_candidates?{groups}&group_policy=none")
 
         assert ask(5).status_code == 200
@@ -145,7 +145,7 @@ def test_endless_search_times_out_with_advice(tmp_path, monkeypatch):
             assert client.post("/resource_providers", json=body).status_code == 200
             given = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 99}}}
             assert client.put(f"/resource_providers/{child}/inventories", json=given).is_success
-        amounts = [18 + 2 * (one % 15) for one in range(73)]
+        amounts = [18 + 2 * (number % 15) for number in range(73)]
         amounts.append(24 * 98 + 2 - sum(amounts))
         groups = "&".join(f"resources{one}=VGPU:{units}" for one, units in enumerate(amounts, 1))
         phases = []

@@ -59,7 +59,11 @@ def samples(schema, name=""):
         return samples(DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]], name)
     # Where the alternatives only say which members are required, all members are given.
     alternatives = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
-    if whole := [one for one in alternatives if not set(one) <= {"required", "properties"}]:
+    if whole := [
+        alternative
+        for alternative in alternatives
+        if not set(alternative) <= {"required", "properties"}
+    ]:
         return [value for one in whole for value in samples(one, name)]
     if "const" in schema or "enum" in schema:
         return [schema.get("const", schema.get("enum", [None])[0])]
@@ -68,7 +72,7 @@ def samples(schema, name=""):
         "integer": lambda: [NUMBER],
         "number": lambda: [NUMBER],
         "object": lambda: list(objects(schema, name)),
-        "array": lambda: [[one] for one in samples(schema["items"], name)],
+        "array": lambda: [[sample] for sample in samples(schema["items"], name)],
         "string": lambda: texts(schema, name),
         "boolean": lambda: [True],
         "null": lambda: [None],
@@ -144,9 +148,9 @@ def calls():
 
 def parameters(described):
     """The names of the parameters of a query, with a suffix where there may be any."""
-    for one in described["parameters"]:
-        if one["in"] == "query":
-            yield from one["schema"].get("properties", {one["name"]: None})
+    for parameter in described["parameters"]:
+        if parameter["in"] == "query":
+            yield from parameter["schema"].get("properties", {parameter["name"]: None})
 
 
 def markers(name, path):
@@ -189,7 +193,7 @@ def test_numbers_in_every_described_field_are_handled(application, part):
 @pytest.mark.slow
 def test_samples_pass_schema_validation(application):
     """With small numbers hardly any is refused for its form, or nothing would be shown above."""
-    refused, bodies = [], [one for one in CALLS if one[3] is not None]
+    refused, bodies = [], [call for call in CALLS if call[3] is not None]
     for method, path, _, body in bodies:
         answer = send(
             application, method, path, body=body.replace(NUMBER, "1").encode(), version=VERSION
@@ -198,7 +202,7 @@ def test_samples_pass_schema_validation(application):
             refused.append((method, path, body, answer.detail[:300]))
     assert refused == []
     paths = {path for path, methods in DESCRIBED.items() if "requestBody" in str(methods)}
-    assert len({one[1] for one in bodies}) > len(paths) / 2
+    assert len({body[1] for body in bodies}) > len(paths) / 2
 
 
 @pytest.mark.parametrize("amount", [2**63, 2**64 + 1, 10**399 + 7])

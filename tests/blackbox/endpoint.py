@@ -57,7 +57,10 @@ class Endpoint:
 
     def clear(self) -> None:
         """Remove every provider, consumer, custom class and custom trait."""
-        providers = [one["uuid"] for one in self.get("/resource_providers")["resource_providers"]]
+        providers = [
+            resource_provider["uuid"]
+            for resource_provider in self.get("/resource_providers")["resource_providers"]
+        ]
         for uuid in providers:
             for consumer in self.get(f"/resource_providers/{uuid}/allocations")["allocations"]:
                 self.send(Request("DELETE", f"/allocations/{consumer}"))

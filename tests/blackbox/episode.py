@@ -64,16 +64,16 @@ class Sides:
     def _fill(self, place: Open) -> int | None:
         match place:
             case ProviderGeneration(provider, offset):
-                found = self.theirs.get(f"/resource_providers/{provider}")
-                return offset + (found["generation"] if found else 0)
+                answer = self.theirs.get(f"/resource_providers/{provider}")
+                return offset + (answer["generation"] if answer else 0)
             case ConsumerGeneration(wrong=True):
                 return WRONG_GENERATION
             case ConsumerGeneration(consumer):
                 return self._consumer_generation(consumer)
 
     def _consumer_generation(self, consumer: str) -> int | None:
-        found = self.theirs.get(f"/allocations/{consumer}")
-        generation: int | None = found.get("consumer_generation")
+        answer = self.theirs.get(f"/allocations/{consumer}")
+        generation: int | None = answer.get("consumer_generation")
         return generation
 
     def _without_leftovers(self, request: Request) -> Request:
@@ -87,8 +87,12 @@ class Sides:
             return request
         if not self._leaves_record(request):
             return request
-        known = self._consumer_generation
-        fresh = {name: next(self.once) for name in _consumers(request) if known(name) is None}
+        consumer_generation = self._consumer_generation
+        fresh = {
+            name: next(self.once)
+            for name in _consumers(request)
+            if consumer_generation(name) is None
+        }
         return _renamed(request, fresh)
 
     def _leaves_record(self, request: Request) -> bool:
@@ -150,12 +154,12 @@ def _renamed(request: Request, names: dict[str, str]) -> Request:
 
 def unexplained(exchange: Exchange, note: Callable[[str], None]) -> list[Difference]:
     """The differences of an exchange, unless they are known; `note` hears of those by name."""
-    found = differences.differences(exchange)
-    known = known_differences.recognised(exchange) if found else None
+    result = differences.differences(exchange)
+    known = known_differences.recognised(exchange) if result else None
     if known is not None:
         note(known.name)
         return []
-    return found
+    return result
 
 
 @dataclass(slots=True)
@@ -180,9 +184,9 @@ class Episode:
         for request in (*planting, *changes):
             exchange = self.sides.exchange(request)
             self.count("writes")
-            found = unexplained(exchange, self.note)
-            if found:
-                yield Finding(tuple(history), replace_request(exchange, request), tuple(found))
+            result = unexplained(exchange, self.note)
+            if result:
+                yield Finding(tuple(history), replace_request(exchange, request), tuple(result))
                 return
             history.append(request)
             for _ in range(reads_for_each):
@@ -191,11 +195,11 @@ class Episode:
     def _read(self, request: Request, history: Sequence[Request]) -> Iterator[Finding]:
         exchange = self.sides.exchange(request)
         self.count("reads")
-        found = unexplained(exchange, self.note)
-        if exchange.limited and not found and exchange.ours.status == OK:
-            found = self._limited(exchange)
-        if found:
-            yield Finding(tuple(history), exchange, tuple(found))
+        result = unexplained(exchange, self.note)
+        if exchange.limited and not result and exchange.ours.status == OK:
+            result = self._limited(exchange)
+        if result:
+            yield Finding(tuple(history), exchange, tuple(result))
 
     def _limited(self, exchange: Exchange) -> list[Difference]:
         """Check that a limited response has a part of the unlimited one."""

@@ -130,7 +130,7 @@ def test_search_options_change_no_response(sides, seed):
     )
     findings = list(episode.run(60, 5))
     assert not findings, "\n".join(
-        f"{finding.exchange.request}: {[str(one) for one in finding.differences]}"
+        f"{finding.exchange.request}: {[str(difference) for difference in finding.differences]}"
         for finding in findings
     )
     assert not totals

@@ -68,7 +68,9 @@ def logging_kept():
     """Undo what a command does to loggers: other tests would keep all that services log."""
     named = logging.root.manager.loggerDict.values()
     loggers = [logging.root, *(one for one in named if isinstance(one, logging.Logger))]
-    before = [(one, one.level, list(one.handlers), one.propagate) for one in loggers]
+    before = [
+        (logger, logger.level, list(logger.handlers), logger.propagate) for logger in loggers
+    ]
     try:
         yield
     finally:

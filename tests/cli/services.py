@@ -48,9 +48,9 @@ def client_in(environment):
 
 def succeed(environment, *arguments):
     """Run a command that has to succeed; returns what it prints."""
-    done = call(environment, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = call(environment, *arguments)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def claim(environment, *arguments):
@@ -60,7 +60,7 @@ def claim(environment, *arguments):
 
 def refused(environment, *arguments, code=1):
     """Run a command that has to be refused in words; returns these."""
-    done = call(environment, *arguments)
-    assert done.returncode == code, (done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr
-    return done.stderr
+    result = call(environment, *arguments)
+    assert result.returncode == code, (result.stdout, result.stderr)
+    assert "Traceback" not in result.stderr
+    return result.stderr

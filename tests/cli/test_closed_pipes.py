@@ -93,8 +93,8 @@ def there(tmp_path_factory):
 def ended(program, environment, words, *, is_buffered):
     """How a program ends whose output nobody reads: whether it printed, its code, its complaints."""
     with closing(Unread(is_buffered=is_buffered)) as unread:
-        done = call_program(program, environment, *words, output=unread)
-        return unread.is_written, done.returncode, done.stderr
+        result = call_program(program, environment, *words, output=unread)
+        return unread.is_written, result.returncode, result.stderr
 
 
 def require_quiet(program, environment, words, *, is_buffered):

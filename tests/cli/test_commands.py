@@ -117,8 +117,8 @@ def test_several_workers_serve_one_database(tmp_path):
                 "/resource_providers", json=body, headers={"connection": "close"}
             )
             assert created.status_code == 200
-            seen = client.get("/resource_providers", headers={"connection": "close"})
-            assert len(seen.json()["resource_providers"]) == number + 1
+            answer = client.get("/resource_providers", headers={"connection": "close"})
+            assert len(answer.json()["resource_providers"]) == number + 1
         assert server.stop() == 0
 
 

@@ -16,9 +16,9 @@ from tests.servers import TREECLAIM, usual_environment
 
 @pytest.mark.slow
 def test_demo_shows_a_cloud_timed_queries_an_explanation_and_a_claim(tmp_path):
-    done = run(usual_environment(tmp_path), "demo")
-    assert (done.returncode, done.stderr) == (0, "")
-    shown = done.stdout
+    result = run(usual_environment(tmp_path), "demo")
+    assert (result.returncode, result.stderr) == (0, "")
+    shown = result.stdout
     assert "host-1_numa0_fpga" in shown
     assert len(re.findall(r"3 candidates in \d+\.\d ms", shown)) == 3
     assert "None of 7 trees matches" in shown

@@ -236,13 +236,13 @@ def texts_of(command, cases, there, terminal=False):
     """What a command prints, on each stream, in each of its cases."""
     environment, folder, urls = there
     output = Terminal if terminal else io.StringIO
-    for given in cases:
+    for case in cases:
         variables = environment | (
             {"TERM": "xterm-256color", "COLUMNS": "9999"} if terminal else {}
         )
         with patch.object(processes.io, "StringIO", output):
-            done = call(variables, *spelled_out(command, given, folder, urls))
-        yield from ((given, text) for text in (done.stdout, done.stderr))
+            result = call(variables, *spelled_out(command, case, folder, urls))
+        yield from ((case, text) for text in (result.stdout, result.stderr))
 
 
 @pytest.mark.parametrize("command", CASES)

@@ -109,10 +109,10 @@ def test_a_token_is_never_dropped(environment):
     ids=lambda part: " ".join(part).replace(":", " ") if isinstance(part, list) else "",
 )
 def test_unknown_key_is_refused_with_the_valid_ones(environment, arguments, message):
-    done = call(environment, "candidates", *arguments)
-    assert done.returncode in (1, 2)
-    assert message in done.stderr
-    assert done.stdout == ""
+    result = call(environment, "candidates", *arguments)
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+    assert result.stdout == ""
 
 
 def test_parameters_after_a_flavor_are_not_swallowed(environment):
@@ -141,10 +141,10 @@ def required_arguments(parser):
 
 
 def test_missing_command_lists_all_commands(offline):
-    done = call(offline)
-    assert (done.returncode, done.stdout) == (2, "")
+    result = call(offline)
+    assert (result.returncode, result.stdout) == (2, "")
     for word in {*GROUPS, *(name for name in all_commands() if " " not in name)}:
-        assert re.search(rf"^ +{re.escape(word)}( |$)", done.stderr, re.MULTILINE)
+        assert re.search(rf"^ +{re.escape(word)}( |$)", result.stderr, re.MULTILINE)
 
 
 def test_mistyped_option_suggests_the_nearest(offline):
@@ -231,10 +231,10 @@ def test_invalid_arguments_are_reported_in_one_line(environment, arguments, mess
 )
 def test_invalid_database_is_reported_without_traceback(offline, url, command):
     wrong = offline | {"OS_PLACEMENT_DATABASE__CONNECTION": url}
-    done = call(wrong, *command)
-    assert done.returncode in (1, 2)
-    assert "Traceback" not in done.stderr
-    assert "unexpected" not in done.stderr
+    result = call(wrong, *command)
+    assert result.returncode in (1, 2)
+    assert "Traceback" not in result.stderr
+    assert "unexpected" not in result.stderr
 
 
 @pytest.mark.parametrize("url", ["nonsense://x/y", "sqlite", "mysql+nodriver://x/y"])
@@ -248,10 +248,10 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
         "OS_PLACEMENT_DATABASE__CONNECTION": url,
         "OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0",
     }
-    done = call(wrong, *command)
-    assert done.returncode in (1, 255)
-    assert "[placement_database]/connection" in done.stderr
-    assert "unexpected" not in done.stderr
+    result = call(wrong, *command)
+    assert result.returncode in (1, 255)
+    assert "[placement_database]/connection" in result.stderr
+    assert "unexpected" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -285,27 +285,27 @@ def test_port_above_65535_is_refused(offline):
 def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
     (tmp_path / "placement.db").write_text("this is a text, and long enough to be looked at" * 40)
     for command in (("db", "version"), ("db", "prune"), ("db", "sync"), ("upgrade", "check")):
-        done = call(offline, *command)
-        assert done.returncode in (1, 255)
-        assert "not a database" in done.stderr
-        assert "Traceback" not in done.stderr
+        result = call(offline, *command)
+        assert result.returncode in (1, 255)
+        assert "not a database" in result.stderr
+        assert "Traceback" not in result.stderr
 
 
 def test_empty_database_suggests_db_sync(offline, tmp_path):
     sqlite3.connect(tmp_path / "placement.db").close()
     for command in (("db", "prune"), ("db", "online_data_migrations"), ("upgrade", "check")):
-        done = call(offline, *command)
-        assert done.returncode in (1, 255)
-        assert "Traceback" not in done.stderr
-        assert "db sync" in done.stderr
+        result = call(offline, *command)
+        assert result.returncode in (1, 255)
+        assert "Traceback" not in result.stderr
+        assert "db sync" in result.stderr
 
 
 @pytest.mark.parametrize("hours", ["nan", "inf", "1e300", "-1", "x"])
 def test_invalid_keep_hours_are_refused(offline, hours):
     succeed(offline, "db", "sync")
-    done = call(offline, "db", "prune", f"--keep-hours={hours}")
-    assert done.returncode == 2
-    assert "--keep-hours" in done.stderr
+    result = call(offline, "db", "prune", f"--keep-hours={hours}")
+    assert result.returncode == 2
+    assert "--keep-hours" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -320,10 +320,10 @@ def test_invalid_keep_hours_are_refused(offline, hours):
 )
 def test_ascii_terminal_gets_only_ascii(environment, arguments):
     plain = environment | {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}
-    done = run(plain, *arguments)
-    assert "Traceback" not in done.stderr
-    assert (done.stdout + done.stderr).isascii()
-    assert done.stdout or done.returncode == 1
+    result = run(plain, *arguments)
+    assert "Traceback" not in result.stderr
+    assert (result.stdout + result.stderr).isascii()
+    assert result.stdout or result.returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_broken_output_pipe_is_not_an_error(environment, arguments):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as output:
-        done = subprocess.run(
+        result = subprocess.run(
             [*TREECLAIM, *arguments],
             env=environment,
             stdout=output,
@@ -349,7 +349,7 @@ def test_broken_output_pipe_is_not_an_error(environment, arguments):
             timeout=60,
             check=False,
         )
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (result.returncode, result.stderr) == (141, "")
 
 
 @pytest.mark.slow
@@ -451,12 +451,12 @@ def test_random_arguments_never_cause_a_traceback(environment, tmp_path, command
     if command == ("load",) and "-" in arguments:
         arguments = [word for word in arguments if word != "-"]
     database = f"sqlite:///{tmp_path / 'fuzz.db'}"
-    done = call(
+    result = call(
         environment | {"OS_PLACEMENT_DATABASE__CONNECTION": database}, *command, *arguments
     )
-    assert done.returncode in (0, 1, 2, 255), (done, done.stderr)
-    assert "Traceback" not in done.stderr
-    assert "unexpected" not in done.stderr, done.stderr
+    assert result.returncode in (0, 1, 2, 255), (result, result.stderr)
+    assert "Traceback" not in result.stderr
+    assert "unexpected" not in result.stderr, result.stderr
 
 
 def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, monkeypatch):
@@ -468,5 +468,5 @@ def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, mo
     message = refused(environment, "tree")
     assert "some words" in message
     assert "TREECLAIM_DEBUG" in message
-    done = call(environment | {"TREECLAIM_DEBUG": "1"}, "tree")
-    assert "Traceback" in done.stderr
+    result = call(environment | {"TREECLAIM_DEBUG": "1"}, "tree")
+    assert "Traceback" in result.stderr

@@ -28,5 +28,5 @@ def test_consumer_type_option_has_the_same_name_in_all_commands(environment, com
         "claim": ("resources=VCPU:1",),
         "place": ("resources=VCPU:1",),
     }[command]
-    done = call(environment, *command.split(), *arguments, "--consumer-type", "MIGRATION")
-    assert done.returncode in {0, 1}, done.stderr
+    result = call(environment, *command.split(), *arguments, "--consumer-type", "MIGRATION")
+    assert result.returncode in {0, 1}, result.stderr

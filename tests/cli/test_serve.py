@@ -89,19 +89,19 @@ class Load:
                         self.failures.append(status)
 
     def __enter__(self):
-        for one in self._threads:
-            one.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_):
         self._stop.set()
-        for one in self._threads:
-            one.join()
+        for thread in self._threads:
+            thread.join()
 
 
 def workers_of(service):
     """The ids of the processes that answer."""
-    return {one.pid for one in children_of(service, WORKER_NAME)}
+    return {child.pid for child in children_of(service, WORKER_NAME)}
 
 
 def loaders_of(service):
@@ -112,10 +112,10 @@ def loaders_of(service):
 def children_of(service, name):
     """The processes below the first process that have a name."""
     found = []
-    for one in psutil.Process(service.process.pid).children(recursive=True):
+    for child in psutil.Process(service.process.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if one.name() == name and one.status() != psutil.STATUS_ZOMBIE:
-                found.append(one)
+            if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
+                found.append(child)
     return found
 
 
@@ -192,10 +192,10 @@ def test_a_reload_reads_the_configuration_again(environment, tmp_path, url):
     file.write_text("[placement]\nmax_allocation_candidates = -1\n")
 
     def candidates():
-        asked = httpx.get(
+        answer = httpx.get(
             f"{url}/allocation_candidates?resources=VCPU:1", headers=HEADERS, timeout=60
         )
-        return len(asked.json()["allocation_requests"])
+        return len(answer.json()["allocation_requests"])
 
     with serving(environment, tmp_path, url=url) as service:
         for number in range(2):
@@ -284,7 +284,9 @@ def test_stale_unix_socket_is_replaced(environment, tmp_path):
 
 def run_openssl(*arguments):
     """Run openssl."""
-    subprocess.run(["openssl", *(str(one) for one in arguments)], check=True, capture_output=True)
+    subprocess.run(
+        ["openssl", *(str(argument) for argument in arguments)], check=True, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -453,7 +455,8 @@ def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path,
         with Load(url) as load:
             lost.send_signal(number)
             eventually(
-                lambda: [one for one in loaders_of(service) if one != lost], "another loader runs"
+                lambda: [loader for loader in loaders_of(service) if loader != lost],
+                "another loader runs",
             )
             eventually(lambda: len(workers_of(service)) == 2, "its workers run")
             so_far = load.answered

@@ -446,9 +446,9 @@ def test_killed_copy_can_be_resumed(tmp_path):
         proxy.close()
         assert len(list(target.rows("/treeclaim/allocations", "consumers"))) == 5
         command.append(second)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        (written,) = re.findall(r"(\d+) consumers written", done.stdout)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert result.returncode == 0, result.stderr
+        (written,) = re.findall(r"(\d+) consumers written", result.stdout)
         assert int(written) == 95
         assert compare(source, target, silent) == []
 

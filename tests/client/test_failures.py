@@ -63,12 +63,12 @@ def test_error_has_all_members_of_the_response():
     client, *_ = client_with(Response(409, json={"errors": [error]}))
     with pytest.raises(ClientError, match="Unable to allocate inventory") as caught:
         client.call("PUT", "/allocations/x", json={})
-    found = caught.value
-    assert (found.status, found.code) == (409, "treeclaim.over_capacity")
-    assert found.conflict == {"kind": "over_capacity", "free": 1}
-    assert (found.consumers, found.unplaced) == (["a"], ["b"])
-    assert found.explanation == {"feasible": False}
-    assert found.members.keys() == {"conflict", "consumers", "unplaced", "explanation"}
+    value = caught.value
+    assert (value.status, value.code) == (409, "treeclaim.over_capacity")
+    assert value.conflict == {"kind": "over_capacity", "free": 1}
+    assert (value.consumers, value.unplaced) == (["a"], ["b"])
+    assert value.explanation == {"feasible": False}
+    assert value.members.keys() == {"conflict", "consumers", "unplaced", "explanation"}
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"errors": []}', '{"errors": [5]}'])

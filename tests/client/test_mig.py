@@ -50,7 +50,7 @@ class Card:
         with client_of(application) as http:
             client = Client(adapter=InProcess(http))
             apply_topology(client, parse_topology(FILE.format(name), "file"))
-            uuids = {one["name"]: one["uuid"] for one in client.providers()}
+            uuids = {provider["name"]: provider["uuid"] for provider in client.providers()}
         self.places = {
             (profile, begin): frozenset(range(begin, begin + size)) | media_of(profile)
             for profile, (size, begins) in table.items()

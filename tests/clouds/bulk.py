@@ -216,16 +216,16 @@ def _consumer(provider: str) -> str:
 
 def ids_of(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
     """Return the ids of names."""
-    found = connection.execute(sa.select(table.c.name, table.c.id))
-    return dict(found.all())
+    result = connection.execute(sa.select(table.c.name, table.c.id))
+    return dict(result.all())
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Any) -> None:
     """Write rows, many at once; those of tables with such a column were made now."""
     made = {"created_at": datetime.now(UTC).replace(tzinfo=None)}
     same = made if "created_at" in table.c else {}
-    for some in _pieces(same | row for row in rows):
-        connection.execute(sa.insert(table), some)
+    for piece in _pieces(same | row for row in rows):
+        connection.execute(sa.insert(table), piece)
 
 
 def _pieces(rows: Iterator[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:

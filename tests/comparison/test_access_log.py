@@ -35,13 +35,13 @@ QUERY = "/allocation_candidates?limit=1000&resources=MEMORY_MB%3A512%2CVCPU%3A1"
 @pytest.mark.parametrize("prefix", ["", "/placement", "http://controller/placement"])
 def test_a_read_is_found_in_each_form_below_each_prefix(form, version, prefix):
     line = form.replace("{target}", prefix + QUERY).replace("{version}", "1.36")
-    found = read_requests([line, line])
-    (((request, given), count),) = found.reads.items()
+    result = read_requests([line, line])
+    (((request, given), count),) = result.reads.items()
     assert (request.method, request.path, given, count) == ("GET", QUERY, version, 2)
 
 
 def test_other_lines_are_left_out_by_their_reason():
-    found = read_requests(
+    result = read_requests(
         [
             APACHE.replace("GET {target}", "PUT /allocations/x"),
             APACHE.replace("{target}", "/v3/auth/tokens"),
@@ -49,10 +49,10 @@ def test_other_lines_are_left_out_by_their_reason():
             PLACEMENT.replace("{target}", "/traits").replace("{version}", "-"),
         ]
     )
-    assert found.left_out == {
+    assert result.left_out == {
         "PUT is no read": 1,
         "not of the Placement API": 1,
         "not a request": 1,
     }
-    assert [version for _, version in found.reads] == [None]
-    assert found.lacks_versions
+    assert [version for _, version in result.reads] == [None]
+    assert result.lacks_versions

@@ -42,8 +42,8 @@ def test_comparison_with_a_copy_finds_no_difference(services):
         name = client.providers()[0]["name"]
         uuid_ = client.providers()[0]["uuid"]
         client.call("PUT", f"/resource_providers/{uuid_}", json={"name": f"{name}-new"})
-    done = call(old, "compare", url_of(old), url_of(new))
-    assert (done.returncode, f"{name}-new" in done.stdout) == (1, True)
+    result = call(old, "compare", url_of(old), url_of(new))
+    assert (result.returncode, f"{name}-new" in result.stdout) == (1, True)
 
 
 def test_different_response_is_reported_with_an_example(services, tmp_path):
@@ -58,13 +58,13 @@ def test_different_response_is_reported_with_an_example(services, tmp_path):
     assert "2 reads compared: 2 equal" in succeed(old, *command)
     with client_in(new) as client:
         client.call("PUT", "/traits/CUSTOM_NEW")
-    done = call(old, *command, "-f", "json")
-    assert done.returncode == 1
-    document = json.loads(done.stdout)
+    result = call(old, *command, "-f", "json")
+    assert result.returncode == 1
+    document = json.loads(result.stdout)
     assert (document["equal"], len(document["different"])) == (1, 1)
     assert "CUSTOM_NEW" in document["different"][0]["example"]
-    assert "1 PUT is no read" in done.stderr
-    assert "made at 1.39" in done.stderr
+    assert "1 PUT is no read" in result.stderr
+    assert "made at 1.39" in result.stderr
 
 
 def test_log_without_reads_or_unreachable_service_is_a_failure(services, tmp_path):
@@ -115,6 +115,6 @@ def test_openstack_placement_differs_by_known_differences_only(tmp_path):
                 for target in targets
             )
         )
-        done = call(environment, "compare", url, url_of(ours), "--requests", str(log))
-        assert done.returncode == 0, done.stdout
-        assert "1 times known difference 8" in done.stdout
+        result = call(environment, "compare", url, url_of(ours), "--requests", str(log))
+        assert result.returncode == 0, result.stdout
+        assert "1 times known difference 8" in result.stdout

@@ -73,6 +73,6 @@ SECRETS = {
 def test_no_command_prints_a_secret(tmp_path, password, command):
     url = f"postgresql+psycopg://user:{password}@127.0.0.1:1/placement"
     environment = command_environment(tmp_path, url, **SECRETS)
-    done = call(environment, *command)
-    assert PIECE not in done.stdout + done.stderr
-    assert done.stdout + done.stderr
+    result = call(environment, *command)
+    assert PIECE not in result.stdout + result.stderr
+    assert result.stdout + result.stderr

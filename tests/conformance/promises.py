@@ -63,8 +63,8 @@ class Answer:
     @property
     def minor(self) -> int | None:
         """The negotiated minor version; None when negotiation failed or never happened."""
-        found = VERSION.match(self.headers.get("openstack-api-version", ""))
-        return int(found[1]) if found else None
+        result = VERSION.match(self.headers.get("openstack-api-version", ""))
+        return int(result[1]) if result else None
 
     @property
     def extended(self) -> bool:

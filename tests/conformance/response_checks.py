@@ -98,5 +98,5 @@ class AbsentHandler(base.ResponseHandler):
 
     def action(self, test: Any, item: str, value: Any = None) -> None:
         """Fail the test if a path leads to anything."""
-        found = jsonpath_ng.ext.parse(item).find(test.response_data)
-        test.assertEqual([], [match.value for match in found], f"{item} in {test.output}")
+        result = jsonpath_ng.ext.parse(item).find(test.response_data)
+        test.assertEqual([], [match.value for match in result], f"{item} in {test.output}")

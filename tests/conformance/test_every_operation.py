@@ -8,8 +8,12 @@ from treeclaim.api.routes import OPERATIONS
 
 OPT_IN = "placement 1.39, treeclaim 1.0"
 UUID = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
-EXTENSION = [one for one in OPERATIONS if one.path.startswith("/treeclaim/")]
-WITH_BODY = [one for one in OPERATIONS if one.body is not None and one.body_until is None]
+EXTENSION = [operation for operation in OPERATIONS if operation.path.startswith("/treeclaim/")]
+WITH_BODY = [
+    operation
+    for operation in OPERATIONS
+    if operation.body is not None and operation.body_until is None
+]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ def place(service, *consumers, query="resources=VCPU:2", **more):
     """Place consumers by a query."""
     request = {
         "alternatives": [query] if isinstance(query, str) else query,
-        "consumers": [uuid_of(one) for one in consumers],
+        "consumers": [uuid_of(consumer) for consumer in consumers],
         "project_id": "p",
         "user_id": "u",
         "consumer_type": "INSTANCE",
@@ -50,11 +50,11 @@ def test_heuristic_response_is_marked_as_approximate(service):
     query = f"{groups}&isolate={','.join(suffixes)}&limit=2"
     for order, expected in (("spread_providers", True), ("spread", None)):
         ordered = f"{query}&order_by={order}"
-        found = service.get(f"/allocation_candidates?{ordered}").json()
-        assert found.get("approximate") is expected
-        assert len(found["scores"]) == len(found["allocation_requests"]) == 2
-        found = service.post("/treeclaim/candidates", json={"alternatives": [ordered]}).json()
-        assert found.get("approximate") is expected
+        body = service.get(f"/allocation_candidates?{ordered}").json()
+        assert body.get("approximate") is expected
+        assert len(body["scores"]) == len(body["allocation_requests"]) == 2
+        body = service.post("/treeclaim/candidates", json={"alternatives": [ordered]}).json()
+        assert body.get("approximate") is expected
         answer = place(service, "consumer", query=ordered, dry_run=True)
         assert answer.status_code == 200, answer.text
         (placement,) = answer.json()["placements"]

@@ -33,13 +33,13 @@ def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
             make_hosts(client)
             answer = client.post("/treeclaim/placements", json=body)
             assert answer.status_code == 201, answer.text
-            told = answer.json()["placements"]
-            assert [one["consumer"] for one in told] == consumers
-            assert max(hosts_of(told).values()) <= MOST
-            assert held(client) == {one["consumer"]: one["allocations"] for one in told}
+            placements = answer.json()["placements"]
+            assert [one["consumer"] for one in placements] == consumers
+            assert max(hosts_of(placements).values()) <= MOST
+            assert held(client) == {one["consumer"]: one["allocations"] for one in placements}
             again = client.post("/treeclaim/placements", json=body)
             assert again.status_code == 200
-            assert hosts_of(again.json()["placements"]) == hosts_of(told)
+            assert hosts_of(again.json()["placements"]) == hosts_of(placements)
             beyond = body | {
                 "requests": [request | {"consumers": [*consumers, str(uuid.uuid4())]}]
             }
@@ -70,10 +70,10 @@ def held(client):
     found, path = {}, "/treeclaim/allocations?limit=400"
     while path:
         page = client.get(path).json()
-        for one in page["consumers"]:
-            found[one["uuid"]] = {
+        for consumer in page["consumers"]:
+            found[consumer["uuid"]] = {
                 provider: {"resources": part["resources"]}
-                for provider, part in one["allocations"].items()
+                for provider, part in consumer["allocations"].items()
             }
         path = next((link["href"] for link in page["links"] if link["rel"] == "next"), None)
     return found

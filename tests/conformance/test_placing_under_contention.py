@@ -60,14 +60,14 @@ class Worker:
             code = answer.json()["errors"][0]["code"]
             assert code in ("treeclaim.unplaced", "placement.concurrent_update"), answer.text
             return code
-        found = answer.json()["placements"]
-        roots = [one["root_providers"][0]["uuid"] for one in found]
+        placements = answer.json()["placements"]
+        roots = [one["root_providers"][0]["uuid"] for one in placements]
         assert len(set(roots)) == len(roots), "two consumers of a call are on one host"
-        assert body["partial"] or len(found) == len(consumers), "half of a call was placed"
-        for one, root in zip(found, roots, strict=True):
+        assert body["partial"] or len(placements) == len(consumers), "half of a call was placed"
+        for one, root in zip(placements, roots, strict=True):
             self.held[one["consumer"]] = {root: amount}
-        if found and self.chance.random() < 0.5:
-            self.repeat(body, found)
+        if placements and self.chance.random() < 0.5:
+            self.repeat(body, placements)
         return answer.status_code
 
     def repeat(self, body, found):
@@ -75,7 +75,7 @@ class Worker:
         body["requests"][0]["consumers"] = [one["consumer"] for one in found]
         again = self.client.post("/treeclaim/placements", json=body)
         assert again.status_code == 200, again.text
-        assert [one["allocations"] for one in again.json()["placements"]] == [
+        assert [placement["allocations"] for placement in again.json()["placements"]] == [
             one["allocations"] for one in found
         ]
 
@@ -165,8 +165,8 @@ def judge(client, held):
     """Check that the service has what the processes were told, and that it fits."""
     used = Counter()
     for consumer, amounts in held.items():
-        found = client.get(f"/allocations/{consumer}").json()["allocations"]
-        assert {uuid_: one["resources"]["VCPU"] for uuid_, one in found.items()} == amounts
+        allocations = client.get(f"/allocations/{consumer}").json()["allocations"]
+        assert {uuid_: one["resources"]["VCPU"] for uuid_, one in allocations.items()} == amounts
         used.update(amounts)
     for number in range(HOSTS):
         path = f"/resource_providers/{host(number)}"

@@ -12,7 +12,9 @@ from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of
 
 SECTIONS = {one.number: one for one in sections()}
-EXAMPLES = [(section.number, one) for section in SECTIONS.values() for one in section.examples]
+EXAMPLES = [
+    (section.number, example) for section in SECTIONS.values() for example in section.examples
+]
 
 
 def pytest_generate_tests(metafunc):
@@ -73,7 +75,7 @@ def test_response_matches_the_worked_example(services, number, example):
             assert candidate in everything["allocation_requests"]
     summaries = body["provider_summaries"]
     if example.summary_names is not None:
-        names = {uuid_of("provider", one) for one in example.summary_names}
+        names = {uuid_of("provider", summary_name) for summary_name in example.summary_names}
         assert summaries.keys() == names
     if example.summary_count is not None:
         assert len(summaries) == example.summary_count

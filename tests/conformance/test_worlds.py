@@ -22,6 +22,6 @@ def test_service_returns_the_candidates_of_the_table(fresh_service, small):
     build(client, small.world, [question.query for question in small.questions], used)
     for question in small.questions:
         body = json.loads(answered(client, question.query, EXTENDED))
-        found = in_names(small.world, body, mappings_shown=True)
-        assert len(found) == len(question.candidates), question
-        assert set(found) == question.candidates, question
+        result = in_names(small.world, body, mappings_shown=True)
+        assert len(result) == len(question.candidates), question
+        assert set(result) == question.candidates, question

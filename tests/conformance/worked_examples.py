@@ -67,7 +67,7 @@ def sections():
     """Return all sections of the page."""
     text = PAGE.read_text(encoding="utf-8")
     starts = list(_SECTION.finditer(text))
-    ends = [one.start() for one in starts[1:]] + [len(text)]
+    ends = [start.start() for start in starts[1:]] + [len(text)]
     return [
         _section(start.group(1), start.group(2), text[start.end() : end])
         for start, end in zip(starts, ends, strict=True)
@@ -120,7 +120,7 @@ def _example(match):
     summaries = re.search(r"^provider_summaries: (.*)$", rest, re.MULTILINE)
     names = set() if "(none:" in rest else None
     if summaries:
-        names = {one.split(" ")[0] for one in re.split(r"[,;] ", summaries.group(1))}
+        names = {word.split(" ")[0] for word in re.split(r"[,;] ", summaries.group(1))}
     return Example(
         match["number"], match["query"], version, candidates, len(candidates), names, None
     )

@@ -34,7 +34,7 @@ def create_names(client, world, queries):
     words = set(re.findall(r"CUSTOM_[A-Z0-9_]+", queries))
     for provider in world.providers:
         words |= provider.traits | provider.stock.keys()
-    for word in sorted(one for one in words if one.startswith("CUSTOM_")):
+    for word in sorted(word for word in words if word.startswith("CUSTOM_")):
         put(client, f"/traits/{word}", None)
         put(client, f"/resource_classes/{word}", None)
 
@@ -53,7 +53,10 @@ def create_provider(client, provider):
     for part, value in (
         ("inventories", {"inventories": inventories}),
         ("traits", {"traits": sorted(provider.traits)}),
-        ("aggregates", {"aggregates": [uuid_of("aggregate", one) for one in provider.aggregates]}),
+        (
+            "aggregates",
+            {"aggregates": [uuid_of("aggregate", aggregate) for aggregate in provider.aggregates]},
+        ),
     ):
         if any(value.values()):
             generation = client.get(f"/resource_providers/{me}").json()["generation"]
@@ -86,7 +89,7 @@ def asked(client, query, version):
 
 def in_names(world, body, *, mappings_shown):
     """Translate an answer's candidates back to the names of a world."""
-    names = {uuid_of("provider", one.name): one.name for one in world.providers}
+    names = {uuid_of("provider", provider.name): provider.name for provider in world.providers}
     found = []
     for candidate in body["allocation_requests"]:
         takes = frozenset(
@@ -95,7 +98,7 @@ def in_names(world, body, *, mappings_shown):
             for name, amount in given["resources"].items()
         )
         mappings = frozenset(
-            (suffix, frozenset(names[one] for one in providers))
+            (suffix, frozenset(names[provider] for provider in providers))
             for suffix, providers in candidate.get("mappings", {}).items()
         )
         found.append((takes, mappings) if mappings_shown else (takes, None))

@@ -76,10 +76,10 @@ def test_each_alert_has_a_firing_and_a_silent_case():
 
 def promtool(*arguments):
     """Return the output of promtool, which must report no fault."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["promtool", *map(str, arguments)], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @needs_promtool

@@ -30,7 +30,12 @@ KNOWN = {
 
 def test_kubernetes_manifest_is_valid():
     documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
-    assert {one["kind"] for one in documents} >= {"Deployment", "Service", "Secret", "ConfigMap"}
+    assert {document["kind"] for document in documents} >= {
+        "Deployment",
+        "Service",
+        "Secret",
+        "ConfigMap",
+    }
     for one in documents:
         kubernetes_validate.validate(one, "1.30", strict=True)
 
@@ -107,9 +112,9 @@ def test_compose_file_refers_to_existing_files():
     assert set(service["environment"]) <= KNOWN
     assert set(service["depends_on"]) <= set(compose["services"])
     volumes = [
-        one.split(":")[0]
+        volume.split(":")[0]
         for part in compose["services"].values()
-        for one in part.get("volumes", [])
+        for volume in part.get("volumes", [])
     ]
     assert set(volumes) == set(compose["volumes"])
 
@@ -119,7 +124,7 @@ def test_containerfile_copies_existing_files_and_drops_privileges():
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     for words in lines:
         if words[0] == "COPY" and not words[1].startswith("--from"):
-            assert all((ROOT / one).exists() for one in words[1:-1]), words
+            assert all((ROOT / word).exists() for word in words[1:-1]), words
     users = [words[1] for words in lines if words[0] == "USER"]
     assert users[-1:] == ["8778"]
     command = json.loads(text.split("\nCMD ")[-1].splitlines()[0])

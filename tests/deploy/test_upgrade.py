@@ -129,14 +129,14 @@ def failure_with(folder, *messages):
     sends = "".join(f"os.write(3, {message})\n" for message in messages)
     program.write_text(f"#!{sys.executable}\nimport os, time\n{sends}time.sleep(60)\n")
     program.chmod(0o700)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FIRST_PROCESS, str(program)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    return done.stderr.splitlines()[-1]
+    return result.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow

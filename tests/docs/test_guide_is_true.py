@@ -91,10 +91,10 @@ def test_guide_commands_for_conditions_work(tmp_path):
         assert call(environment, "load", str(tmp_path / "card.yaml")).returncode == 0
         for command in commands.splitlines():
             _, *arguments = shlex.split(command)
-            done = call(environment, *arguments)
-            assert done.returncode == 0, (command, done)
+            result = call(environment, *arguments)
+            assert result.returncode == 0, (command, result)
             words = [word for word in arguments[:2] if word.isalpha()]
-            outputs[" ".join(words)] = done.stdout
+            outputs[" ".join(words)] = result.stdout
     assert "1 placed" in outputs["place"]
     assert "wiped between tenants" in outputs["condition list"]
     assert "uncorrectable ECC errors" in outputs["explain"]
@@ -163,5 +163,5 @@ def test_scheduler_loop_resolves_a_lost_response(two_hosts):
 
     consumer = str(uuid.uuid4())
     assert scheduled(Meeting(two_hosts, lost), consumer) is not None
-    left = Client(adapter=two_hosts).candidates("resources=VCPU:1")["allocation_requests"]
-    assert len(left) == 1
+    allocation_requests = Client(adapter=two_hosts).candidates("resources=VCPU:1")["allocation_requests"]
+    assert len(allocation_requests) == 1

@@ -49,13 +49,13 @@ def output_of(environment, command, folder):
     command, _, file = command.partition(" > ")
     name, *arguments = shlex.split(command)
     assert name == "treeclaim"
-    done = call(environment, *arguments)
+    result = call(environment, *arguments)
     # Where not all is well, as that page says, and never a failure.
-    assert done.returncode in ((0, 1) if may_fail else (0,)), (command, done.stdout, done.stderr)
-    assert not done.stderr or not may_fail, done.stderr
+    assert result.returncode in ((0, 1) if may_fail else (0,)), (command, result.stdout, result.stderr)
+    assert not result.stderr or not may_fail, result.stderr
     if file:
-        (folder / file).write_text(done.stdout)
-    return done.stdout
+        (folder / file).write_text(result.stdout)
+    return result.stdout
 
 
 def write_given(environment, file):

@@ -302,15 +302,15 @@ def measure(options: argparse.Namespace, console: Console) -> bool:
             with Memory(process) as memory:
                 with attacked(url, options.hostile, options.kinds) as hostile:
                     time.sleep(2)
-                    found = ask(url, paths, options.clients, options.seconds, options.pause)
-                table.add_row(*_row("with hostile ones", found))
+                    answer = ask(url, paths, options.clients, options.seconds, options.pause)
+                table.add_row(*_row("with hostile ones", answer))
             table.add_row(*_row("the hostile ones", hostile))
             console.print(table)
             console.print(
                 f"memory: {before / 1e6:.0f} MB before, at most {memory.most / 1e6:.0f} MB, "
                 f"{proportional_bytes(process) / 1e6:.0f} MB in the end"
             )
-    return set(found.statuses) == {int(HTTPStatus.OK)}
+    return set(answer.statuses) == {int(HTTPStatus.OK)}
 
 
 def main() -> None:

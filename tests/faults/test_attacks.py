@@ -118,9 +118,9 @@ def others_are_answered(place, rounds=ROUNDS):
         for _ in range(rounds):
             assert client.get("/").status_code == 200
             amount = 1 + uuid.uuid4().int % 60
-            found = client.get(f"/allocation_candidates?resources=VCPU:{amount}&limit=5")
-            assert found.status_code == 200, found.text
-            assert len(found.json()["allocation_requests"]) == 5
+            answer = client.get(f"/allocation_candidates?resources=VCPU:{amount}&limit=5")
+            assert answer.status_code == 200, answer.text
+            assert len(answer.json()["allocation_requests"]) == 5
             alive = probe.get(f"{place.admin}/live")
             assert alive.status_code == 200, alive.text
 
@@ -140,17 +140,17 @@ def repeated(place, ask):
                 outcome.note(ask(client))
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(ATTACKERS)]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     for _ in threads:
         assert begun.acquire(timeout=CLIENT_SECONDS)
     try:
         yield outcome
     finally:
         ended.set()
-    for one in threads:
-        one.join(2 * CLIENT_SECONDS)
-        assert not one.is_alive(), "an attacker never got an answer"
+    for thread in threads:
+        thread.join(2 * CLIENT_SECONDS)
+        assert not thread.is_alive(), "an attacker never got an answer"
 
 
 def long_version(client):
@@ -219,8 +219,8 @@ def ended_by_the_service(place, number, data, **how):
     with connections(place, number, data, **how) as opened:
         yield outcome
         for client in opened:
-            found = end_of(client, MEGABYTE)
-            outcome.note(int(found.split()[1]) if found else "closed")
+            end = end_of(client, MEGABYTE)
+            outcome.note(int(end.split()[1]) if end else "closed")
 
 
 def silent(place):
@@ -252,8 +252,8 @@ def deaf(place):
         # To look through all connections of a process takes as long as the pause.
         eventually(lambda: not ports & place.ports_of_clients(), "they are given up", 300, 0.5)
         for client in opened:
-            found = end_of(client, MOST_READ)
-            outcome.note(int(found.split()[1]) if found else "closed")
+            end = end_of(client, MOST_READ)
+            outcome.note(int(end.split()[1]) if end else "closed")
 
 
 def silent_at_the_probes(place):
@@ -279,8 +279,8 @@ def flood(place, number, data, received=None):
             with suppress(OSError):
                 client.sendall(data)
             with suppress(OSError):
-                found = client.recv(64)
-                outcome.note(int(found.split()[1]) if found else "closed")
+                result = client.recv(64)
+                outcome.note(int(result.split()[1]) if result else "closed")
                 return
             outcome.note("closed")
 
@@ -332,16 +332,16 @@ def ahead(place):
 def watchers_of_many_trees(place):
     """As many watchers as there may be, each of as many trees as a URL names."""
     with closing(sqlite3.connect(place.database)) as database:
-        found = database.execute("SELECT uuid FROM resource_providers LIMIT 1700").fetchall()
-    trees = ",".join(row[0] for row in found)
+        result = database.execute("SELECT uuid FROM resource_providers LIMIT 1700").fetchall()
+    trees = ",".join(row[0] for row in result)
     given = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     asked = f"GET /treeclaim/changes?in_tree=in:{trees} HTTP/1.1\r\nHost: a\r\n{head}"
     data, outcome = f"{asked}Accept: text/event-stream\r\n\r\n".encode(), Outcome()
     with connections(place, 990, data) as opened:
         for client in opened:
-            found = client.recv(64)
-            outcome.note(int(found.split()[1]) if found else "closed")
+            result = client.recv(64)
+            outcome.note(int(result.split()[1]) if result else "closed")
         yield outcome
 
 

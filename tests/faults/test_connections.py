@@ -34,13 +34,13 @@ def cut_by_the_server(server, database):
     )
     engine = sa.create_engine(server.url(server.first_database), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        found = connection.exec_driver_sql(sessions).all()
-        for (number,) in found:
+        result = connection.exec_driver_sql(sessions).all()
+        for (number,) in result:
             # It may have ended by itself.
             with contextlib.suppress(sa.exc.DBAPIError):
                 connection.exec_driver_sql(end.format(number))
     engine.dispose()
-    return len(found)
+    return len(result)
 
 
 def test_terminated_sessions_lose_no_acknowledged_write(own_server, tmp_path):

@@ -90,7 +90,10 @@ def require_unavailable(answer):
 
 
 def names(client):
-    return {one["name"] for one in body_of(client, "/resource_providers")["resource_providers"]}
+    return {
+        resource_provider["name"]
+        for resource_provider in body_of(client, "/resource_providers")["resource_providers"]
+    }
 
 
 @pytest.mark.slow
@@ -139,8 +142,8 @@ def test_read_only_database_refuses_only_writes(own_server, tmp_path):
 def administer(server, *statements):
     engine = sa.create_engine(server.url(server.first_database), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        for one in statements:
-            connection.exec_driver_sql(one)
+        for statement in statements:
+            connection.exec_driver_sql(statement)
     engine.dispose()
 
 

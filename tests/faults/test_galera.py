@@ -50,8 +50,8 @@ def cluster(galera):
     nodes = [GaleraNode(number, ports) for number in range(NODES)]
     eventually(lambda: nodes[0].status("wsrep_cluster_size") == str(NODES))
     yield nodes
-    for one in reversed(nodes):
-        one.stop()
+    for node in reversed(nodes):
+        node.stop()
 
 
 def at_node(database, node):
@@ -93,7 +93,7 @@ def services(cluster, tmp_path_factory):
 
 
 def test_concurrent_claims_on_three_nodes_never_overbook(services):
-    urls = [one.url for one in services]
+    urls = [service.url for service in services]
     load = Load(urls, build(urls[0]))
     with load:
         load.wait_for(3 * WRITES)
@@ -105,13 +105,13 @@ def test_concurrent_claims_on_three_nodes_never_overbook(services):
 def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
     provider = build(services[0].url, with_holds=False).hosts[0]
     with ExitStack() as stack:
-        clients = [stack.enter_context(client_of(one.url)) for one in services]
+        clients = [stack.enter_context(client_of(service.url)) for service in services]
         for turn in range(12):
             writer, *readers = clients[turn % NODES :] + clients[: turn % NODES]
             set_total(writer, provider, 10 + turn, generation=1 + turn)
-            for one in readers:
-                assert total_in_candidates(one, provider) == 10 + turn
-                assert total_stored(one, provider) == 10 + turn
+            for reader in readers:
+                assert total_in_candidates(reader, provider) == 10 + turn
+                assert total_stored(reader, provider) == 10 + turn
 
 
 @pytest.mark.parametrize("question", ["candidates", "inventory"])

@@ -43,9 +43,9 @@ def test_sixteen_clients_with_worst_queries_do_not_slow_others(tmp_path):
         calm = len(psutil.Process(process.pid).children(recursive=True))
         with Memory(process) as memory, attacked(url, 16) as hostile:
             time.sleep(1)
-            found = ask(url, paths, 4, SECONDS, 0.02)
-        assert set(found.statuses) == {200}
-        assert found.percentile(0.99) < 2
+            answer = ask(url, paths, 4, SECONDS, 0.02)
+        assert set(answer.statuses) == {200}
+        assert answer.percentile(0.99) < 2
         # What was broken off ran out of its time while it was sent.
         assert set(hostile.statuses) <= {0, 200, 400, 503}
         assert sum(hostile.statuses.values()) > 0
@@ -97,7 +97,7 @@ def test_searches_are_answered_while_batches_are_placed_on_the_same_worker(tmp_p
         ]
         ask(url, questions, 4, 1, 0.02)
         with batches_placed(url) as statuses:
-            found = ask(url, questions, 4, SECONDS, 0.02)
-    assert set(found.statuses) == {200}
-    assert found.percentile(0.99) < 2
+            answer = ask(url, questions, 4, SECONDS, 0.02)
+    assert set(answer.statuses) == {200}
+    assert answer.percentile(0.99) < 2
     assert set(statuses) == {201}

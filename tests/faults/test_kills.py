@@ -50,7 +50,9 @@ class Batches(threading.Thread):
         """Name the hosts; the calls begin with `start`."""
         super().__init__(daemon=True)
         self.done = self.lost = 0
-        self.hosts = [str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name} {one}")) for one in range(BATCH)]
+        self.hosts = [
+            str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name} {number}")) for number in range(BATCH)
+        ]
         self._url = url
         self._name = name
         self.is_over = threading.Event()
@@ -86,9 +88,9 @@ class Batches(threading.Thread):
         with client_of(self._url) as client:
             query = {"uuid": "in:" + ",".join(self.hosts), "include": "inventories,traits"}
             answer = body_of(client, "/treeclaim/providers", params=query, headers=EXTENDED)
-        found = answer["providers"]
-        states = {(one["inventories"]["VCPU"]["total"], tuple(one["traits"])) for one in found}
-        return len(found), states
+        providers = answer["providers"]
+        states = {(one["inventories"]["VCPU"]["total"], tuple(one["traits"])) for one in providers}
+        return len(providers), states
 
 
 def test_killed_workers_leave_no_half_batch(database, tmp_path):
@@ -98,7 +100,7 @@ def test_killed_workers_leave_no_half_batch(database, tmp_path):
             writer.start()
         for kills in range(MOST_KILLS):
             before = sum(writer.done for writer in writers)
-            eventually(lambda before=before: sum(one.done for one in writers) > before + 3)
+            eventually(lambda before=before: sum(writer.done for writer in writers) > before + 3)
             if kills >= LEAST_KILLS and any(writer.lost for writer in writers):
                 break
             for worker in service.workers()[:2]:
@@ -133,11 +135,11 @@ def test_workers_killed_during_a_database_outage_are_replaced(own_server, tmp_pa
             database, tmp_path, workers=2, OS_PLACEMENT_DATABASE__RETRY_INTERVAL="1"
         ) as service,
     ):
-        before = {one.pid for one in service.workers()}
+        before = {worker.pid for worker in service.workers()}
         own_server.kill()
         for one in service.workers():
             one.kill()
-        eventually(lambda: not before & {one.pid for one in service.workers()})
+        eventually(lambda: not before & {worker.pid for worker in service.workers()})
         own_server.start()
         eventually(service.answers)
         assert service.process.poll() is None

@@ -53,7 +53,7 @@ class Claim:
 
     def _run(self, url, world):
         body = {
-            "allocations": {one: {"resources": {"VCPU": 1}} for one in world.hosts},
+            "allocations": {host: {"resources": {"VCPU": 1}} for host in world.hosts},
             "project_id": "project",
             "user_id": "user",
             "consumer_generation": None,

@@ -29,7 +29,7 @@ def is_synchronous(primary):
     with engine.connect() as connection:
         states = connection.exec_driver_sql("SELECT sync_state FROM pg_stat_replication").all()
     engine.dispose()
-    return [tuple(one) for one in states] == [("sync",)]
+    return [tuple(state) for state in states] == [("sync",)]
 
 
 @pytest.mark.slow
@@ -42,12 +42,12 @@ def test_promoted_standby_is_found_with_all_acknowledged_writes(pair, tmp_path):
         load = Load([service.url], build(service.url))
         with load:
             load.wait_for(WRITES)
-            before = {one.pid for one in service.workers()}
+            before = {worker.pid for worker in service.workers()}
             primary.kill()
             unavailable = load.answers["unavailable"]
             eventually(lambda: load.answers["unavailable"] > unavailable)
             standby.promote()
             load.wait_for(WRITES)
             # The same processes went on.
-            assert {one.pid for one in service.workers()} == before
+            assert {worker.pid for worker in service.workers()} == before
         load.judge()

@@ -151,7 +151,7 @@ def test_silent_database_gives_503_in_time(place, caplog):
                 for host in place.hosts
             ]
             assert place.get("/").status_code == 200
-            assert not any(one.done() for one in waiting + claims)
+            assert not any(claim.done() for claim in waiting + claims)
             for one in waiting + claims:
                 answer, seconds = one.result()
                 assert_unavailable(answer, place.through)
@@ -183,8 +183,8 @@ def test_external_lock_gives_503_while_reads_continue(place):
             assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
             assert place.get(f"/resource_providers/{place.hosts[0]}/usages").status_code == 200
             assert place.claim(place.hosts[1]).status_code == 204
-            for one in claims:
-                answer, seconds = one.result()
+            for claim in claims:
+                answer, seconds = claim.result()
                 assert_unavailable(answer, place.through)
                 assert seconds < SLACK * (SHORT.write + SHORT.statement)
         # Nothing of what was given up waits on in the database, where it would hold what it has.
@@ -318,9 +318,9 @@ def test_commit_without_a_standby_is_not_acknowledged_on_timeout(tmp_path):
 def is_waiting_for_a_standby(database):
     engine = sa.create_engine(database)
     with engine.connect() as connection:
-        found = connection.exec_driver_sql("SHOW synchronous_standby_names").scalar()
+        result = connection.exec_driver_sql("SHOW synchronous_standby_names").scalar()
     engine.dispose()
-    return found == "*"
+    return result == "*"
 
 
 def refused_at_start(url):
@@ -375,15 +375,15 @@ def test_wrong_mariadb_password_fails_at_once(tmp_path):
 
 @pytest.mark.usefixtures("postgresql")
 def test_wrong_postgresql_password_fails_at_once(tmp_path):
-    own = new_server_of("postgresql")
+    new_server = new_server_of("postgresql")
     try:
-        own._administer("CREATE ROLE treeclaim LOGIN PASSWORD 'right'")
-        rules = own.folder / "data" / "pg_hba.conf"
+        new_server._administer("CREATE ROLE treeclaim LOGIN PASSWORD 'right'")
+        rules = new_server.folder / "data" / "pg_hba.conf"
         rules.write_text("host all treeclaim 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
-        own._administer("SELECT pg_reload_conf()")
-        url = make_url(own.url("postgres")).set(username="treeclaim", password="wrong")
+        new_server._administer("SELECT pg_reload_conf()")
+        url = make_url(new_server.url("postgres")).set(username="treeclaim", password="wrong")
         refusal = refused_at_start(url.render_as_string(hide_password=False))
         assert str(refusal) == REFUSED
         assert "password authentication failed" in refusal.cause
     finally:
-        own.stop()
+        new_server.stop()

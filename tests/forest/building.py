@@ -114,7 +114,10 @@ def roots_used(answer):
 
 def distinct(answer):
     """The candidates as comparable values."""
-    return {json.dumps(one, sort_keys=True) for one in answer["allocation_requests"]}
+    return {
+        json.dumps(allocation_request, sort_keys=True)
+        for allocation_request in answer["allocation_requests"]
+    }
 
 
 def own_classes(count):

@@ -18,7 +18,7 @@ def methods_unused_by(script, programs, environment, *arguments):
         environment: Of the process.
         arguments: Of the script.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         [str(programs / "python"), str(_SCRIPTS / script), *arguments],
         env=environment,
         capture_output=True,
@@ -26,5 +26,5 @@ def methods_unused_by(script, programs, environment, *arguments):
         timeout=_MOST_SECONDS,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-5000:]
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr[-5000:]
+    return json.loads(result.stdout)

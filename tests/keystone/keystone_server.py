@@ -268,12 +268,12 @@ class _Population:
     def __init__(self, http, keystone):
         self._http = http
         self._keystone = keystone
-        self._roles = {one["name"]: one["id"] for one in http.get("/roles").json()["roles"]}
+        self._roles = {role["name"]: role["id"] for role in http.get("/roles").json()["roles"]}
 
     def make(self):
         projects = self._http.get("/projects").json()["projects"]
         ids = self._keystone.project_ids
-        ids["admin"] = next(one["id"] for one in projects if one["name"] == "admin")
+        ids["admin"] = next(project["id"] for project in projects if project["name"] == "admin")
         for name in ("service", "department"):
             ids[name] = self._create("project", name=name, domain_id="default")
         self._user("placement", "service", "service")

@@ -59,9 +59,9 @@ class Openstack:
 
     def do(self, words, *arguments, version="1.39"):
         """Run a subcommand that prints nothing of interest."""
-        done = self.run(words, *arguments, version=version)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        result = self.run(words, *arguments, version=version)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     def get(self, words, *arguments, version="1.39"):
         """Run a subcommand, and return what it shows."""

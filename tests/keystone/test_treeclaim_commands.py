@@ -30,14 +30,14 @@ def loaded(environment, tmp_path):
     """A host, taken away in the end."""
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
-    done = call(environment, "load", str(topology))
-    assert done.returncode == 0, done.stderr
+    result = call(environment, "load", str(topology))
+    assert result.returncode == 0, result.stderr
 
 
 def test_password_login_finds_the_endpoint_for_all_commands(environment, loaded):
-    found = run(environment, "candidates", "resources=PCPU:2")
-    assert found.returncode == 0, found.stderr
-    assert "login-host" in found.stdout
+    result = run(environment, "candidates", "resources=PCPU:2")
+    assert result.returncode == 0, result.stderr
+    assert "login-host" in result.stdout
     consumer = str(uuid.uuid4())
     claimed = call(environment, "claim", "--consumer", consumer, "resources=PCPU:2")
     assert claimed.returncode == 0, claimed.stderr
@@ -51,14 +51,14 @@ def test_token_login_works(environment, loaded, keystone):
     del environment["OS_PASSWORD"], environment["OS_USERNAME"]
     environment["OS_TOKEN"] = keystone.token("admin", "admin")
     environment["OS_AUTH_TYPE"] = "token"
-    found = call(environment, "candidates", "resources=PCPU:2")
-    assert found.returncode == 0, found.stderr
+    result = call(environment, "candidates", "resources=PCPU:2")
+    assert result.returncode == 0, result.stderr
 
 
 def test_application_credential_login_works(keystone, service, loaded, tmp_path):
     environment = usual_environment(tmp_path, **keystone.application_credential())
-    found = call(environment, "candidates", "resources=PCPU:2")
-    assert found.returncode == 0, found.stderr
+    result = call(environment, "candidates", "resources=PCPU:2")
+    assert result.returncode == 0, result.stderr
     del environment["OS_APPLICATION_CREDENTIAL_SECRET"]
     refused = call(environment, "candidates", "resources=PCPU:2")
     assert refused.returncode == 1
@@ -81,8 +81,8 @@ clouds:
 """
     )
     configured = usual_environment(tmp_path, OS_CLIENT_CONFIG_FILE=str(tmp_path / "clouds.yaml"))
-    found = call(configured | {"OS_CLOUD": "here"}, "candidates", "resources=PCPU:2")
-    assert found.returncode == 0, found.stderr
+    result = call(configured | {"OS_CLOUD": "here"}, "candidates", "resources=PCPU:2")
+    assert result.returncode == 0, result.stderr
 
 
 def test_wrong_password_is_reported_in_one_line(environment):

@@ -48,8 +48,8 @@ def test_invalid_attribute_values_are_rejected(value):
 
 def test_values_of_different_types_are_never_the_same():
     values: list[AttributeValue] = [1, True, "1", "True", 0, False, ""]
-    same = [(one, other) for one in values for other in values if same_value(one, other)]
-    assert same == [(one, one) for one in values]
+    same = [(value, other) for value in values for other in values if same_value(value, other)]
+    assert same == [(value, value) for value in values]
     assert [kind_of(value) for value in values[:3]] == [
         AttributeKind.INTEGER,
         AttributeKind.BOOL,

@@ -58,7 +58,9 @@ def _bare_versions(tree):
                 yield node.lineno
         elif isinstance(node, ast.Call) and _name(node.func) in {"Version", "Operation"}:
             since = [
-                one.value for one in node.keywords if one.arg in {"since", "minor", "extension"}
+                keyword.value
+                for keyword in node.keywords
+                if keyword.arg in {"since", "minor", "extension"}
             ]
             if any(map(_is_number, [*node.args, *since])):
                 yield node.lineno

@@ -95,8 +95,8 @@ def test_flavor_can_express_every_parameter(parameter):
         specs = {"resources:VCPU": "1", "trait:HW_CPU_X86_AVX2": "required"}
     else:
         specs = {parameter.name: value}
-    told = query_of(Flavor(extra_specs=specs)).parameters
-    assert (parameter.name, value) in told
+    parameters = query_of(Flavor(extra_specs=specs)).parameters
+    assert (parameter.name, value) in parameters
 
 
 @EACH

@@ -69,29 +69,33 @@ def test_rows_are_sorted_by_a_column(openstack):
 
 def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
     asked = ["explain", "resources=VGPU:90"]
-    found = output_of(openstack(*asked, "-f", "json"))
-    assert found["feasible"] is False
-    assert found["trees"]["considered"] == 7
-    assert {step["reason"] for step in found["funnel"]} >= {"no_inventory", "amount_unit"}
-    assert found["nearest"][0]["root_provider"]["name"]
+    output = output_of(openstack(*asked, "-f", "json"))
+    assert output["feasible"] is False
+    assert output["trees"]["considered"] == 7
+    assert {step["reason"] for step in output["funnel"]} >= {"no_inventory", "amount_unit"}
+    assert output["nearest"][0]["root_provider"]["name"]
     shown = openstack(*asked).stdout
     assert "None of 7 trees matches" in shown
     assert "nearest amount that would fit: 4" in shown
 
 
 def test_explain_reads_the_server_flavor_of_the_cloud(openstack):
-    found = output_of(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
-    assert found["feasible"] is False
+    output = output_of(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
+    assert output["feasible"] is False
     query = openstack("explain", "--server-flavor", "hungry", "-f", "value", "-c", "query").stdout
     assert "resources_GPU=VGPU:90" in query
 
 
 def test_fit_lists_counts_by_tree(openstack):
-    found = output_of(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
+    request = output_of(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
         "request"
     ]
-    assert found["fits"] == found["at_most"] == sum(domain["fits"] for domain in found["domains"])
-    assert found["complete"] is True
+    assert (
+        request["fits"]
+        == request["at_most"]
+        == sum(domain["fits"] for domain in request["domains"])
+    )
+    assert request["complete"] is True
 
 
 def test_repeated_place_shows_existing_placements(openstack, environment):
@@ -111,8 +115,8 @@ def test_repeated_place_shows_existing_placements(openstack, environment):
 
 def test_unplaced_consumers_are_listed_with_exit_code_1(openstack):
     asked = ["place", "resources=VGPU:4", "--amount", "9", "--partial", "--dry-run"]
-    found = output_of(openstack(*asked, "-f", "json"), code=1)
-    assert len(found["placements"]) + len(found["unplaced"]) == 9
+    output = output_of(openstack(*asked, "-f", "json"), code=1)
+    assert len(output["placements"]) + len(output["unplaced"]) == 9
     assert "no place" in openstack(*asked).stdout
     refused = openstack("place", "resources=VCPU:99999")
     assert refused.returncode == 1
@@ -153,8 +157,8 @@ def test_audit_repairs_the_requested_kinds(openstack, environment, tmp_path):
     others = tmp_path / "living"
     others.write_text(str(uuid.uuid4()))
     asked = ["audit", "--kind", "orphaned", "--living-from", str(others), "--older-than", "0"]
-    found = output_of(openstack(*asked, "-f", "json"), code=1)["findings"]["orphaned"]
-    assert [item["consumer"] for item in found["items"]] == [lost]
+    orphaned = output_of(openstack(*asked, "-f", "json"), code=1)["findings"]["orphaned"]
+    assert [item["consumer"] for item in orphaned["items"]] == [lost]
     repaired = openstack(*asked, "--repair", "orphaned", "--yes", "--yes")
     assert (repaired.returncode, repaired.stdout) == (0, "Nothing found.\n")
     with client_in(environment) as client:

@@ -46,9 +46,9 @@ def test_each_cloud_command_is_an_openstack_command():
     ids=["tree", "candidates", "shell", "error of the service", "error of the command"],
 )
 def test_output_and_errors_can_only_be_read(openstack, arguments):
-    done = openstack(*arguments)
-    assert MARK in done.stdout + done.stderr
-    assert harm_in(done.stdout + done.stderr) == []
+    result = openstack(*arguments)
+    assert MARK in result.stdout + result.stderr
+    assert harm_in(result.stdout + result.stderr) == []
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_shell_format_executes_no_injected_code(openstack, tmp_path):
     lines = openstack("explain", f"resources=VCPU:99,{CLASS}:1", "-f", "shell").stdout
     assert "touch pwned" in lines
     script = 'eval "$1"; printf %s "$nearest"'
-    done = subprocess.run(
+    result = subprocess.run(
         ["/bin/sh", "-c", script, "sh", lines],
         cwd=tmp_path,
         capture_output=True,
@@ -64,4 +64,4 @@ def test_shell_format_executes_no_injected_code(openstack, tmp_path):
         check=True,
     )
     assert list(tmp_path.iterdir()) == []
-    assert "$(touch pwned) `touch pwned`" in done.stdout
+    assert "$(touch pwned) `touch pwned`" in result.stdout

@@ -63,7 +63,7 @@ def records_of(world):
     """The providers of a world as the store would give them."""
     traits, classes = names_of(world)
     ids = {one.name: number for number, one in enumerate(world.providers, 1)}
-    parents = {one.name: one.parent for one in world.providers}
+    parents = {provider.name: provider.parent for provider in world.providers}
 
     def root(name):
         while parents[name] is not None:
@@ -72,12 +72,12 @@ def records_of(world):
 
     return [
         ProviderRecord(
-            id=ids[one.name],
-            uuid=uuid_of(one.name),
-            name=one.name,
+            id=ids[provider.name],
+            uuid=uuid_of(provider.name),
+            name=provider.name,
             generation=0,
-            parent_id=ids.get(one.parent),
-            root_id=ids[root(one.name)],
+            parent_id=ids.get(provider.parent),
+            root_id=ids[root(provider.name)],
             modified_at=0.0,
             inventories=tuple(
                 sorted(
@@ -87,24 +87,24 @@ def records_of(world):
                             stock,
                             sorted(
                                 Consumed(ids[other], classes.index(consumed), amount)
-                                for other, consumed, amount in one.consumes.get(name, ())
+                                for other, consumed, amount in provider.consumes.get(name, ())
                             ),
                         )
-                        for name, stock in one.stock.items()
+                        for name, stock in provider.stock.items()
                     ),
                     key=lambda inventory: inventory.class_id,
                 )
             ),
             links={
-                "traits": tuple(sorted(map(traits.index, one.traits))),
-                "aggregates": tuple(sorted(map(uuid_of, one.aggregates))),
+                "traits": tuple(sorted(map(traits.index, provider.traits))),
+                "aggregates": tuple(sorted(map(uuid_of, provider.aggregates))),
                 "conditions": tuple(
-                    Condition(key, Effect.NO_NEW) for key in sorted(one.conditions)
+                    Condition(key, Effect.NO_NEW) for key in sorted(provider.conditions)
                 ),
             },
-            attributes=one.attributes,
+            attributes=provider.attributes,
         )
-        for one in world.providers
+        for provider in world.providers
     ]
 
 
@@ -130,7 +130,7 @@ def candidate_request(request, limit=None):
         root=_conditions(request.root),
         same_subtree=tuple(SubtreeList(*one) for one in request.same_subtree),
         isolated=request.isolated,
-        values=tuple(ValueList(*one) for one in request.values),
+        values=tuple(ValueList(*value) for value in request.values),
         can_split=request.can_split,
         split_policy=SplitPolicy(request.split_policy),
         limit=limit,
@@ -168,21 +168,21 @@ class Found:
     """An answer in the reference's terms."""
 
     def __init__(self, world, body):
-        names = {uuid_of(one.name): one.name for one in world.providers}
+        names = {uuid_of(provider.name): provider.name for provider in world.providers}
         document = json.loads(body)
         self.listed = [
             (
                 frozenset(
                     (names[provider], name, amount)
-                    for provider, given in one["allocations"].items()
+                    for provider, given in allocation_request["allocations"].items()
                     for name, amount in given["resources"].items()
                 ),
                 frozenset(
                     (suffix, frozenset(names[provider] for provider in providers))
-                    for suffix, providers in one["mappings"].items()
+                    for suffix, providers in allocation_request["mappings"].items()
                 ),
             )
-            for one in document["allocation_requests"]
+            for allocation_request in document["allocation_requests"]
         ]
         self.candidates = set(self.listed)
         self.scores = document.get("scores")

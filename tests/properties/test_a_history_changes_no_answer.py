@@ -244,7 +244,7 @@ def _with_holds(draw, request):
 
 def rule(draw, count):
     name, value = draw.choice([("max_per_domain", 1), ("max_skew", 1), ("same_domain", True)])
-    others = [one for one in CONSUMERS if draw.random() < 0.5]
+    others = [consumer for consumer in CONSUMERS if draw.random() < 0.5]
     more: dict[str, object] = {"with": others, "requests": [draw.randrange(count)]}
     if name != "same_domain":
         more = {**more, "soft": True}

@@ -60,9 +60,11 @@ def compare(world, forest, request, breadth_first):
     # From 1.29 the summaries of the trees that the candidates use; before, of all candidates'.
     for limit in sorted({1 + number * count // LIMITS_TRIED for number in range(LIMITS_TRIED)}):
         where = (str(world), request, limit)
-        found = Found(world, ask(forest, request, limit, breadth_first=breadth_first))
-        assert found.listed == everything.listed[:limit], where
-        shown = reference.summaries(everything.candidates, found.candidates, nested=request.nested)
-        assert found.summaries.keys() == shown, where
+        result = Found(world, ask(forest, request, limit, breadth_first=breadth_first))
+        assert result.listed == everything.listed[:limit], where
+        shown = reference.summaries(
+            everything.candidates, result.candidates, nested=request.nested
+        )
+        assert result.summaries.keys() == shown, where
         capped = Found(world, ask(forest, request, maximum=limit, breadth_first=breadth_first))
         assert capped.listed == everything.listed[:limit], where

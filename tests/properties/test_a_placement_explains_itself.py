@@ -43,8 +43,8 @@ def test_rules_are_explained_like_constraints(question):
     world, call = question
     assume(call.rules and not any(rule.same_domain for rule in call.rules))
     try:
-        told = compare(world, replace(call, partial=False))
-        event("all placed" if told is None else f"rule {'rule' in str(told['advice'])}")
+        result = compare(world, replace(call, partial=False))
+        event("all placed" if result is None else f"rule {'rule' in str(result['advice'])}")
     except (TooManyError, TooManyToTryError):
         event("too many")
 
@@ -54,9 +54,9 @@ def test_single_blocking_rule_is_reported():
     world = World(tuple(Provider(f"h{number}", None, {"VCPU": Stock(8)}) for number in range(2)))
     wanted = Wanted((Request((Group("", {"VCPU": 1}),)),), ("a", "b", "c"))
     call = Call((wanted,), (Rule(TREES, max_per_domain=1, requests=frozenset({0})),))
-    told = compare(world, call)
-    assert told["advice"] == ["Without rule 0 2 trees would match."]
-    assert [one["blocked_by"][0]["reason"] for one in told["nearest"]] == ["rule", "rule"]
+    result = compare(world, call)
+    assert result["advice"] == ["Without rule 0 2 trees would match."]
+    assert [one["blocked_by"][0]["reason"] for one in result["nearest"]] == ["rule", "rule"]
 
 
 class Judged(Placer):
@@ -76,7 +76,7 @@ def compare(world, call):
     if not outcome.unplaced:
         return None
     placer, attempt = placed(world, call, explain=True)
-    told = explain_attempt(placer, attempt, Budget())
+    result = explain_attempt(placer, attempt, Budget())
     number = attempt.request
     request = call.requests[number].alternatives[0]
     rules = [
@@ -86,19 +86,19 @@ def compare(world, call):
     ]
 
     def matching(less, without, kept):
-        found = set()
+        result = set()
         for anchor, (alloc, _) in anchored_without(
             outcome.world, less, without, MOST_COMBINATIONS
         ):
             reference.anchor = anchor
             if all(reference.keeps(at, number, alloc, None) for at in kept):
-                found.add(uuid_of(anchor))
-        return found
+                result.add(uuid_of(anchor))
+        return result
 
-    where = (str(outcome.world), call, told)
-    assert told["trees"]["matching"] == len(matching(request, [], rules)), where
+    where = (str(outcome.world), call, result)
+    assert result["trees"]["matching"] == len(matching(request, [], rules)), where
     expected = []
-    if not told["feasible"]:
+    if not result["feasible"]:
         for text, less, without in lessened(request):
             expected.append((text, matching(less, without, rules)))
         for left in rules:
@@ -109,11 +109,11 @@ def compare(world, call):
         for text, found in expected
         if found
     ]
-    assert told["advice"] == sentences, (where, sentences)
-    for tree in told["nearest"]:
+    assert result["advice"] == sentences, (where, sentences)
+    for tree in result["nearest"]:
         blocking = tree["blocked_by"]
         kept = set(rules) - {one["detail"].get("rule") for one in blocking}
         without = [(one["reason"], one["group"], one["detail"]) for one in blocking]
         without = [one for one in without if one[0] != "rule"]
         assert tree["root_provider"]["uuid"] in matching(request, without, kept), (where, tree)
-    return told
+    return result

@@ -62,29 +62,29 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
     @given(questions(), st.data())
     def check(question, data):
         world, requests = question
-        kept = forest_of(world)
-        series = Series(kept, MOST_BYTES)
+        forest = forest_of(world)
+        series = Series(forest, MOST_BYTES)
         for _ in range(ROUNDS):
             consumers = data.draw(st.lists(st.sampled_from(requests), max_size=4))
             wanted = [
                 PlacingRequest((one,), (f"c{number}",), "p", "u", "t")
                 for number, one in enumerate(consumers)
             ]
-            if series.may_follow(kept):
+            if series.may_follow(forest):
                 event("followed")
             else:
                 event("made anew")
-                series = Series(kept, MOST_BYTES)
+                series = Series(forest, MOST_BYTES)
             found = [series.place(one, thread_time() + LONG) for one in wanted]
             assert found == placed(world, wanted), (str(world), consumers)
             event("some placed" if any(found) else "none placed")
             used = claimed(data, [one for one in found if one is not None])
             used.update(released(data, world))
-            world = used_in(kept, world, used)
+            world = used_in(forest, world, used)
             if data.draw(st.integers(0, 4)) == 0:
                 before = records_of(world)
                 world, changed = data.draw(written(world))
-                kept.apply(data.draw(told(before, records_of(world), changed)))
+                forest.apply(data.draw(told(before, records_of(world), changed)))
 
     with lowered(sizes):
         check()
@@ -126,20 +126,20 @@ def used_in(kept, world, used):
     """Let more be used, or less, in a Forest and a world; return the world."""
     providers = [
         replace(
-            one,
+            provider,
             stock={
-                name: replace(stock, used=max(stock.used + used[uuid_of(one.name), name], 0))
-                for name, stock in one.stock.items()
+                name: replace(stock, used=max(stock.used + used[uuid_of(provider.name), name], 0))
+                for name, stock in provider.stock.items()
             },
         )
-        for one in world.providers
+        for provider in world.providers
     ]
     after = World(tuple(providers))
     usage = {}
     for old, new in zip(records_of(world), records_of(after), strict=True):
-        more = differences_of_usage(old, new)
-        if any(more.values()):
-            usage[new.id] = UsageChange(more, 0, 0, 0.0)
+        differences = differences_of_usage(old, new)
+        if any(differences.values()):
+            usage[new.id] = UsageChange(differences, 0, 0, 0.0)
     kept.apply(
         Changes(BEGINNING, complete=False, records=[], removed=[], catalogue=None, usage=usage)
     )

@@ -87,21 +87,21 @@ def test_all_ways_of_placing_and_counting_agree(world, request):
     assert by_one_call(world, wanted) == searched
     assert list(by_separate_calls(world, wanted)) == searched
     assert list(by_a_series(world, wanted)) == searched
-    found = count_capacity(forest_of(world), wanted, CapacityLimits((), 100), Budget())
-    assert found["complete"]
-    assert found["fits"] == len(searched)
+    result = count_capacity(forest_of(world), wanted, CapacityLimits((), 100), Budget())
+    assert result["complete"]
+    assert result["fits"] == len(searched)
     # Each host is counted by itself; searched by itself it gives as many.
     alone = {host: len(list(by_searches(only(world, host), request))) for host in roots(world)}
-    assert {one["name"]: one["fits"] for one in found["domains"]} == {
+    assert {domain["name"]: domain["fits"] for domain in result["domains"]} == {
         host: count for host, count in alone.items() if count
     }
 
 
 def by_searches(world, request):
     """Return the places of a client that claims the first candidate until there is none."""
-    while found := Found(world, ask(forest_of(world), request, limit=1)).listed:
-        yield found[0][0]
-        world = taken(world, found[0][0])
+    while listed := Found(world, ask(forest_of(world), request, limit=1)).listed:
+        yield listed[0][0]
+        world = taken(world, listed[0][0])
 
 
 def by_one_call(world, request):
@@ -116,22 +116,22 @@ def by_separate_calls(world, request):
     """Return the places of calls for single consumers, each after the previous one was written."""
     call = Placing((PlacingRequest((request,), ("c",), "p", "u", "t"),), (), partial=True)
     while placed := Placer(forest_of(world), call, {}, Budget()).placed().placed:
-        found = in_names(world, placed["c"])
-        yield found
-        world = taken(world, found)
+        result = in_names(world, placed["c"])
+        yield result
+        world = taken(world, result)
 
 
 def by_a_series(world, request):
     """Return the places of calls whose consumers wait at the same time."""
     series = Series(forest_of(world), MOST_BYTES)
     wanted = PlacingRequest((request,), ("c",), "p", "u", "t")
-    while found := series.place(wanted, thread_time() + LONG):
-        yield in_names(world, found)
+    while result := series.place(wanted, thread_time() + LONG):
+        yield in_names(world, result)
 
 
 def in_names(world, placement):
     """Return the amounts of a placement, by names of providers."""
-    names = {uuid_of(one.name): one.name for one in world.providers}
+    names = {uuid_of(provider.name): provider.name for provider in world.providers}
     return frozenset(
         (names[provider], name, amount)
         for provider, some in placement.allocations.items()
@@ -140,9 +140,11 @@ def in_names(world, placement):
 
 
 def roots(world):
-    return [one.name for one in world.providers if one.parent is None]
+    return [provider.name for provider in world.providers if provider.parent is None]
 
 
 def only(world, host):
     """The world without the other hosts."""
-    return World(tuple(one for one in world.providers if host in (one.name, one.parent)))
+    return World(
+        tuple(provider for provider in world.providers if host in (provider.name, provider.parent))
+    )

@@ -84,8 +84,8 @@ def compare(world, request):
     except TooManyError:
         return
     for options in OPTIONS:
-        found = Found(world, ask(forest, request, limit=10**400, **options))
-        assert found.candidates == expected, (str(world), request)
+        result = Found(world, ask(forest, request, limit=10**400, **options))
+        assert result.candidates == expected, (str(world), request)
 
 
 @pytest.mark.slow
@@ -94,9 +94,9 @@ def compare(world, request):
 def test_amounts_of_any_size_are_explained(question):
     world, request = question
     asked = candidate_request(replace(request, nested=True))
-    told = explain_request(forest_of(world), asked, Focus(nearest=50), Budget())
-    assert told["funnel"] or told["feasible"]
-    assert told["trees"]["matching"] == (
-        told["funnel"][-1]["trees_after"] if told["funnel"] else told["trees"]["considered"]
+    result = explain_request(forest_of(world), asked, Focus(nearest=50), Budget())
+    assert result["funnel"] or result["feasible"]
+    assert result["trees"]["matching"] == (
+        result["funnel"][-1]["trees_after"] if result["funnel"] else result["trees"]["considered"]
     )
-    orjson.dumps(told)
+    orjson.dumps(result)

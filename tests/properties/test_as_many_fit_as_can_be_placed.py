@@ -86,15 +86,15 @@ def compare(world, request, domains):
         None if domains is None else () if domains == "tree" else tuple(map(uuid_of, domains)),
         100,
     )
-    found = count_capacity(forest_of(world), candidate_request(request), asked, Budget())
+    result = count_capacity(forest_of(world), candidate_request(request), asked, Budget())
     where = (str(world), request)
-    assert (found["fits"], found["when_empty"]) == (expected, empty), where
-    assert found["complete"]
-    assert found["at_most"] >= expected, where
+    assert (result["fits"], result["when_empty"]) == (expected, empty), where
+    assert result["complete"]
+    assert result["at_most"] >= expected, where
     if is_exact(world, request):
         yield "exact"
-        assert found["at_most"] == expected, where
-    assert {one["uuid"]: one["fits"] for one in found.get("domains", [])} == {
+        assert result["at_most"] == expected, where
+    assert {domain["uuid"]: domain["fits"] for domain in result.get("domains", [])} == {
         uuid_of(domain): fits for domain, fits in parts.items() if fits
     }, where
 
@@ -103,12 +103,12 @@ def count(world, request, keeps=lambda trees: True):
     """Return how many consumers can be placed until nothing fits."""
     fits = 0
     while True:
-        found = next(
+        result = next(
             (alloc for alloc, _ in ordered(world, request) if keeps(trees_of(world, alloc))), None
         )
-        if found is None:
+        if result is None:
             return fits
-        world = taken(world, found)
+        world = taken(world, result)
         fits += 1
         if fits > MOST:
             raise TooManyError
@@ -144,15 +144,18 @@ def emptied(world):
     """The world where nothing is allocated."""
     return World(
         tuple(
-            replace(one, stock={name: replace(stock, used=0) for name, stock in one.stock.items()})
-            for one in world.providers
+            replace(
+                provider,
+                stock={name: replace(stock, used=0) for name, stock in provider.stock.items()},
+            )
+            for provider in world.providers
         )
     )
 
 
 def is_exact(world, request):
     """Return whether the page promises the bound: one slot, or one option for each."""
-    if any(SHARING in one.traits for one in world.providers) or request.can_split:
+    if any(SHARING in provider.traits for provider in world.providers) or request.can_split:
         return False
     (group, *others) = request.groups
     if not others and (group.suffix or len(group.resources) == 1):

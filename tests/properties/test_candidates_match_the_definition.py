@@ -88,12 +88,12 @@ def compare_all(world, asked):
 
 def compare(world, reference, forest, request, expected):
     body = ask(forest, request)
-    found = Found(world, body)
-    assert found.candidates == expected, difference(world, request, found.candidates, expected)
-    assert len(found.listed) == len(expected), "a candidate comes twice"
+    result = Found(world, body)
+    assert result.candidates == expected, difference(world, request, result.candidates, expected)
+    assert len(result.listed) == len(expected), "a candidate comes twice"
     summaries = reference.summaries(expected, expected, nested=request.nested)
-    assert found.summaries.keys() == summaries, (str(world), request)
-    for name, summary in found.summaries.items():
+    assert result.summaries.keys() == summaries, (str(world), request)
+    for name, summary in result.summaries.items():
         assert summary["resources"] == {
             one: {
                 "capacity": int((stock.total - stock.reserved) * stock.allocation_ratio),
@@ -109,12 +109,12 @@ def compare(world, reference, forest, request, expected):
 
 def compare_limited(world, reference, forest, request, expected, limit):
     for options in ({}, {"breadth_first": True}, {"randomize": True}):
-        found = Found(world, ask(forest, request, limit, **options))
+        result = Found(world, ask(forest, request, limit, **options))
         where = (str(world), request, limit, options)
-        assert found.candidates <= expected, where
-        assert len(found.listed) == len(found.candidates) == min(limit, len(expected)), where
-        summaries = reference.summaries(expected, found.candidates, nested=request.nested)
-        assert found.summaries.keys() == summaries, where
+        assert result.candidates <= expected, where
+        assert len(result.listed) == len(result.candidates) == min(limit, len(expected)), where
+        summaries = reference.summaries(expected, result.candidates, nested=request.nested)
+        assert result.summaries.keys() == summaries, where
 
 
 def difference(world, request, found, expected):

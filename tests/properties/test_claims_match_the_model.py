@@ -168,7 +168,7 @@ class Calls(RuleBasedStateMachine):
         minor = minor_of(version)
         present = sorted(self.model.holds.keys() - {claim.consumer for claim in claims})
         for claim in claims:
-            known = self.model.consumers.get(claim.consumer)
+            answer = self.model.consumers.get(claim.consumer)
             claim.sources = list(
                 dict.fromkeys(nearby_hold(present, source) for source in claim.sources)
             )
@@ -180,11 +180,11 @@ class Calls(RuleBasedStateMachine):
                 until = Clock.time + timedelta(seconds=claim.hold["until"])
                 claim.hold = claim.hold | {"until": until}
             if claim.generation == "actual":
-                claim.generation = known["generation"] if known else None
+                claim.generation = answer["generation"] if answer else None
             if minor < 28:
                 claim.generation = "unchecked"
             if minor < 38:
-                claim.type = known["type"] if known else "unknown"
+                claim.type = answer["type"] if answer else "unknown"
             if minor < 8:
                 claim.project = INCOMPLETE
         return claims

@@ -29,8 +29,8 @@ BEGINNING = Cursor({}, None, frozenset())
 def conditioned(draw):
     """A world in which some providers have conditions."""
     world = draw(worlds())
-    providers = tuple(replace(one, conditions=draw(FEW)) for one in world.providers)
-    event("conditions" if any(one.conditions for one in providers) else "no condition")
+    providers = tuple(replace(provider, conditions=draw(FEW)) for provider in world.providers)
+    event("conditions" if any(provider.conditions for provider in providers) else "no condition")
     return replace(world, providers=providers)
 
 
@@ -52,7 +52,7 @@ def questions(draw):
 def changed(draw):
     """A world, the same with other conditions, and requests."""
     world = draw(conditioned())
-    after = tuple(replace(one, conditions=draw(FEW)) for one in world.providers)
+    after = tuple(replace(provider, conditions=draw(FEW)) for provider in world.providers)
     kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
     asked = [replace(tolerating(draw, draw(kinds)), nested=True) for _ in range(3)]
     return world, replace(world, providers=after), asked
@@ -107,7 +107,9 @@ def test_fit_when_empty_ignores_conditions(question):
     bare = forest_of(
         replace(
             world,
-            providers=tuple(replace(one, conditions=frozenset()) for one in world.providers),
+            providers=tuple(
+                replace(provider, conditions=frozenset()) for provider in world.providers
+            ),
         )
     )
     for request in asked:

@@ -83,9 +83,9 @@ def test_explanations_of_competing_groups_match_the_reference(question):
 def check_all(world, asked):
     forest = forest_of(world)
     for request in asked:
-        told = explain_request(forest, candidate_request(request), Focus(nearest=50))
+        result = explain_request(forest, candidate_request(request), Focus(nearest=50))
         try:
-            check(world, request, told)
+            check(world, request, result)
         except TooManyError:
             continue
 
@@ -93,7 +93,7 @@ def check_all(world, asked):
 def check(world, request, told):
     where = f"{world}\n{request}\n{told}"
     matching = Reference(world).matching(request, MOST_COMBINATIONS)
-    roots = [one for one in world.providers if one.parent is None]
+    roots = [provider for provider in world.providers if provider.parent is None]
     assert told["trees"] == {"considered": len(roots), "matching": len(matching)}, where
     assert told["feasible"] == bool(matching), where
     empty = Reference(emptied(world)).matching(request, MOST_COMBINATIONS)
@@ -136,7 +136,7 @@ def check_nothing_else_blocks(world, request, told, where):
 
 
 def check_nearest_come_first(world, request, told, where):
-    names = {uuid_of(one.name): one.name for one in world.providers}
+    names = {uuid_of(provider.name): provider.name for provider in world.providers}
     shown = [names[one["root_provider"]["uuid"]] for one in told["nearest"]]
     named, stocked = list(places_of(world, request)), list(classes_of(world, request))
     distances = [
@@ -185,7 +185,7 @@ def check_advice(world, request, told, where):
 
 def advice(world, request):
     """The sentences of an explanation, where no tree matches."""
-    consuming_classes = {name for one in world.providers for name in one.consumes}
+    consuming_classes = {name for provider in world.providers for name in provider.consumes}
     for text, less, told in lessened(request, consuming_classes):
         count = len(matching_without(world, less, told, MOST_COMBINATIONS))
         if count:
@@ -207,7 +207,7 @@ def is_all_of_a_group(request, constraint):
     """Return whether a group requests nothing but a class; the unsuffixed group needs a class."""
     named = {one for inside, outside in request.same_subtree for one in (*inside, *outside)}
     named.update(suffix for _, suffixes, _ in request.values for suffix in suffixes)
-    (group,) = [one for one in request.groups if one.suffix == constraint.group]
+    (group,) = [group for group in request.groups if group.suffix == constraint.group]
     is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named
     return len(group.resources) == 1 and (is_bare or not group.suffix)
 
@@ -216,8 +216,10 @@ def emptied(world):
     """Return the same world with nothing allocated."""
     return World(
         tuple(
-            replace(one, stock={name: replace(s, used=0) for name, s in one.stock.items()})
-            for one in world.providers
+            replace(
+                provider, stock={name: replace(s, used=0) for name, s in provider.stock.items()}
+            )
+            for provider in world.providers
         )
     )
 
@@ -226,10 +228,10 @@ def test_all_matching_trees_are_found_among_many_candidates():
     """Existence is judged without drawing all candidates, also where groups compete."""
     world, request = wide_world()
     forest = forest_of(world)
-    found = matching_anchors(
+    result = matching_anchors(
         relate(forest, candidate_request(request), SearchOptions(), UNBOUNDED)
     )
-    assert len(found) == len(Reference(world).matching(request))
+    assert len(result) == len(Reference(world).matching(request))
 
 
 def wide_world():
@@ -237,8 +239,8 @@ def wide_world():
     for tree in range(3):
         providers.append(Provider(f"root{tree}"))
         providers += [
-            Provider(f"child{tree}{one}", f"root{tree}", {"FPGA": Stock(1)})
-            for one in range(tree + 2)
+            Provider(f"child{tree}{number}", f"root{tree}", {"FPGA": Stock(1)})
+            for number in range(tree + 2)
         ]
-    groups = tuple(Group(f"_{one}", {"FPGA": 1}) for one in range(3))
+    groups = tuple(Group(f"_{number}", {"FPGA": 1}) for number in range(3))
     return World(tuple(providers)), Request(groups)

@@ -76,9 +76,9 @@ def environment():
 
 def cel_says(text, own):
     """Return whether CEL says that an expression holds."""
-    found = environment().compile(translated(text)).eval(data={"own": own}).value()
-    assert isinstance(found, bool), (translated(text), found)
-    return found
+    result = environment().compile(translated(text)).eval(data={"own": own}).value()
+    assert isinstance(result, bool), (translated(text), result)
+    return result
 
 
 @settings(deadline=None)

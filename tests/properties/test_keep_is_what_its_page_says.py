@@ -186,10 +186,10 @@ def test_tree_without_the_class_does_not_affect_the_previous_tree():
     world = World((*host, Provider("bare", None, {"VCPU": Stock(8)})))
     wanted = Request((Group("", {"VCPU": 1}), Group("_A", {"FPGA": 3})))
     mix = keeping.Mix(((wanted, 1),))
-    found = requests_of(forest_of(world), model_mix(mix)).count(
+    count = requests_of(forest_of(world), model_mix(mix)).count(
         forest_of(world), np.arange(2), Budget()
     )
-    assert found.tolist() == [[4.0], [0.0]]
+    assert count.tolist() == [[4.0], [0.0]]
 
 
 def compare(world, mix, asked):
@@ -209,10 +209,10 @@ def compare(world, mix, asked):
     forest = forest_of(world)
     for limit in (None, 1, 2, len(usual) // 2 or 1):
         body = b"".join(search(forest, request_for(asked, mix, limit), SearchOptions()).pieces())
-        found = Found(world, body)
+        result = Found(world, body)
         where = (str(world), mix, asked, limit)
-        assert found.scores == [float(score) for score, _ in expected[:limit]], where
-        assert found.listed == [candidate for _, candidate in expected[:limit]], where
+        assert result.scores == [float(score) for score, _ in expected[:limit]], where
+        assert result.listed == [candidate for _, candidate in expected[:limit]], where
 
 
 @pytest.mark.slow
@@ -225,13 +225,13 @@ def compare(world, mix, asked):
 def test_stranded_amounts_match_the_reference(question):
     world, mix, asked = question
     scores = keeping.KeepScores(world, asked, {"m": mix})
-    found = stranded_amounts(forest_of(world), model_mix(mix))
+    result = stranded_amounts(forest_of(world), model_mix(mix))
     try:
-        expected = {name: scores.stranded("m", name) for name in found}
+        expected = {name: scores.stranded("m", name) for name in result}
     except TooManyError:
         return
     event("some" if any(expected.values()) else "none")
-    assert found == expected, (str(world), mix)
+    assert result == expected, (str(world), mix)
 
 
 @pytest.mark.slow
@@ -281,16 +281,16 @@ def place_in_turn(world, mix, calls):
         if found is None:
             assert expected == [], where
             continue
-        names = {uuid_of(one.name): one.name for one in world.providers}
-        told = found.body(scratch.forest)
+        names = {uuid_of(provider.name): provider.name for provider in world.providers}
+        result = found.body(scratch.forest)
         alloc = frozenset(
             (names[provider], name, amount)
-            for provider, amounts in told.allocations.items()
+            for provider, amounts in result.allocations.items()
             for name, amount in amounts.items()
         )
         mapping = frozenset(
             (suffix, frozenset(names[provider] for provider in providers))
-            for suffix, providers in told.mappings.items()
+            for suffix, providers in result.mappings.items()
         )
         assert [(alloc, mapping)] == expected, where
         event(f"placed by {type(queries[key]).__name__}")

@@ -180,9 +180,9 @@ def any_question(chance):
         count = min(len(occupied), chance.choice([1, 1, 1, 2]))
         return replace(question, emptied=frozenset(chance.sample(occupied, count)))
     if goal == "fit":
-        wanted = request_of(chance, has_pools)
-        fits = fits_in(world)(wanted, used)
-        return replace(question, fit=(wanted, fits + chance.choice([0, 1, 1, 2])))
+        request = request_of(chance, has_pools)
+        fits = fits_in(world)(request, used)
+        return replace(question, fit=(request, fits + chance.choice([0, 1, 1, 2])))
     mix = tuple((request_of(chance, has_pools), chance.randint(1, 4)) for _ in range(2))
     return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
 

@@ -89,7 +89,9 @@ def calls(draw, world, kinds=None):
     affine = [rule for rule in made if rule.same_domain][:1]
     holds = st.lists(
         st.tuples(
-            st.sampled_from([one.name for one in world.providers]), st.just("VCPU"), st.just(1)
+            st.sampled_from([provider.name for provider in world.providers]),
+            st.just("VCPU"),
+            st.just(1),
         ),
         min_size=1,
         max_size=2,
@@ -164,7 +166,7 @@ def compare(world, call):
     _, attempt = placed(world, call)
     where = (str(world), call)
     assert attempt.unplaced == expected.unplaced, where
-    names = {one.uuid: one.name for one in world.providers}
+    names = {provider.uuid: provider.name for provider in world.providers}
     for consumer, found in expected.placed.items():
         mine = attempt.placed[consumer]
         if found is None:
@@ -191,21 +193,21 @@ def placed(world, call, *, explain=False):
     asked = model.Placing(
         requests=tuple(
             model.PlacingRequest(
-                tuple(map(request_of, one.alternatives)), one.consumers, "p", "u", "t"
+                tuple(map(request_of, request.alternatives)), request.consumers, "p", "u", "t"
             )
-            for one in call.requests
+            for request in call.requests
         ),
         rules=tuple(
             model.Rule(
-                None if one.domains == TREES else tuple(map(uuid_of, one.domains)),
-                one.max_per_domain,
-                one.max_skew,
-                one.same_domain,
-                one.others,
-                one.requests,
-                one.soft,
+                None if rule.domains == TREES else tuple(map(uuid_of, rule.domains)),
+                rule.max_per_domain,
+                rule.max_skew,
+                rule.same_domain,
+                rule.others,
+                rule.requests,
+                rule.soft,
             )
-            for one in call.rules
+            for rule in call.rules
         ),
         partial=call.partial,
         explain=explain,

@@ -114,7 +114,7 @@ class Cloud:
             request["consumers"] = [uuid_of(f"hold{number}")]
             request |= OWNER | {"hold": {"returns": dice.random() < 0.8}}
             client.post("/treeclaim/placements", json={"requests": [request]})
-        holds = [one["uuid"] for one in client.get("/treeclaim/holds").json()["holds"]]
+        holds = [hold["uuid"] for hold in client.get("/treeclaim/holds").json()["holds"]]
         for number in range(dice.randint(1, 6)):
             request = {"alternatives": [self.query()], "consumers": [uuid_of(f"c{number}")]}
             request |= OWNER | {"consumer_type": "INSTANCE"}

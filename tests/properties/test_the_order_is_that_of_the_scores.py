@@ -90,16 +90,16 @@ def compare_heuristic(world, forest, request):
     expected = sorted(scores, reverse=True)
     for limit in {None, 1, 2, len(usual) // 2 or 1}:
         where = (str(world), request, limit)
-        found = Found(world, ask(forest, request, limit))
-        assert len(found.candidates) == len(found.listed) == len(usual[:limit]), where
-        assert found.candidates <= score_of.keys(), where
-        assert found.scores == [float(score_of[one]) for one in found.listed], where
-        assert found.scores == sorted(found.scores, reverse=True), where
-        event("approximate" if found.is_approximate else "exact")
-        if not found.is_approximate:
-            assert found.scores == [float(score) for score in expected[:limit]], where
+        result = Found(world, ask(forest, request, limit))
+        assert len(result.candidates) == len(result.listed) == len(usual[:limit]), where
+        assert result.candidates <= score_of.keys(), where
+        assert result.scores == [float(score_of[one]) for one in result.listed], where
+        assert result.scores == sorted(result.scores, reverse=True), where
+        event("approximate" if result.is_approximate else "exact")
+        if not result.is_approximate:
+            assert result.scores == [float(score) for score in expected[:limit]], where
             in_order = sorted(usual, key=lambda one: -score_of[one])
-            assert found.listed == in_order[:limit], where
+            assert result.listed == in_order[:limit], where
 
 
 def scored(world, forest, request):
@@ -122,9 +122,9 @@ def compare(world, forest, request):
     event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
     for limit in {None, 1, 2, len(usual) // 2 or 1}:
         where = (str(world), request, limit)
-        found = Found(world, ask(forest, request, limit))
-        assert found.listed == [candidate for _, candidate in expected[:limit]], where
-        assert found.scores == [float(score) for score, _ in expected[:limit]], where
-        assert not found.is_approximate, where
+        result = Found(world, ask(forest, request, limit))
+        assert result.listed == [candidate for _, candidate in expected[:limit]], where
+        assert result.scores == [float(score) for score, _ in expected[:limit]], where
+        assert not result.is_approximate, where
     capped = Found(world, ask(forest, request, maximum=2, breadth_first=True, randomize=True))
     assert capped.listed == [candidate for _, candidate in expected[:2]]

@@ -75,7 +75,7 @@ def entry(draw, number, name, ranks, create_names):
     """An entry for one provider: its parent has a lower rank, but for some."""
     is_new = number >= THERE
     by_name = not is_new and draw(st.integers(0, 7)) == 0
-    lower = [UUIDS[other] for other in ranks[: ranks.index(number)]]
+    lower = [UUIDS[rank] for rank in ranks[: ranks.index(number)]]
     kept = [] if is_new else [Omission.OMITTED]
     custom = create_names or draw(st.integers(0, 9)) == 0
     values: dict[str, list[Any]] = {
@@ -151,7 +151,9 @@ def outcome(store, world, order):
     if max(Counter(map(uuid_of, world.entries)).values()) > 1:
         # Which of several for one provider is told depends on which one is named first.
         return False, None
-    return False, Counter((uuid_of(order[one.index]), str(one.error)) for one in problems)
+    return False, Counter(
+        (uuid_of(order[problem.index]), str(problem.error)) for problem in problems
+    )
 
 
 def uuid_of(given_entry):

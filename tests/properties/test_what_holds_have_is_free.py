@@ -59,7 +59,7 @@ usual = settings(
 def questions(draw, count):
     """A world without holds, what three holds have in it, and some requests with their holds."""
     world = draw(consuming_at_times(st.one_of(worlds(), clouds())))
-    places = [(one.name, name) for one in world.providers for name in one.stock]
+    places = [(provider.name, name) for provider in world.providers for name in provider.stock]
     if not places:
         return world, {hold: {} for hold in HOLDS}, []
     amounts = st.dictionaries(st.sampled_from(places), st.integers(1, 6), max_size=4)
@@ -79,13 +79,13 @@ def with_used(world, parts):
     return World(
         tuple(
             replace(
-                one,
+                provider,
                 stock={
-                    name: replace(stock, used=stock.used + more[one.name, name])
-                    for name, stock in one.stock.items()
+                    name: replace(stock, used=stock.used + more[provider.name, name])
+                    for name, stock in provider.stock.items()
                 },
             )
-            for one in world.providers
+            for provider in world.providers
         )
     )
 
@@ -118,9 +118,9 @@ def test_drawing_from_holds_equals_a_world_without_them(sizes):
             wanted = candidate_request(request)
             drawing = replace(wanted, from_holds=named)
             before = ask(forest, request)
-            found = answered(forest, drawing)
-            event("some candidates" if b'"mappings"' in found else "no candidate")
-            assert but_used(found) == but_used(answered(without, wanted)), (
+            answer = answered(forest, drawing)
+            event("some candidates" if b'"mappings"' in answer else "no candidate")
+            assert but_used(answer) == but_used(answered(without, wanted)), (
                 str(world),
                 holds,
                 named,
@@ -167,7 +167,7 @@ def test_summaries_count_held_amounts_as_used(question):
         drawing = replace(candidate_request(request), from_holds=named)
         body = answered(forest_of(written).holding(held_by(holds)), drawing)
         for name, summary in Found(written, body).summaries.items():
-            (there,) = [one for one in written.providers if one.name == name]
+            (there,) = [provider for provider in written.providers if provider.name == name]
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
                 c: reference.used(name, c) for c in there.stock
             }
@@ -210,7 +210,7 @@ def told(placement):
 
 def one_after_the_other(world, holds, asked):
     """Return the places of a client that searches and claims for one consumer after the other."""
-    names = {uuid_of(one.name): one.name for one in world.providers}
+    names = {uuid_of(provider.name): provider.name for provider in world.providers}
     left = {hold: dict(part) for hold, part in holds.items()}
     found = []
     for request, named in asked:

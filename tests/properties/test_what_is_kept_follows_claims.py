@@ -112,13 +112,13 @@ def test_orders_and_counts_equal_those_of_a_fresh_forest(sizes):
     @given(questions(), st.data())
     def check(question, data):
         world, asked = question
-        kept = forest_of(world)
+        forest = forest_of(world)
         for _ in range(3):
-            compare(kept, forest_of(world), asked, world)
+            compare(forest, forest_of(world), asked, world)
             before = records_of(world)
             world, changed = data.draw(written(world))
             event("written" if changed else "nothing written")
-            kept.apply(data.draw(told(before, records_of(world), changed)))
+            forest.apply(data.draw(told(before, records_of(world), changed)))
 
     with lowered(sizes):
         check()
@@ -135,7 +135,9 @@ def compare(kept, fresh, asked, world):
 def is_boundless(world):
     """Return whether so much fits that placing one after the other would take for ever."""
     return any(
-        stock.allocation_ratio == HUGE for one in world.providers for stock in one.stock.values()
+        stock.allocation_ratio == HUGE
+        for provider in world.providers
+        for stock in provider.stock.values()
     )
 
 

@@ -110,5 +110,5 @@ def without_group(request, suffix):
         request,
         groups=tuple(group for group in request.groups if group.suffix != suffix),
         isolated=request.isolated - {suffix},
-        values=tuple(one for one in request.values if suffix not in one[1]),
+        values=tuple(value for value in request.values if suffix not in value[1]),
     )

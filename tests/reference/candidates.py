@@ -283,7 +283,7 @@ class Reference:
     def values_are_right(self, request, V):
         """Return whether groups have equal or distinct values of attributes, as requested."""
         for name, suffixes, is_same in request.values:
-            own = [self.P[p].attributes.get(name) for one in suffixes for p in V[one]]
+            own = [self.P[p].attributes.get(name) for suffix in suffixes for p in V[suffix]]
             different = {(type(one), one) for one in own}
             if None in own or len(different) != (1 if is_same else len(own)):
                 return False

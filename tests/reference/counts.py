@@ -130,7 +130,7 @@ def free(reference, p, c):
 
 def roots(world):
     """The roots of all trees."""
-    return [one.name for one in world.providers if one.parent is None]
+    return [provider.name for provider in world.providers if provider.parent is None]
 
 
 def count_everywhere(world, request):

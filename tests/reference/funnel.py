@@ -131,8 +131,8 @@ class Lenient(Reference):
 
 def funnel(world, request, most):
     """Yield (reason, group, trees before, trees after) of each step that rules something out."""
-    before = sum(one.parent is None for one in world.providers)
-    consuming = {name for one in world.providers for name in one.consumes}
+    before = sum(provider.parent is None for provider in world.providers)
+    consuming = {name for provider in world.providers for name in provider.consumes}
     for reason, group, less, judged, sums_groups in prefixes(request, consuming):
         after = Lenient(world, judged, sums_groups=sums_groups).trees(less, most)
         if after < before:
@@ -166,7 +166,7 @@ def prefixes(request, consuming=frozenset()):
         less = replace(less, root=replace(less.root, where=(*less.root.where, text)))
         yield "root_where", None, less, frozenset(judged), False
     for group in request.groups:
-        others = less.groups
+        groups = less.groups
         asked = Group(group.suffix)
         for reason, name, more in stocked(asked, group, request):
             asked = more
@@ -178,7 +178,7 @@ def prefixes(request, consuming=frozenset()):
                     judged.add((group.suffix, name, "consumed"))
                 if not group.suffix and name in request.can_split:
                     less = replace(less, can_split=less.can_split | {name})
-            less = replace(less, groups=(*others, asked))
+            less = replace(less, groups=(*groups, asked))
             yield reason, group.suffix, less, frozenset(judged), False
         for name in group.resources:
             judged.add((group.suffix, name, "consumed"))
@@ -186,9 +186,9 @@ def prefixes(request, consuming=frozenset()):
                 yield "consumed", group.suffix, less, frozenset(judged), False
         for reason, more in placed(asked, group):
             asked = more
-            less = replace(less, groups=(*others, asked))
+            less = replace(less, groups=(*groups, asked))
             yield reason, group.suffix, less, frozenset(judged), False
-        less = replace(less, groups=(*others, asked))
+        less = replace(less, groups=(*groups, asked))
     for one in request.same_subtree:
         if len(one[0]) > 1 or one[1]:
             less = replace(less, same_subtree=(*less.same_subtree, one))

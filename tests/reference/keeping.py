@@ -53,7 +53,7 @@ class KeepScores(Scores):
 
     def share(self, asked, weight, tree, c):
         """w(m) · size(T) / room(m), for a request that the tree has room for when it is empty."""
-        room = sum(self.size(other, c) for other in self.roots() if self.empty(asked, other) > 0)
+        room = sum(self.size(root, c) for root in self.roots() if self.empty(asked, root) > 0)
         return Fraction(weight * self.size(tree, c), room) if room else Fraction(0)
 
     def keep(self, args, candidate):
@@ -116,7 +116,10 @@ def emptied(world):
     """The world where nothing is allocated."""
     return World(
         tuple(
-            replace(one, stock={name: replace(stock, used=0) for name, stock in one.stock.items()})
-            for one in world.providers
+            replace(
+                provider,
+                stock={name: replace(stock, used=0) for name, stock in provider.stock.items()},
+            )
+            for provider in world.providers
         )
     )

@@ -391,7 +391,7 @@ class Model:
         """Pass an amount on to consumers of the write that grow, and return the rest to its hold."""
         takers = [(other, key) for other in others]
         if kind == "reshape":
-            takers += [(claim, other) for other in claim.amounts if other[1] == key[1]]
+            takers += [(claim, amount) for amount in claim.amounts if amount[1] == key[1]]
         for taker, place in takers:
             passed = min(amount, max(growth.get((taker.consumer, place), 0), 0))
             if passed and self.may_draw(hold, taker.project):
@@ -425,13 +425,13 @@ class Model:
 
     def record(self, claim):
         """Write the record of a consumer."""
-        known = self.consumers.get(claim.consumer)
+        answer = self.consumers.get(claim.consumer)
         is_hold = claim.consumer in self.holds
         if not claim.amounts and not is_hold:
             self.consumers.pop(claim.consumer, None)
             return
         self.consumers[claim.consumer] = {
-            "generation": known["generation"] + 1 if known else 1,
+            "generation": answer["generation"] + 1 if answer else 1,
             "project": claim.project,
             "type": HOLD if is_hold else claim.type,
             "amounts": dict(claim.amounts),

@@ -68,23 +68,23 @@ class Model:
         self.question = question
         self.fits = fits
         self.count = count
-        self.by_name = {one.name: one for one in question.world.providers}
+        self.by_name = {provider.name: provider for provider in question.world.providers}
         self.capacity = {
-            (one.name, name): int((stock.total - stock.reserved) * stock.allocation_ratio)
-            for one in question.world.providers
-            for name, stock in one.stock.items()
+            (provider.name, name): int((stock.total - stock.reserved) * stock.allocation_ratio)
+            for provider in question.world.providers
+            for name, stock in provider.stock.items()
         }
         self.options = {
-            one.name: [
+            consumer.name: [
                 option
-                for request in one.requests
+                for request in consumer.requests
                 for option in candidates(request)
-                if self.may_take(one, option)
+                if self.may_take(consumer, option)
             ]
-            for one in question.consumers
-            if one.is_movable and one.requests
+            for consumer in question.consumers
+            if consumer.is_movable and consumer.requests
         }
-        self.consumers = {one.name: one for one in question.consumers}
+        self.consumers = {consumer.name: consumer for consumer in question.consumers}
         self.rules = question.rules
 
     def root(self, provider):
@@ -100,8 +100,8 @@ class Model:
     def trees(self, held):
         """The trees of who holds something: those of sharing providers only if all are."""
         givers = {provider for provider, _ in held}
-        own = {self.root(one) for one in givers if not self.shares(one)}
-        return own or {self.root(one) for one in givers}
+        own = {self.root(giver) for giver in givers if not self.shares(giver)}
+        return own or {self.root(giver) for giver in givers}
 
     def may_take(self, consumer, option):
         """Return whether the goal and the sharing providers permit such an allocation at all."""
@@ -121,14 +121,14 @@ class Model:
 
     def returned(self, moved):
         """Return the amounts that went back to holds in a state, by (hold, provider, class)."""
-        found = Counter()
+        result = Counter()
         for name, new in moved.items():
             left = Counter() if self.question.both_at_once else Counter(dict(new))
             for (hold, *cell), drawn in self.consumers[name].drawn.items():
                 stays = min(drawn, left[tuple(cell)])
                 left[tuple(cell)] -= stays
-                found[hold, *cell] += drawn - stays
-        return +found
+                result[hold, *cell] += drawn - stays
+        return +result
 
     def used(self, moved):
         """Units used in a state, by (provider, class)."""
@@ -144,7 +144,12 @@ class Model:
         trees = self.trees(held)
         if rule.domains is None:
             return trees
-        return {one for one in rule.domains for t in trees if one in self.by_name[t].aggregates}
+        return {
+            domain
+            for domain in rule.domains
+            for t in trees
+            if domain in self.by_name[t].aggregates
+        }
 
     def is_legal(self, moved, name, option):
         """Return whether a consumer may be moved now."""
@@ -162,9 +167,9 @@ class Model:
                 return False
             for domain in new - self.domains(rule, consumer.held):
                 others = [
-                    one
-                    for one in rule.members
-                    if one != name and domain in self.domains(rule, self.held(moved, one))
+                    member
+                    for member in rule.members
+                    if member != name and domain in self.domains(rule, self.held(moved, member))
                 ]
                 if len(others) >= rule.most:
                     return False
@@ -221,9 +226,9 @@ class Model:
         """Return how many members of a rule are in each domain."""
         return Counter(
             domain
-            for one in rule.members
-            if self.held(moved, one)
-            for domain in self.domains(rule, self.held(moved, one))
+            for member in rule.members
+            if self.held(moved, member)
+            for domain in self.domains(rule, self.held(moved, member))
         )
 
     def best(self, most_states=20_000, *, in_order=True):

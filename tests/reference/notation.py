@@ -54,13 +54,13 @@ def candidate_of(text):
         return takes, frozenset({("", frozenset(provider for provider, _, _ in takes))})
     return takes, frozenset(
         (suffix.strip().strip('"'), frozenset(listed(providers)))
-        for suffix, providers in (one.split(":") for one in match["mappings"].split(";"))
+        for suffix, providers in (word.split(":") for word in match["mappings"].split(";"))
     )
 
 
 def listed(text):
     """The parts of a text between its commas."""
-    return [one.strip() for one in (text or "").split(",") if one.strip()]
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def _amount(text):

@@ -60,13 +60,13 @@ def taken(world, alloc):
     return World(
         tuple(
             replace(
-                one,
+                provider,
                 stock={
-                    c: replace(stock, used=stock.used + amounts.get((one.name, c), 0))
-                    for c, stock in one.stock.items()
+                    c: replace(stock, used=stock.used + amounts.get((provider.name, c), 0))
+                    for c, stock in provider.stock.items()
                 },
             )
-            for one in world.providers
+            for provider in world.providers
         )
     )
 
@@ -105,10 +105,10 @@ class Placer:
     def counted_from_the_start(self, rule):
         """Return the allocations that the rule counts when the call begins."""
         names = [
-            one
+            consumer
             for number, request in enumerate(self.call.requests)
             if self.concerns(rule, number)
-            for one in request.consumers
+            for consumer in request.consumers
         ]
         return [
             self.call.holders[one] for one in (*names, *rule.others) if one in self.call.holders
@@ -135,7 +135,7 @@ class Placer:
     def named(self, affine):
         """The domains in the order in which candidates of the first new consumer name them."""
         for number, request in enumerate(self.call.requests):
-            new = [one for one in request.consumers if one not in self.call.holders]
+            new = [consumer for consumer in request.consumers if consumer not in self.call.holders]
             if self.concerns(affine, number) and new:
                 return self.named_by(affine, request)
         return []
@@ -210,10 +210,10 @@ class Placer:
         if rule.max_per_domain is not None:
             return bool(mine) and all(then[one] <= rule.max_per_domain for one in mine)
         eligible = {
-            one
+            domain
             for alternative in self.call.requests[number].alternatives
             for candidate, _ in self.ordered(self.world, alternative)
-            for one in self.domains(rule, self.trees(candidate))
+            for domain in self.domains(rule, self.trees(candidate))
         }
         emptiest = min((then[one] for one in eligible), default=0)
         return bool(mine) and all(then[one] <= emptiest + rule.max_skew for one in mine)

@@ -38,7 +38,7 @@ def worlds(draw):
     providers = []
     depth = {}
     for number in range(draw(st.integers(1, 9))):
-        possible = [None] + [one.name for one in providers if depth[one.name] < 4]
+        possible = [None] + [provider.name for provider in providers if depth[provider.name] < 4]
         parent = draw(st.sampled_from(possible)) if draw(st.integers(0, 3)) else None
         traits = draw(st.sets(st.sampled_from(TRAITS), max_size=2))
         if draw(st.integers(0, 3)) == 0:
@@ -59,14 +59,14 @@ def worlds(draw):
 @st.composite
 def consuming(draw, world):
     """Return the same world, in which inventories consume others of their provider or its ancestors."""
-    parents = {one.name: one.parent for one in world.providers}
+    parents = {provider.name: provider.parent for provider in world.providers}
 
     def is_at_or_above(above, name):
         while name not in (None, above):
             name = parents[name]
         return name is not None
 
-    keys = [(one.name, name) for one in world.providers for name in one.stock]
+    keys = [(provider.name, name) for provider in world.providers for name in provider.stock]
     consumed = set(draw(st.lists(st.sampled_from(keys), max_size=3))) if keys else set()
     made = []
     for one in world.providers:
@@ -106,7 +106,7 @@ def groups(draw, suffix, world, *, resourceless=False):
     """A request group."""
     required = tuple(draw(seldom(required_sets, [])))
     forbidden = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=2), frozenset()))
-    names = [one.name for one in world.providers]
+    names = [provider.name for provider in world.providers]
     return Group(
         suffix=suffix,
         resources={}
@@ -153,7 +153,7 @@ def requests(draw, world):
         if named
         else st.just([])
     )
-    if bare and not any("_R" in one for one in lists):
+    if bare and not any("_R" in items for items in lists):
         lists.append(["_R", *named[:1]] if draw(st.booleans()) else ["_R"])
     wanted = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset()))
     unwanted = draw(
@@ -164,7 +164,7 @@ def requests(draw, world):
         root=Group(
             required=tuple(frozenset({one}) for one in wanted), forbidden=unwanted - wanted
         ),
-        same_subtree=tuple((tuple(dict.fromkeys(one)), ()) for one in lists),
+        same_subtree=tuple((tuple(dict.fromkeys(items)), ()) for items in lists),
         isolated=frozenset(named if draw(st.booleans()) else ()),
         nested=draw(st.integers(0, 5)) > 0,
     )
@@ -188,8 +188,10 @@ def extended_requests(draw, world):
     return replace(
         request,
         groups=tuple(
-            replace(group, resources={name: n + split.get(name, 0) for name, n in found.items()})
-            if not group.suffix and (found := group.resources)
+            replace(
+                group, resources={name: n + split.get(name, 0) for name, n in resources.items()}
+            )
+            if not group.suffix and (resources := group.resources)
             else group
             for group in made
         ),
@@ -209,7 +211,9 @@ def extended_requests(draw, world):
 def extended_groups(draw, group, world):
     """A group, mostly without its usual conditions, sometimes with those of the extension."""
     names = st.lists(
-        st.sampled_from([*(one.name for one in world.providers), UNKNOWN]), min_size=1, max_size=4
+        st.sampled_from([*(provider.name for provider in world.providers), UNKNOWN]),
+        min_size=1,
+        max_size=4,
     ).map(tuple)
     plain = Group(group.suffix, group.resources)
     return replace(
@@ -238,8 +242,8 @@ def comparisons(draw, suffixes):
     """Draw groups that have equal or distinct values of an attribute."""
     names = st.sampled_from(NAMES)
     some = st.lists(st.sampled_from(suffixes), min_size=2, max_size=3, unique=True).map(tuple)
-    found = st.lists(st.tuples(names, some, st.booleans()), min_size=1, max_size=2)
-    return tuple(draw(found))
+    result = st.lists(st.tuples(names, some, st.booleans()), min_size=1, max_size=2)
+    return tuple(draw(result))
 
 
 @st.composite
@@ -307,8 +311,8 @@ def ordered_requests(draw, world):
     if preferred and not any(name == "preferred" for name, _, _ in terms):
         terms.append(("preferred", (), draw(st.integers(1, 3))))
     elif not preferred:
-        terms = [one for one in terms if one[0] != "preferred"] or [("pack", (), 1)]
-    names = [*(one.name for one in world.providers), UNKNOWN]
+        terms = [term for term in terms if term[0] != "preferred"] or [("pack", (), 1)]
+    names = [*(provider.name for provider in world.providers), UNKNOWN]
     trees = st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple)
     return replace(
         request,
@@ -496,13 +500,13 @@ def slices(draw):
 @st.composite
 def requests_of_cards(draw):
     """A request of groups of partitions, and at times of what these consume."""
-    others = st.sampled_from([("VCPU",), ("FPGA", "VCPU"), ("DISK_GB",)])
+    sampled = st.sampled_from([("VCPU",), ("FPGA", "VCPU"), ("DISK_GB",)])
     suffixes = ["_X", "_Y", "_Z"][: draw(st.integers(1, 3))]
     made = [
-        Group(suffix, {name: draw(st.integers(1, 2)) for name in draw(seldom(others, ("FPGA",)))})
+        Group(suffix, {name: draw(st.integers(1, 2)) for name in draw(seldom(sampled, ("FPGA",)))})
         for suffix in suffixes
     ]
-    plain = draw(st.one_of(others, st.just(("FPGA",)), st.just(())))
+    plain = draw(st.one_of(sampled, st.just(("FPGA",)), st.just(())))
     if plain:
         made.insert(0, Group("", {name: draw(st.integers(1, 3)) for name in plain}))
     return Request(

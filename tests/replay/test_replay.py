@@ -29,11 +29,11 @@ def test_each_order_places_the_same_events(tmp_path):
     )
     files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events)
     orders = ("--order", "pack", "--order", "spread", "--order", "none")
-    found = told(*files.values(), "--of", "VCPU", *orders)
-    assert list(found) == ["pack", "spread", "none"]
-    assert [one["unplaced"]["mean"] for one in found.values()] == [0, 1, 0]
-    assert [vcpu(one) for one in found.values()] == [1.0, 0.5, 1.0]
-    assert all(one["empty_trees"] == {"mean": 0, "spread": None} for one in found.values())
+    result = told(*files.values(), "--of", "VCPU", *orders)
+    assert list(result) == ["pack", "spread", "none"]
+    assert [one["unplaced"]["mean"] for one in result.values()] == [0, 1, 0]
+    assert [vcpu(one) for one in result.values()] == [1.0, 0.5, 1.0]
+    assert all(one["empty_trees"] == {"mean": 0, "spread": None} for one in result.values())
 
 
 def test_released_amounts_are_free_again(tmp_path):
@@ -64,23 +64,23 @@ def trace(folder, kinds=KINDS):
 def test_trace_defines_classes_models_and_mix(tmp_path):
     order = f"keep:pods:{GPU}"
     kinds = [(1, 300, "")] * 3 + [(2, 1000, "")] * 2
-    found = told(*trace(tmp_path, kinds), "--order", order, "--order", "spread")
+    result = told(*trace(tmp_path, kinds), "--order", order, "--order", "spread")
     classes = {GPU, "CUSTOM_CPU_MILLI", "MEMORY_MB"}
-    assert found[order]["allocated"].keys() == found[order]["stranded"].keys() == classes
+    assert result[order]["allocated"].keys() == result[order]["stranded"].keys() == classes
     # Pods that share go to the node on which no pod wants two whole GPUs, while it has room.
-    assert found[order]["unplaced"]["mean"] == 0
-    assert found["spread"]["unplaced"]["mean"] > 0
+    assert result[order]["unplaced"]["mean"] == 0
+    assert result["spread"]["unplaced"]["mean"] > 0
 
 
 def test_runs_with_the_same_seeds_are_the_same(tmp_path):
     arguments = [*trace(tmp_path), "--seeds", "4", "--until", "1.25"]
     both = []
     for _ in range(2):
-        found = told(*arguments, "--order", "none", "--order", f"keep:pods:{GPU}")
-        for one in found.values():
+        result = told(*arguments, "--order", "none", "--order", f"keep:pods:{GPU}")
+        for one in result.values():
             assert one.pop("placements_per_second")["mean"] > 0
             assert (one["seeds"], one["unplaced"]["spread"] is None) == (4, False)
-        both.append(found)
+        both.append(result)
     assert both[0] == both[1]
     # An order alone sees the same arrivals as beside others.
     (alone,) = told(*arguments, "--order", "none").values()
@@ -94,8 +94,8 @@ def test_mix_is_read_from_a_file_and_named_after_it(tmp_path):
     cloud, lines_, mix_file = files.values()
     keep = "keep:big:VCPU*100,spread"
     orders = ("--order", "spread", "--order", keep)
-    found = told(cloud, lines_, "--of", "VCPU", "--mix", mix_file, *orders)
-    stranded = {order: found[order]["stranded"]["VCPU"]["mean"] for order in found}
+    result = told(cloud, lines_, "--of", "VCPU", "--mix", mix_file, *orders)
+    stranded = {order: result[order]["stranded"]["VCPU"]["mean"] for order in result}
     assert stranded == {"spread": 12 / 16, keep: 4 / 16}
 
 

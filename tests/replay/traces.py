@@ -40,7 +40,7 @@ def told(*arguments):
     """Return the output of the command with --json, by order."""
     code, out, err = replay(*arguments, "--json")
     assert (code, err) == (0, "")
-    return {one["order"]: one for one in json.loads(out)["orders"]}
+    return {order["order"]: order for order in json.loads(out)["orders"]}
 
 
 def lines(*events):

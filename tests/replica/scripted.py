@@ -32,11 +32,11 @@ def children():
 
 def pipes():
     """The pipes that this process has open."""
-    found = set()
+    result = set()
     for one in descriptors_of(os.getpid()):
         with contextlib.suppress(OSError):
-            found.add(str(one.readlink()))
-    return {one for one in found if one.startswith("pipe:")}
+            result.add(str(one.readlink()))
+    return {one for one in result if one.startswith("pipe:")}
 
 
 def descriptors_of(process):

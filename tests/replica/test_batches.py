@@ -90,18 +90,22 @@ def held_up(monkeypatch):
 
 
 def hosts(placements):
-    return Counter(uuid for one in placements if one is not None for uuid in one.allocations)
+    return Counter(
+        uuid for placement in placements if placement is not None for uuid in placement.allocations
+    )
 
 
 @pytest.mark.slow
 def test_concurrent_placements_share_a_batch_without_overlap(store, batches, held_up):
     requests = [wanted() for _ in range(HOSTS * ROOM + 1)]
-    found = held_up.place(batches, requests)
+    result = held_up.place(batches, requests)
     assert held_up.sizes == [1, HOSTS * ROOM - 1]
-    assert sorted(hosts(found).values()) == [ROOM] * HOSTS
-    assert [one is None for one in found].count(True) == 1
-    told = {one.consumer: one.allocations for one in found if one is not None}
-    held = store.read(find_holders, sorted(one for each in requests for one in each.consumers))
+    assert sorted(hosts(result).values()) == [ROOM] * HOSTS
+    assert [one is None for one in result].count(True) == 1
+    told = {one.consumer: one.allocations for one in result if one is not None}
+    held = store.read(
+        find_holders, sorted(consumer for each in requests for consumer in each.consumers)
+    )
     assert {consumer: one.allocations for consumer, one in held.items()} == told
 
 
@@ -110,16 +114,16 @@ def test_consumer_with_allocations_takes_no_capacity_in_a_batch(store, batches, 
     old = wanted()
     there = {str(uuid.UUID(int=1)): {"VCPU": 4}}
     store.place([ConsumerClaim(old.consumers[0], there, "p", "u", None, "INSTANCE")])
-    found = held_up.place(batches, [wanted(), old, *(wanted() for _ in range(HOSTS * ROOM - 2))])
-    assert found[1] is None
-    assert None not in found[:1] + found[2:]
+    result = held_up.place(batches, [wanted(), old, *(wanted() for _ in range(HOSTS * ROOM - 2))])
+    assert result[1] is None
+    assert None not in result[:1] + result[2:]
 
 
 def test_one_of_two_concurrent_calls_for_a_consumer_places(batches, held_up):
     twice = wanted()
-    found = held_up.place(batches, [wanted(), twice, twice, wanted()])
-    assert [one is None for one in found].count(True) == 1
-    assert None not in (found[0], found[3])
+    result = held_up.place(batches, [wanted(), twice, twice, wanted()])
+    assert [one is None for one in result].count(True) == 1
+    assert None not in (result[0], result[3])
 
 
 def test_only_the_conflicting_call_of_a_batch_fails(store, batches, monkeypatch):
@@ -137,8 +141,8 @@ def test_only_the_conflicting_call_of_a_batch_fails(store, batches, monkeypatch)
 
 
 def test_unknown_name_affects_only_its_call(batches, held_up):
-    found = held_up.place(batches, [wanted(), wanted(name="CUSTOM_NONE"), wanted()])
-    assert [one is None for one in found] == [False, True, False]
+    result = held_up.place(batches, [wanted(), wanted(name="CUSTOM_NONE"), wanted()])
+    assert [one is None for one in result] == [False, True, False]
 
 
 def test_slow_request_is_not_batched_again_for_a_while(batches, monkeypatch):
@@ -182,9 +186,9 @@ def test_interrupted_search_is_not_reused(store, monkeypatch):
         late = replace(request, consumers=(str(uuid.uuid4()),))
         with replica.current() as forest:
             expected = series.Series(forest, 10**9).place(late, time.thread_time() + PATIENT)
-        found = batches.place(late)
-        assert found is not None
-        assert found.allocations == expected.allocations, looks
+        result = batches.place(late)
+        assert result is not None
+        assert result.allocations == expected.allocations, looks
     assert interrupted > 3
 
 

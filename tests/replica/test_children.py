@@ -132,11 +132,11 @@ def test_child_dies_with_a_killed_parent(tmp_path):
     code = PARENT.format(root=root, folder=str(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", code])
     try:
-        found = eventually(lambda: psutil.Process(process.pid).children(), "a child runs")
+        result = eventually(lambda: psutil.Process(process.pid).children(), "a child runs")
     finally:
         process.kill()
         process.wait()
-    eventually(lambda: not any(psutil.pid_exists(one.pid) for one in found), "it is gone", 30)
+    eventually(lambda: not any(psutil.pid_exists(one.pid) for one in result), "it is gone", 30)
 
 
 def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):

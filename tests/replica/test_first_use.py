@@ -20,5 +20,5 @@ print(*sorted(set(sys.modules) - known))
 
 def test_first_applied_change_imports_no_module():
     command = [sys.executable, "-c", _FIRST_CHANGE]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.split() == []
+    result = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert result.stdout.split() == []

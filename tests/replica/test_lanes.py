@@ -58,9 +58,9 @@ def test_child_response_equals_the_worker_response(replica, monkeypatch):
 
 def kill_children():
     """Kill all children; one that has just ended by itself is gone."""
-    for one in child_processes():
+    for child_process in child_processes():
         with suppress(psutil.NoSuchProcess):
-            one.kill()
+            child_process.kill()
 
 
 @pytest.mark.slow
@@ -100,10 +100,10 @@ def test_child_sees_commits_before_the_query(replica, store):
     plant(store, 100)
     claim(store, 1)
     replica._slow.note(question(key="late").key)
-    found = json.loads(b"".join(replica.answer(question(key="late"))))
-    assert len(found["allocation_requests"]) == 20
-    assert str(uuid.UUID(int=100)) in found["provider_summaries"]
-    assert str(uuid.UUID(int=1)) not in found["provider_summaries"]
+    document = json.loads(b"".join(replica.answer(question(key="late"))))
+    assert len(document["allocation_requests"]) == 20
+    assert str(uuid.UUID(int=100)) in document["provider_summaries"]
+    assert str(uuid.UUID(int=1)) not in document["provider_summaries"]
 
 
 def test_child_response_is_cached_until_a_change(replica, store):
@@ -345,7 +345,7 @@ def test_medium_query_is_answered_beside_very_slow_ones(replica):
     assert list(replica.answer(scripted(medium), Arrival.now(30))) == [b"{}"]
     assert time.monotonic() - begin < 10
     assert not any(outcome for _, outcome in very_long)
-    for one in child_processes():
-        one.kill()
+    for child_process in child_processes():
+        child_process.kill()
     for thread, _ in very_long:
         thread.join(30)

@@ -231,23 +231,27 @@ def test_each_search_during_tree_changes_shows_one_snapshot(store):
     def ask():
         while not ended.is_set():
             try:
-                found = body_of(replica, question(request, key=uuid.uuid4().hex))
+                body = body_of(replica, question(request, key=uuid.uuid4().hex))
             except TreeclaimError as error:
                 failures.append(error)
                 return
-            named = {uuid_ for one in found["allocation_requests"] for uuid_ in one["allocations"]}
-            if named != set(found["provider_summaries"]):
-                failures.append(found)
+            named = {
+                uuid_
+                for allocation_request in body["allocation_requests"]
+                for uuid_ in allocation_request["allocations"]
+            }
+            if named != set(body["provider_summaries"]):
+                failures.append(body)
             counts.append(len(named))
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     for number in range(100, 140):
         plant(store, number)
     ended.set()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.join(60)
     assert failures == []
     assert max(counts) > 20
     assert len(body_of(replica, question(ONE, key="last"))["allocation_requests"]) == 60

@@ -99,6 +99,6 @@ def test_client_and_commands_of_a_cloud_need_no_package_of_the_service():
 @pytest.mark.parametrize("command", ["serve", "admin"])
 def test_server_without_packages_of_the_service_names_them(command):
     code = f"from treeclaim.cli.main import main; sys.exit(main([{command!r}]))"
-    done = run_without_service(code, check=False)
+    result = run_without_service(code, check=False)
     message = "treeclaim: this command needs the service: pip install 'treeclaim[service]'\n"
-    assert (done.returncode, done.stderr) == (1, message)
+    assert (result.returncode, result.stderr) == (1, message)

@@ -20,9 +20,9 @@ def entries(text):
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
 def test_every_package_is_pinned_and_has_its_hashes(lock):
-    found = entries(lock.read_text())
-    assert found
-    for entry in found:
+    result = entries(lock.read_text())
+    assert result
+    for entry in result:
         assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.!+]+ ", entry), entry
         assert re.search(r" --hash=sha256:[0-9a-f]{64}( |$)", entry), entry
 
@@ -42,7 +42,7 @@ def test_install_commands_require_hashes(path):
     A lock names all packages. Without `--no-deps` pip resolves them again and may choose a newer
     release of a package that is asked for with an extra, which has no hash.
     """
-    found = [one for one in commands(path.read_text()) if ":=" not in one]
+    found = [command for command in commands(path.read_text()) if ":=" not in command]
     assert found
     for command in found:
         assert "--no-deps" in command, command

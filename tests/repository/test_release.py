@@ -106,11 +106,11 @@ def test_package_with_wrong_hash_is_refused(tmp_path, is_right):
 
 
 def run(*command):
-    done = subprocess.run(
+    result = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout[-3000:]
-    return done.stdout
+    assert result.returncode == 0, result.stdout[-3000:]
+    return result.stdout
 
 
 @pytest.mark.slow

@@ -92,11 +92,11 @@ def reachable(roots, but=()):
     """Bytes of all objects that lead from some to others, without what is shared by all."""
     seen, left, size = set(map(id, but)), list(roots), 0
     while left:
-        found = left.pop()
-        if id(found) not in seen and not isinstance(found, SHARED):
-            seen.add(id(found))
-            size += sys.getsizeof(found)
-            left += gc.get_referents(found)
+        result = left.pop()
+        if id(result) not in seen and not isinstance(result, SHARED):
+            seen.add(id(result))
+            size += sys.getsizeof(result)
+            left += gc.get_referents(result)
     return size
 
 
@@ -131,11 +131,11 @@ def test_reader_accounts_for_its_memory_within_documented_bounds(data, cut, kept
             head = None
         if head is not None:
             worked_on = [*worked_on, head][-kept:] if kept else []
-        own = reader.held_bytes
-        counted = own + sum(head.size for head in worked_on)
+        held_bytes = reader.held_bytes
+        counted = held_bytes + sum(head.size for head in worked_on)
         # One request is taken out in a turn; what is behind it comes in others.
-        assert own - reader.ahead <= MOST_OF_A_READER
-        assert head is not None or own <= MOST_OF_A_READER
+        assert held_bytes - reader.ahead <= MOST_OF_A_READER
+        assert head is not None or held_bytes <= MOST_OF_A_READER
         # A growing buffer is an eighth longer than what is in it.
         held = reachable([reader, *worked_on]) - empty
         assert held <= counted * 9 / 8 + 4_000, (held, counted)

@@ -59,8 +59,8 @@ def request(path, body=b"", *lines):
 
 @pytest.mark.parametrize("count", [1, 2, 20])
 def test_requests_before_half_close_are_answered_in_order(count):
-    told = Told()
-    with telling(told) as client:
+    result = Told()
+    with telling(result) as client:
         paths = [f"/{number}" for number in range(count)]
         client.sendall(b"".join(request(path, b"!") for path in paths))
         client.shutdown(socket.SHUT_WR)
@@ -68,7 +68,7 @@ def test_requests_before_half_close_are_answered_in_order(count):
     assert [answer.rpartition(b"\r\n\r\n")[2].decode() for answer in answers] == [
         f"{path}!" for path in paths
     ]
-    assert told.asked == paths
+    assert result.asked == paths
 
 
 def test_invalid_request_before_half_close_is_answered_with_400():
@@ -92,13 +92,13 @@ def test_invalid_request_before_half_close_is_answered_with_400():
     ids=["head", "body", "chunk", "chunks", "nothing"],
 )
 def test_incomplete_request_is_dropped_at_half_close(begun):
-    told = Told(waits=False)
-    with telling(told, header_seconds=1e6, body_seconds=1e6) as client:
+    result = Told(waits=False)
+    with telling(result, header_seconds=1e6, body_seconds=1e6) as client:
         client.sendall(begun)
         client.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
             assert everything(client) == b""
-    assert told.asked == []
+    assert result.asked == []
 
 
 def test_event_stream_ends_cleanly_for_half_closed_client(tmp_path):
@@ -142,9 +142,9 @@ def test_streamed_response_is_complete_after_half_close(version):
 
 
 def test_http_client_ignores_the_interim_response():
-    told = Told()
-    with running(told) as told.server:
-        client = http.client.HTTPConnection(*told.server.address)
+    result = Told()
+    with running(result) as result.server:
+        client = http.client.HTTPConnection(*result.server.address)
         client.request("PUT", "/path", b"body")
         client.sock.shutdown(socket.SHUT_WR)
         answer = client.getresponse()
@@ -165,8 +165,8 @@ def test_interim_response_is_sent_once_and_only_to_http_1_1(version, count):
 def test_interim_response_is_not_sent_inside_a_response():
     """Whoever sends the answer from a thread has begun it, or finds the question before it."""
     for _ in range(100):
-        told = Told(waits=False)
-        with telling(told) as client:
+        result = Told(waits=False)
+        with telling(result) as client:
             client.sendall(request("/", b"!"))
             client.shutdown(socket.SHUT_WR)
             data = everything(client)

@@ -35,12 +35,12 @@ def test_jobs_beyond_the_threads_wait_in_order_and_beyond_the_queue_are_refused(
     for job in holding:
         assert pool.offer(job)
         assert job.begun.wait(SECONDS)
-    done = SimpleQueue()
-    assert [pool.offer(partial(done.put, number)) for number in range(3)] == [True] * 3
-    assert not pool.offer(lambda: done.put("one too many"))
-    pool.proceed(lambda: done.put("the rest of another"))
+    result = SimpleQueue()
+    assert [pool.offer(partial(result.put, number)) for number in range(3)] == [True] * 3
+    assert not pool.offer(lambda: result.put("one too many"))
+    pool.proceed(lambda: result.put("the rest of another"))
     holding[0].ends.set()
-    assert [done.get(timeout=SECONDS) for _ in range(4)] == [0, 1, 2, "the rest of another"]
+    assert [result.get(timeout=SECONDS) for _ in range(4)] == [0, 1, 2, "the rest of another"]
     holding[1].ends.set()
 
 

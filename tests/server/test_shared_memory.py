@@ -64,7 +64,7 @@ def test_four_workers_hold_the_inventory_once(database, tmp_path):
     folders = [tmp_path / "one", tmp_path / "four"]
     for folder in folders:
         folder.mkdir()
-    one = memory_with(database, folders[0], 1)
+    memory = memory_with(database, folders[0], 1)
     four = memory_with(database, folders[1], 4)
     # The loader, which stays where there are several workers, counts as one.
-    assert four <= 1.2 * one + 4 * OWN_BYTES, (one / 1e6, four / 1e6)
+    assert four <= 1.2 * memory + 4 * OWN_BYTES, (memory / 1e6, four / 1e6)

@@ -46,18 +46,18 @@ def test_environment_follows_wsgi():
                 "Expect: nothing",
             )
         )
-    found = echo.environment
-    assert found["REQUEST_METHOD"] == "GET"
-    assert found["PATH_INFO"].encode("latin-1").decode() == "/a b/☃"
-    assert found["QUERY_STRING"] == "q=%20&x"
-    assert found["HTTP_HOST"] == "placement.example:1"
-    assert found["HTTP_X_TWO"] == "one,two"
-    assert "HTTP_X_ROLES" not in found
-    assert found["CONTENT_TYPE"] == "text/x"
-    assert found["SERVER_PROTOCOL"] == "HTTP/1.1"
-    assert found["REMOTE_ADDR"] == "127.0.0.1"
-    assert found["wsgi.url_scheme"] == "http"
-    assert "CONTENT_LENGTH" not in found
+    environment = echo.environment
+    assert environment["REQUEST_METHOD"] == "GET"
+    assert environment["PATH_INFO"].encode("latin-1").decode() == "/a b/☃"
+    assert environment["QUERY_STRING"] == "q=%20&x"
+    assert environment["HTTP_HOST"] == "placement.example:1"
+    assert environment["HTTP_X_TWO"] == "one,two"
+    assert "HTTP_X_ROLES" not in environment
+    assert environment["CONTENT_TYPE"] == "text/x"
+    assert environment["SERVER_PROTOCOL"] == "HTTP/1.1"
+    assert environment["REMOTE_ADDR"] == "127.0.0.1"
+    assert environment["wsgi.url_scheme"] == "http"
+    assert "CONTENT_LENGTH" not in environment
 
 
 @pytest.mark.parametrize("method", ["GET", "MADE-UP", "CONNECT", "QUERY"])
@@ -158,8 +158,8 @@ def test_pipelined_requests_are_answered_in_order():
         bodies = [b"%d" % number for number in range(50)]
         client.sendall(
             b"".join(
-                asked("PUT / HTTP/1.1", "Host: a", f"Content-Length: {len(one)}", body=one)
-                for one in bodies
+                asked("PUT / HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", body=body)
+                for body in bodies
             )
         )
         data = b""

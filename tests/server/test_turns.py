@@ -214,10 +214,10 @@ loop.close()
 
 def test_signal_during_loop_close_is_not_an_error():
     """It comes so where a group of processes is stopped: from the first process, and by itself."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", A_SIGNAL_WHILE_CLOSING], capture_output=True, timeout=60, check=True
     )
-    assert done.stderr == b""
+    assert result.stderr == b""
 
 
 def test_thread_survives_a_response_after_the_server_has_ended(monkeypatch):

@@ -89,7 +89,7 @@ def test_two_spellings_of_an_aggregate_are_accepted(store):
     given = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
     store.write(part_tables.replace_aggregates, one, given, 0)
     with Replica(store).current() as forest:
-        found = forest.aggregates(forest.row_of(one))
+        result = forest.aggregates(forest.row_of(one))
     # A collation that knows no case takes them for the same.
-    assert set(found) <= set(given)
-    assert len(found) in {1, 2}
+    assert set(result) <= set(given)
+    assert len(result) in {1, 2}

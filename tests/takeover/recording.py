@@ -43,7 +43,9 @@ SHORT = (12, 39)
 def requests(endpoint, consumers, projects):
     """Every GET there is: the providers and aggregates are those that the endpoint names."""
     providers = endpoint.send(Request("GET", "/resource_providers")).document
-    uuids = sorted(one["uuid"] for one in providers["resource_providers"])
+    uuids = sorted(
+        resource_provider["uuid"] for resource_provider in providers["resource_providers"]
+    )
     parts = [
         Request("GET", f"/resource_providers/{uuid}{part}", minor)
         for uuid, (part, since), minor in product(uuids, PARTS.items(), SHORT)

@@ -40,8 +40,8 @@ class Writer:
         if isinstance(place, ProviderGeneration):
             path = f"/resource_providers/{place.provider}"
             return self.endpoint.send(Request("GET", path)).document["generation"]
-        found = self.endpoint.send(Request("GET", f"/allocations/{place.consumer}"))
-        return found.document.get("consumer_generation")
+        result = self.endpoint.send(Request("GET", f"/allocations/{place.consumer}"))
+        return result.document.get("consumer_generation")
 
     def write(self, method, path, body=None, minor=39):
         """Send a write, with the generations filled in that its body leaves open."""
@@ -69,7 +69,7 @@ class Writer:
         if aggregates:
             body = {
                 "resource_provider_generation": generation,
-                "aggregates": [named(one) for one in aggregates],
+                "aggregates": [named(aggregate) for aggregate in aggregates],
             }
             self.write("PUT", f"{path}/aggregates", body)
 

@@ -59,9 +59,9 @@ def test_axe_finds_no_violation(visit, cloud, routes, look):
 
 def violations_of(page, route):
     return [
-        (route, found["id"], node["target"], node["failureSummary"])
-        for found in Axe().run(page).response["violations"]
-        for node in found["nodes"]
+        (route, violation["id"], node["target"], node["failureSummary"])
+        for violation in Axe().run(page).response["violations"]
+        for node in violation["nodes"]
     ]
 
 
@@ -78,16 +78,16 @@ def test_no_page_is_wider_than_the_screen(visit, cloud, routes, width):
 def test_map_is_navigable_by_keys_and_screen_reader(visit, cloud):
     page = visit(cloud).open("#/cloud?class=VCPU")
     page.locator(".map-box").focus()
-    told = page.locator(".map-told[role=status]")
+    result = page.locator(".map-told[role=status]")
     page.wait_for_function(
         "() => document.querySelector('.map-told').textContent.includes('host-0')"
     )
     page.keyboard.press("ArrowRight")
-    assert told.inner_text() == "host-1: 6 % of VCPU used"
+    assert result.inner_text() == "host-1: 6 % of VCPU used"
     page.keyboard.press("End")
-    assert told.inner_text() == "pool: no inventory of VCPU"
+    assert result.inner_text() == "pool: no inventory of VCPU"
     page.keyboard.press("ArrowUp")
-    assert told.inner_text() != "pool: no inventory of VCPU"
+    assert result.inner_text() != "pool: no inventory of VCPU"
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="host-0", level=1).wait_for()

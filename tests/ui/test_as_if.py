@@ -54,8 +54,8 @@ def test_switch_toggles_results_with_and_without_assumptions(visit, cloud):
 
 def test_assumed_hosts_are_drawn_as_copies_of_a_tree(visit, cloud):
     visitor = visit(cloud)
-    found = asked(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
-    assert found.startswith("24 candidates from 12 trees")
+    answer = asked(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
+    assert answer.startswith("24 candidates from 12 trees")
     visitor.see("2 more hosts like host-1")
     page = visitor.page
     page.get_by_role("button", name="Show 16 more").click()
@@ -66,11 +66,11 @@ def test_assumed_hosts_are_drawn_as_copies_of_a_tree(visit, cloud):
 
 def test_assumed_placements_are_counted_and_consume_capacity(visit, cloud):
     visitor = visit(cloud)
-    found = asked(visitor, question("resources=VGPU:1", place="8:resources=VGPU:4"))
-    assert found.startswith("2 candidates")
+    answer = asked(visitor, question("resources=VGPU:1", place="8:resources=VGPU:4"))
+    assert answer.startswith("2 candidates")
     visitor.see("8 of 8 placed: resources=VGPU:4")
-    found = asked(visitor, question("resources=VGPU:1", place="12:resources=VGPU:4"))
-    assert found.startswith("No candidate")
+    answer = asked(visitor, question("resources=VGPU:1", place="12:resources=VGPU:4"))
+    assert answer.startswith("No candidate")
     visitor.see("10 of 12 placed")
     visitor.see("None of 12 trees and pools matches.")
 

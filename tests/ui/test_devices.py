@@ -123,10 +123,10 @@ def test_map_marks_trees_with_conditions_by_name(visit, cloud, client):
         legend.get_by_text("a provider has a condition").wait_for()
         page.wait_for_function(f"before => ({PICTURE})() !== before", arg=plain)
         page.locator(".map-box").focus()
-        told = page.get_by_role("status").filter(has_text="host-0:").inner_text()
+        result = page.get_by_role("status").filter(has_text="host-0:").inner_text()
         for key in ("CLEANING", "FAILING"):
             words = f"host-0_numa1_device: {key} (no_new): {SHOWN_REASON}"
-            assert words in told
+            assert words in result
             assert words in page.locator(".map-box").get_attribute("title")
         page.keyboard.press("ArrowRight")
         page.get_by_role("status").filter(has_text="host-1:").wait_for()

@@ -27,8 +27,8 @@ def test_pages_parse_flavors_like_the_package(visit, cloud):
         if "query" in case:
             assert parse_qsl(answer.get("query")) == parse_qsl(case["query"]), (case, answer)
         else:
-            told = answer.get("told", "nothing")
-            assert [word for word in case["refused"] if word not in told] == [], (case, told)
+            result = answer.get("told", "nothing")
+            assert [word for word in case["refused"] if word not in result] == [], (case, result)
 
 
 MISTAKES = {
@@ -46,10 +46,10 @@ MISTAKES = {
 def test_misspelt_flavor_text_is_refused_with_a_hint(visit, cloud):
     page = visit(cloud).open("#/fit")
     for text, words in MISTAKES.items():
-        told = page.evaluate(
+        result = page.evaluate(
             "async text => { const { readFlavors } = await import('./model/flavors.js');"
             " try { return JSON.stringify(readFlavors(text)); } catch (error) { return String(error); } }",
             text,
         )
-        assert told.startswith("Error"), (text, told)
-        assert [word for word in words if word not in told] == [], (text, told)
+        assert result.startswith("Error"), (text, result)
+        assert [word for word in words if word not in result] == [], (text, result)

@@ -148,9 +148,9 @@ def test_copied_shell_command_executes_no_injected_code(visit, hostile, tmp_path
         subprocess.run([shutil.which(shell), "-c", text], check=False, **how)
         subprocess.run([shutil.which(shell), "-i"], input=text.encode(), check=False, **how)
     assert not (tmp_path / "pwned").exists()
-    told = (tmp_path / "openstack.told").read_bytes().decode().split("\0")
+    result = (tmp_path / "openstack.told").read_bytes().decode().split("\0")
     if shell != "sh":
-        assert any(attack.strip() in word for word in told)
+        assert any(attack.strip() in word for word in result)
 
 
 def test_copied_python_code_has_no_injected_call(visit, hostile):

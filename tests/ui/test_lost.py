@@ -32,12 +32,12 @@ LOST = {
 def test_missing_target_shows_a_message_and_a_link_back(visit, cloud, route):
     words, back = LOST[route]
     page = visit(cloud).open(route)
-    told = page.locator(".empty, .failure").first
-    told.wait_for()
-    assert words in told.inner_text()
-    told.get_by_role("link", name=back).click()
+    first = page.locator(".empty, .failure").first
+    first.wait_for()
+    assert words in first.inner_text()
+    first.get_by_role("link", name=back).click()
     page.wait_for_function("route => location.hash !== route", arg=route)
-    told.wait_for(state="detached")
+    first.wait_for(state="detached")
     page.locator("main h1").wait_for()
     page.wait_for_function("() => !document.querySelector('.busy')")
     assert page.locator(".empty, .failure").count() == 0
@@ -65,9 +65,9 @@ def test_unsendable_token_is_not_sent(visit, cloud):
         page.get_by_label("Token").fill(token)
         assert page.locator(".failure").count() == 0
         page.keyboard.press("Enter")
-        told = page.locator(".failure").inner_text()
-        assert f"is at place {place}" in told
-        assert "Nothing was sent" in told
+        result = page.locator(".failure").inner_text()
+        assert f"is at place {place}" in result
+        assert "Nothing was sent" in result
         assert page.evaluate("sessionStorage.length") == 0
     page.get_by_label("Token").fill("  ")
     page.keyboard.press("Enter")

@@ -91,7 +91,7 @@ def test_map_shows_a_claim_of_another_client(visit, cloud, client):
         client.release(consumer)
     visitor.see("0 of 40 used")
     # It came by one stream: nothing was asked again and again, and everything was read once.
-    [(_, headers)] = [one for one in answers if "/treeclaim/changes" in one[0]]
+    [(_, headers)] = [answer for answer in answers if "/treeclaim/changes" in answer[0]]
     assert headers["content-type"] == "text/event-stream"
     assert len([url for url in calls if "/treeclaim/changes" in url]) == 1
     assert len([url for url in calls if "by=tree" in url and "in_tree" not in url]) == 1
@@ -314,7 +314,7 @@ def test_events_are_parsed_at_any_split(visit, cloud):
     page = visit(cloud).open("#/fit")
     sent = ": ping\n\nid: a\nevent: changes\ndata: {}\n\nid: b\r\ndata: 1\r\ndata: 2\r\n\r\n: ping\n\n"
     for size in (1, 2, 7, len(sent)):
-        found = page.evaluate(
+        result = page.evaluate(
             """async ([text, size]) => {
               const { events } = await import('./api/watching.js');
               const pieces = new ReadableStream({ start(controller) {
@@ -328,7 +328,7 @@ def test_events_are_parsed_at_any_split(visit, cloud):
             }""",
             [sent, size],
         )
-        assert found == [["a", "{}"], ["b", "1\n2"]], size
+        assert result == [["a", "{}"], ["b", "1\n2"]], size
 
 
 PASTED = {
@@ -347,13 +347,13 @@ PASTED = {
 def test_flavors_can_be_pasted_in_several_forms(visit, cloud):
     page = visit(cloud).open("#/fit")
     for form, text in PASTED.items():
-        found = page.evaluate(
+        result = page.evaluate(
             "async text => (await import('./model/flavors.js')).readFlavors(text)", text
         )
         query = "resources=VCPU:4,MEMORY_MB:512&required=A"
         if form != "query":
             query += "&root_required=!COMPUTE_STATUS_DISABLED"
-        assert found == [{"name": "m1", "query": query}], form
+        assert result == [{"name": "m1", "query": query}], form
 
 
 QUERIES = [

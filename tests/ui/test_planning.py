@@ -29,8 +29,8 @@ def planned(tmp_path_factory):
     """
     with service_with(tmp_path_factory.mktemp("planned"), small()) as server:
         with Client(server.url, "admin") as client:
-            found = client.get("/treeclaim/allocations", resource_class="VCPU")
-            requests = {row["uuid"]: [request_of(row)] for row in found["consumers"]}
+            answer = client.get("/treeclaim/allocations", resource_class="VCPU")
+            requests = {row["uuid"]: [request_of(row)] for row in answer["consumers"]}
             client.call("POST", "/treeclaim/requests", {"requests": requests})
             mix = {"requests": {"node": {"query": WHOLE_NODE, "weight": 1}}}
             client.call("PUT", "/treeclaim/mixes/large", mix)
@@ -38,7 +38,9 @@ def planned(tmp_path_factory):
 
 
 def request_of(consumer):
-    amount = sum(one["resources"]["VCPU"] for one in consumer["allocations"].values())
+    amount = sum(
+        allocation["resources"]["VCPU"] for allocation in consumer["allocations"].values()
+    )
     return f"resources_N=VCPU:{amount}&required_N=HW_NUMA_ROOT"
 
 
@@ -67,10 +69,10 @@ def told_of(page, number, name):
     box = page.locator(".tree-map").nth(number)
     box.locator(".map-box").focus()
     page.keyboard.press("Home")
-    told = box.locator(".map-told")
-    while not told.inner_text().startswith(f"{name}:"):
+    result = box.locator(".map-told")
+    while not result.inner_text().startswith(f"{name}:"):
         page.keyboard.press("ArrowRight")
-    return told.inner_text()
+    return result.inner_text()
 
 
 def picture_of(page, number):
@@ -100,8 +102,8 @@ def test_survival_page_lists_critical_hosts_with_reasons(visit, planned, client)
     assert "has no room for 36 VCPU" in page.locator(".explanation").inner_text()
     page.locator(".map-box").focus()
     page.keyboard.press("End")
-    told = page.locator(".map-told")
-    assert told.inner_text() == "pool: unknown: 1 consumer of 1 without a valid request"
+    result = page.locator(".map-told")
+    assert result.inner_text() == "pool: unknown: 1 consumer of 1 without a valid request"
     visitor.see("10 may be lost, 1 cannot be lost, 1 unknown.")
 
 

@@ -198,9 +198,9 @@ def test_tree_parts_denied_by_policy_are_omitted_with_a_note(visit, tmp_path):
         page = visitor.open(f"#/tree/{uuid}")
         page.get_by_role("heading", name="host-2", level=1).wait_for()
         assert "8 of 32 used (25 %)" in page.locator(".provider").first.inner_text()
-        told = " ".join(page.locator(".failure").all_inner_texts())
-        assert "Consumers" in told
-        assert "The traits" in told
+        result = " ".join(page.locator(".failure").all_inner_texts())
+        assert "Consumers" in result
+        assert "The traits" in result
         assert "CUSTOM_GOLD" not in page.locator("main").inner_text()
 
 

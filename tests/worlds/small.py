@@ -69,8 +69,8 @@ def request_of(query):
         root=_group(_of_the_root(parameters), ""),
         same_subtree=tuple(
             (
-                tuple(one for one in names if not one.startswith("!")),
-                tuple(one[1:] for one in names if one.startswith("!")),
+                tuple(name for name in names if not name.startswith("!")),
+                tuple(name[1:] for name in names if name.startswith("!")),
             )
             for names in lists
         ),
@@ -82,9 +82,9 @@ def request_of(query):
 
 def _suffix(name, kind):
     """The suffix of a parameter of a kind, or None where it is of another kind."""
-    found = name.removeprefix(kind)
+    result = name.removeprefix(kind)
     return (
-        found if name.startswith(kind) and found in ("", *(f"_{one}" for one in "ABC")) else None
+        result if name.startswith(kind) and result in ("", *(f"_{one}" for one in "ABC")) else None
     )
 
 
@@ -101,8 +101,8 @@ def _group(parameters, suffix):
         kind: [value for name, value in parameters if _suffix(name, kind) == suffix]
         for kind in _OF_A_GROUP
     }
-    required = [one for value in values["required"] for one in _conditions(value)]
-    members = [one for value in values["member_of"] for one in _conditions(value)]
+    required = [condition for value in values["required"] for condition in _conditions(value)]
+    members = [condition for value in values["member_of"] for condition in _conditions(value)]
     amounts = [one.split(":") for value in values["resources"] for one in _listed(value)]
     return Group(
         suffix=suffix,
@@ -111,8 +111,8 @@ def _group(parameters, suffix):
         forbidden=frozenset().union(*(names for names, wanted in required if not wanted)),
         member_of=tuple(names for names, wanted in members if wanted),
         not_member_of=frozenset().union(*(names for names, wanted in members if not wanted)),
-        in_tree=tuple(one for value in values["in_tree"] for one in _names(value)),
-        in_subtree=tuple(one for value in values["in_subtree"] for one in _names(value)),
+        in_tree=tuple(name for value in values["in_tree"] for name in _names(value)),
+        in_subtree=tuple(name for value in values["in_subtree"] for name in _names(value)),
     )
 
 
@@ -130,4 +130,4 @@ def _names(value):
 
 
 def _listed(value):
-    return [one for one in value.split(",") if one]
+    return [word for word in value.split(",") if word]

@@ -80,7 +80,7 @@ def test_the_version_document_is_at_the_prefix(recipe):
 
 def test_links_and_locations_have_the_prefix(recipe, http, provider):
     path = f"{recipe.prefix}/resource_providers/{provider['uuid']}"
-    assert {one["href"].split("/resource_providers")[0] for one in provider["links"]} == {
+    assert {link["href"].split("/resource_providers")[0] for link in provider["links"]} == {
         recipe.prefix
     }
     created = http.post(
@@ -96,9 +96,11 @@ def test_links_and_locations_have_the_prefix(recipe, http, provider):
 
 
 def test_claim_is_created_and_released(http, provider):
-    found = http.get("/allocation_candidates", params={"resources": "VCPU:2"}).json()
+    body = http.get("/allocation_candidates", params={"resources": "VCPU:2"}).json()
     chosen = next(
-        one for one in found["allocation_requests"] if provider["uuid"] in one["allocations"]
+        allocation_request
+        for allocation_request in body["allocation_requests"]
+        if provider["uuid"] in allocation_request["allocations"]
     )
     consumer = f"/allocations/{uuid.uuid4()}"
     owner = {"project_id": str(uuid.uuid4()), "user_id": str(uuid.uuid4())}
@@ -117,15 +119,17 @@ def test_every_process_sees_writes_of_the_others(recipe, provider):
     once = HEADERS | {"connection": "close"}
     assert httpx.put(recipe.url + path, json=body, headers=once, timeout=60).status_code == 200
     for _ in range(20):
-        seen = httpx.get(
+        answer = httpx.get(
             f"{recipe.url}/resource_providers?required=HW_CPU_X86_AVX2", headers=once, timeout=60
         )
-        assert [one["uuid"] for one in seen.json()["resource_providers"]] == [provider["uuid"]]
+        assert [
+            resource_provider["uuid"] for resource_provider in answer.json()["resource_providers"]
+        ] == [provider["uuid"]]
 
 
 def test_child_processes_answer_and_are_reaped(recipe, http, provider):
     """Explanations are made by children, whatever a server thinks of processes it did not make."""
-    before = {one.pid for one in psutil.Process(recipe.process.pid).children(recursive=True)}
+    before = {child.pid for child in psutil.Process(recipe.process.pid).children(recursive=True)}
     extended = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
     path = "/allocation_candidates/explain"
     for amount in range(9, 29):
@@ -149,8 +153,10 @@ def test_long_queries_and_odd_names_arrive_whole(http):
     assert (long.status_code, long.json()) == (200, {"resource_providers": []})
     name = "Größe 100% & mehr / ½"
     created = http.post("/resource_providers", json={"name": name}).json()
-    found = http.get("/resource_providers", params={"name": name}).json()["resource_providers"]
-    assert [one["uuid"] for one in found] == [created["uuid"]]
+    resource_providers = http.get("/resource_providers", params={"name": name}).json()[
+        "resource_providers"
+    ]
+    assert [one["uuid"] for one in resource_providers] == [created["uuid"]]
     assert http.delete(f"/resource_providers/{created['uuid']}").status_code == 204
 
 

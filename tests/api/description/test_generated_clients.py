@@ -150,7 +150,7 @@ def service(tmp_path):
 
 
 def _said(*command, folder):
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
@@ -160,16 +160,16 @@ def _said(*command, folder):
         timeout=180,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-4000:]
-    return done.stdout
+    assert result.returncode == 0, result.stdout[-4000:]
+    return result.stdout
 
 
 def test_a_client_of_openapi_python_client_places_watches_and_pages(service, tmp_path):
     programs = environment_of("openapi-python-client", "openapi-python-client", "httpx") / "bin"
     options = ("--path", str(DESCRIPTION), "--meta", "none", "--output-path", "client")
-    told = _said(programs / "openapi-python-client", "generate", *options, folder=tmp_path)
+    result = _said(programs / "openapi-python-client", "generate", *options, folder=tmp_path)
     # What it cannot read, it leaves out.
-    assert "WARNING" not in told, told
+    assert "WARNING" not in result, result
     (tmp_path / "loop.py").write_text(PYTHON)
     assert "done" in _said(programs / "python", "loop.py", service, folder=tmp_path)
 

@@ -78,9 +78,9 @@ def _omitted(case):
     definition = case.operation.definition.raw
     wanted = {"x-auth-token"} if "security" in definition else set()
     wanted |= {
-        one["name"].lower()
-        for one in definition["parameters"]
-        if one["in"] == "header" and one["required"]
+        parameter["name"].lower()
+        for parameter in definition["parameters"]
+        if parameter["in"] == "header" and parameter["required"]
     }
     return wanted - {name.lower() for name in case.headers}
 
@@ -157,7 +157,7 @@ def test_service_behaves_as_described(case):
 @pytest.mark.long
 def test_service_behaves_as_described_at_schema_boundaries():
     name = test_service_behaves_as_described.__name__
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::{name}"],
         cwd=ROOT,
         env=os.environ | {AT_THE_EDGES: "1"},
@@ -166,8 +166,8 @@ def test_service_behaves_as_described_at_schema_boundaries():
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
-    assert f"{len(OPERATIONS)} passed" in done.stdout, done.stdout
+    assert result.returncode == 0, result.stdout
+    assert f"{len(OPERATIONS)} passed" in result.stdout, result.stdout
 
 
 def _headers(case):

@@ -64,7 +64,8 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
         strangers = [clients.submit(asking, http, f"bad-{number}") for number in range(CLIENTS)]
         # Four are looked up, and two wait; the others are refused.
         eventually(
-            lambda: sum(one.done() for one in strangers) == CLIENTS - 6, "the others are refused"
+            lambda: sum(stranger.done() for stranger in strangers) == CLIENTS - 6,
+            "the others are refused",
         )
         # The identity service answers nobody before these are answered.
         for _ in range(3):
@@ -77,7 +78,10 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
         assert refused.json()["errors"][0]["status"] == 503
         assert refused.headers["x-openstack-request-id"].startswith("req-")
         identity.release()
-        assert sorted(one.result().status_code for one in strangers) == [401] * 6 + [503] * 58
+        assert (
+            sorted(stranger.result().status_code for stranger in strangers)
+            == [401] * 6 + [503] * 58
+        )
 
 
 def test_burst_of_one_new_token_is_validated_at_most_once_per_thread(identity, tmp_path):
@@ -86,7 +90,7 @@ def test_burst_of_one_new_token_is_validated_at_most_once_per_thread(identity, t
         ThreadPoolExecutor(CLIENTS) as clients,
     ):
         callers = [clients.submit(asking, http, GOOD) for _ in range(CLIENTS)]
-        assert {one.result().status_code for one in callers} == {200}
+        assert {caller.result().status_code for caller in callers} == {200}
     assert set(identity.asked) == {GOOD}
     assert len(identity.asked) <= 4
 
@@ -97,7 +101,7 @@ def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, tmp_pa
         ThreadPoolExecutor(CLIENTS) as clients,
     ):
         callers = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(CLIENTS)]
-        assert {one.result().status_code for one in callers} == {200}
+        assert {caller.result().status_code for caller in callers} == {200}
     assert len(identity.asked) == CLIENTS
 
 

@@ -62,7 +62,7 @@ def test_request_span_joins_the_trace_of_the_caller_with_its_phases(collector, t
     whole = spans["GET /allocation_candidates"]
     assert whole.trace_id.hex() == TRACE
     assert whole.parent_span_id.hex() == PARENT
-    attributes = {one.key: one.value for one in whole.attributes}
+    attributes = {attribute.key: attribute.value for attribute in whole.attributes}
     assert attributes["http.response.status_code"].int_value == 200
     assert attributes["openstack.microversion"].string_value == "1.39"
     for phase in ("feed", "relate", "write"):

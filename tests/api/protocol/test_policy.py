@@ -111,7 +111,9 @@ def test_doubtful_rule_is_reported_at_start_with_its_location(path, kind, caplog
     with caplog.at_level(logging.WARNING):
         application = serve(path)
     said = [
-        one.getMessage() for one in caplog.records if "In the policy files" in one.getMessage()
+        record.getMessage()
+        for record in caplog.records
+        if "In the policy files" in record.getMessage()
     ]
     assert len(said) == 1
     assert f"{path}, {place}: {LIST}" in said[0]
@@ -133,7 +135,7 @@ def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
         for _ in range(5):
             assert status(application, roles="good") == 200
             assert status(application, roles="admin") == 403
-    said = [one for one in caplog.records if "last good rules" in one.getMessage()]
+    said = [record for record in caplog.records if "last good rules" in record.getMessage()]
     assert len(said) == 1, "once, not with each look"
     assert place in said[0].getMessage()
     write(path, f'"{LIST}": "role:better"\n')
@@ -157,7 +159,9 @@ def test_unused_rule_is_reported(path, caplog):
     write(path, '"own": "role:x"\n"placement:usages": "rule:own"\n"placement:usage": "!"\n')
     with caplog.at_level(logging.WARNING):
         serve(path)
-    said = [one.getMessage() for one in caplog.records if "Without effect" in one.getMessage()]
+    said = [
+        record.getMessage() for record in caplog.records if "Without effect" in record.getMessage()
+    ]
     assert len(said) == 1
     assert "line 3" in said[0]
     assert "placement:usage" in said[0]
@@ -192,9 +196,9 @@ def test_negated_rule_denies_the_named_caller(path, name):
 def test_credentials_have_the_keys_of_oslo_context():
     from oslo_context.context import RequestContext
 
-    known = credentials_of(identity_of({"HTTP_X_USER_ID": "u"}).values)
-    assert set(known) == set(RequestContext(overwrite=False).to_policy_values())
-    assert known["is_admin_project"] is True
+    credentials = credentials_of(identity_of({"HTTP_X_USER_ID": "u"}).values)
+    assert set(credentials) == set(RequestContext(overwrite=False).to_policy_values())
+    assert credentials["is_admin_project"] is True
 
 
 def token(*, system):
@@ -286,4 +290,4 @@ def test_every_response_has_nosniff(path):
 def test_missing_authentication_is_logged(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         make_application(tmp_path)
-    assert any("noauth2" in one.getMessage() for one in caplog.records)
+    assert any("noauth2" in record.getMessage() for record in caplog.records)

@@ -64,9 +64,9 @@ def test_names_of_aggregates_are_shown_by_each_worker(clients):
     for writer in clients:
         for name in ("rack 7", *TEXTS):
             assert writer.post(NAMES, json={"names": {RACK: name}}).status_code == 204
-            assert [one.get(NAMES).json()["names"] for one in clients] == [{RACK: name}] * 2
+            assert [client.get(NAMES).json()["names"] for client in clients] == [{RACK: name}] * 2
         assert writer.post(NAMES, json={"names": {RACK: None}}).status_code == 204
-        assert [one.get(NAMES).json()["names"] for one in clients] == [{}, {}]
+        assert [client.get(NAMES).json()["names"] for client in clients] == [{}, {}]
 
 
 def test_mixes_are_shown_by_each_worker(clients):
@@ -76,6 +76,6 @@ def test_mixes_are_shown_by_each_worker(clients):
                 "requests": {"größer \U0001f600": {"query": "resources=VCPU:1", "weight": weight}}
             }
             assert writer.put(MIX, json=body).status_code == 204
-            assert [one.get(MIX).json() for one in clients] == [body] * 2
+            assert [client.get(MIX).json() for client in clients] == [body] * 2
         assert writer.delete(MIX).status_code == 204
-        assert [one.get(MIX).status_code for one in clients] == [404, 404]
+        assert [client.get(MIX).status_code for client in clients] == [404, 404]

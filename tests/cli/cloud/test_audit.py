@@ -50,9 +50,9 @@ def claim(endpoint, consumer, minor=36):
 
 
 def audited(environment, *arguments, code):
-    done = call(environment, "audit", *arguments)
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done.stdout
+    result = call(environment, "audit", *arguments)
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return result.stdout
 
 
 @pytest.mark.slow
@@ -121,8 +121,8 @@ def test_living_consumers_are_read_from_a_file(environment, tmp_path, form):
     some = SERVERS[:-1]
     path.write_text("\n".join(some) if form == "lines" else json.dumps({"unknown": some}))
     wanted = ["--living-from", str(path), "--older-than", "0", "-f", "json"]
-    found = json.loads(audited(environment, *wanted, code=1))["findings"]["orphaned"]
-    assert [one["consumer"] for one in found["items"]] == SERVERS[-1:]
+    orphaned = json.loads(audited(environment, *wanted, code=1))["findings"]["orphaned"]
+    assert [item["consumer"] for item in orphaned["items"]] == SERVERS[-1:]
 
 
 @pytest.mark.slow
@@ -135,8 +135,8 @@ def test_running_migrations_and_restorable_servers_are_not_orphans(environment, 
     with compute_with(SERVERS, **more) as (_, url):
         cloud = with_cloud(environment, tmp_path, url)
         wanted = ["--living-from", "nova", "--older-than", "0", "-f", "json", "--kind", "orphaned"]
-        found = json.loads(audited(cloud, *wanted, code=1))["findings"]["orphaned"]["items"]
-    assert [finding["consumer"] for finding in found] == [over]
+        items = json.loads(audited(cloud, *wanted, code=1))["findings"]["orphaned"]["items"]
+    assert [finding["consumer"] for finding in items] == [over]
     with client_in(environment) as client:
         for consumer in consumers:
             client.call("DELETE", f"/allocations/{consumer}")

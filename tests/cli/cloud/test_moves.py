@@ -36,9 +36,9 @@ def write(client, name, at, amount, generation):
 
 
 def asked(environment, *arguments, code):
-    done = call(environment, *arguments)
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done.stdout
+    result = call(environment, *arguments)
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return result.stdout
 
 
 @pytest.mark.slow
@@ -75,9 +75,9 @@ def test_drain_moves_consumers_off_hosts_with_leave_condition(environment):
     ("arguments", "message"), [((), "HOST"), (("a", "--leave"), "not allowed")]
 )
 def test_drain_requires_either_hosts_or_leave_option(environment, arguments, message):
-    done = call(environment, "plan", "drain", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
+    result = call(environment, "plan", "drain", *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
 
 
 @pytest.mark.slow
@@ -105,12 +105,12 @@ def test_a_cloud_is_defragmented_for_a_mix(environment):
         client.call("PUT", "/treeclaim/mixes/m", json=mix, extended=True)
     text = asked(environment, "plan", "defragment", "--mix", "m", "--max-moves", "5", code=0)
     assert "fit: 0 to 2" in text
-    found = json.loads(
+    document = json.loads(
         asked(
             environment, "plan", "defragment", "--mix", "m", "--empty-trees", "-f", "json", code=0
         )
     )
-    assert (found["optimal"], found["after"]["fits"]) == (True, 2)
+    assert (document["optimal"], document["after"]["fits"]) == (True, 2)
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def test_progress_is_shown_on_a_terminal(tmp_path):
 
 
 def test_progress_is_not_written_to_a_pipe(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", _WAIT],
         env=usual_environment(tmp_path, FORCE_COLOR="1"),
         input=b".",
@@ -54,4 +54,4 @@ def test_progress_is_not_written_to_a_pipe(tmp_path):
         check=True,
         timeout=_MOST_SECONDS,
     )
-    assert (done.stdout, done.stderr) == (b"done\n", b"")
+    assert (result.stdout, result.stderr) == (b"done\n", b"")

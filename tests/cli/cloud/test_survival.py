@@ -30,9 +30,9 @@ def environment(tmp_path_factory):
 
 
 def asked(environment, *arguments, code):
-    done = call(environment, "survival", *arguments)
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done.stdout
+    result = call(environment, "survival", *arguments)
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return result.stdout
 
 
 @pytest.mark.slow
@@ -62,9 +62,9 @@ def test_aggregate_is_shown_by_its_name(environment):
 
 
 def test_json_output_equals_the_server_response(environment):
-    found = json.loads(asked(environment, "-f", "json", "--explain", "--limit", "1", code=1))
-    assert (found["survive"], found["of"]) == (1, 2)
-    assert found["domains"][0]["explanation"]["feasible"] is False
+    document = json.loads(asked(environment, "-f", "json", "--explain", "--limit", "1", code=1))
+    assert (document["survive"], document["of"]) == (1, 2)
+    assert document["domains"][0]["explanation"]["feasible"] is False
 
 
 def test_a_failure_is_exit_status_2(environment, tmp_path):

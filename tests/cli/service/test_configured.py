@@ -164,9 +164,9 @@ def test_option_generator_lists_the_options():
 
 def check_of(environment):
     """Return the lines of `config check`, and its exit code."""
-    done = call(environment, "config", "check")
-    assert "Traceback" not in done.stderr
-    return (done.stdout + done.stderr).splitlines(), done.returncode
+    result = call(environment, "config", "check")
+    assert "Traceback" not in result.stderr
+    return (result.stdout + result.stderr).splitlines(), result.returncode
 
 
 def the_line(lines, words):

@@ -15,9 +15,9 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 @pytest.fixture
 def environment(tmp_path):
     """The environment of a command, with a synced database of its own."""
-    found = command_environment(tmp_path)
-    call(found, "db", "sync")
-    return found
+    result = command_environment(tmp_path)
+    call(result, "db", "sync")
+    return result
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def old_rows(environment, tmp_path):
     with sqlite3.connect(tmp_path / "placement.db") as database:
         database.executemany(
             "INSERT INTO resource_providers (uuid, name, generation) VALUES (?, ?, 0)",
-            [(f"provider-{one}", f"name-{one}") for one in range(60)],
+            [(f"provider-{number}", f"name-{number}") for number in range(60)],
         )
         database.executemany(
             "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used)"
@@ -38,9 +38,9 @@ def old_rows(environment, tmp_path):
 
 @pytest.mark.slow
 def test_data_migrations_run_in_batches_until_nothing_is_left(environment, old_rows):
-    done = call(environment, "db", "online_data_migrations")
-    assert done.returncode == 0
-    lines = done.stdout.splitlines()
+    result = call(environment, "db", "online_data_migrations")
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
     assert lines[:4] == [
         "Running batches of 50 until complete",
         "50 rows matched query set_root_provider_ids, 50 migrated",
@@ -58,9 +58,9 @@ def test_data_migrations_run_in_batches_until_nothing_is_left(environment, old_r
 
 
 def test_max_count_stops_early_with_exit_status_1(environment, old_rows):
-    done = call(environment, "db", "online_data_migrations", "--max-count", "61")
-    assert done.returncode == 1
-    assert "1 rows matched query create_incomplete_consumers, 1 migrated" in done.stdout
+    result = call(environment, "db", "online_data_migrations", "--max-count", "61")
+    assert result.returncode == 1
+    assert "1 rows matched query create_incomplete_consumers, 1 migrated" in result.stdout
     assert call(environment, "db", "online_data_migrations", "--max-count", "61").returncode == 1
     assert call(environment, "db", "online_data_migrations", "--max-count", "61").returncode == 0
 

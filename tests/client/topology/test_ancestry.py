@@ -31,12 +31,12 @@ def test_own_ancestors_form_the_cycles(parents):
 
 @given(PARENTS)
 def test_depths_count_the_ancestors(parents):
-    found = count_ancestors(parents)
+    result = count_ancestors(parents)
     in_circle = find_cycles(parents)
     for name in parents:
         ancestors = above(parents, name)
         is_bad = in_circle & {name, *ancestors}
-        assert found[name] == (0 if is_bad else len(ancestors))
+        assert result[name] == (0 if is_bad else len(ancestors))
 
 
 @given(PARENTS)

@@ -92,7 +92,7 @@ class State:
 def explained(steps, capacity, state=State()):
     """Return whether some order explains all steps, beginning with a state."""
     steps = narrowed(steps)
-    if any(one.start > one.end for one in steps):
+    if any(step.start > step.end for step in steps):
         return False
     steps.sort(key=lambda one: one.start)
     pinned = sorted(
@@ -162,14 +162,14 @@ def narrowed(steps):
 
     A step that these reads leave no moment to ends before it starts.
     """
-    listings = [one for one in steps if one.kind == "read" and one.consumers is not None]
+    listings = [step for step in steps if step.kind == "read" and step.consumers is not None]
     listings.sort(key=lambda one: (one.start, one.end))
     lives = defaultdict(list)
     for number, step in enumerate(steps):
         if step.changes and step.consumers:
             for consumer, (write, there) in step.consumers.items():
                 lives[consumer].append((write, there, number))
-    windows = [[one.start, one.end] for one in steps]
+    windows = [[step.start, step.end] for step in steps]
     for consumer, life in lives.items():
         life.sort()
         for listing in listings:

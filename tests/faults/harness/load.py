@@ -40,7 +40,7 @@ class World:
     @property
     def hosts(self):
         """All providers but the one that all share."""
-        return [one for one in self.classes if one != self.pool]
+        return [resource_class for resource_class in self.classes if resource_class != self.pool]
 
     def capacity(self, provider):
         """Return how many units a provider has."""
@@ -62,7 +62,11 @@ def build(url, *, with_holds=True):
             }
             put = client.put(f"/resource_providers/{one}/inventories", json=stock)
             assert put.status_code == 200, put.text
-        hosts = [one for one in classes if one != pool] if with_holds else []
+        hosts = (
+            [resource_class for resource_class in classes if resource_class != pool]
+            if with_holds
+            else []
+        )
         return World(classes, pool, holds.make_holds(client, hosts))
 
 
@@ -102,7 +106,7 @@ class Load:
         self.world = world
         self.stop = threading.Event()
         self.problems = []
-        self.steps = {one: [] for one in world.classes}
+        self.steps = {resource_class: [] for resource_class in world.classes}
         self.doubts = []
         self.placings = []
         self.answers = Counter()
@@ -114,18 +118,18 @@ class Load:
         self.shapes = _Shaper(self)
         self.keeper = _Keeper(self)
         callers = (*clients, *readers, self.shapes, self.keeper)
-        self.threads = [threading.Thread(target=one.run) for one in callers]
+        self.threads = [threading.Thread(target=caller.run) for caller in callers]
 
     def __enter__(self):
-        for one in self.threads:
-            one.start()
+        for thread in self.threads:
+            thread.start()
         return self
 
     def __exit__(self, *_):
         self.stop.set()
-        for one in self.threads:
-            one.join(timeout=120)
-            assert not one.is_alive()
+        for thread in self.threads:
+            thread.join(timeout=120)
+            assert not thread.is_alive()
 
     def successes(self):
         """Return how many writes have succeeded so far."""
@@ -163,7 +167,7 @@ class Load:
                 if found == doubt.after != doubt.before:
                     self.succeeded(doubt, FOREVER, {one: self.drawn[one] for one in doubt.before})
             for lost in self.placings:
-                found = {one: self._stored(client, one) for one in lost.consumers}
+                found = {consumer: self._stored(client, consumer) for consumer in lost.consumers}
                 stored |= found
                 if judge_lost(client, lost, found):
                     self.placed(lost, found, FOREVER)
@@ -215,16 +219,16 @@ class Load:
             held = write.back.get(provider, 0)
             for one in drawn:
                 held -= drawn[one].get(provider, 0) - write.drawn.get(one, {}).get(provider, 0)
-            wanted = write.wanted.get(provider)
+            answer = write.wanted.get(provider)
             step = Step(
-                "success", write.start, end, usage + held, generation, consumers, held, wanted
+                "success", write.start, end, usage + held, generation, consumers, held, answer
             )
             self.saw(provider, step)
 
 
 def effects_of(before, after, *, unchecked):
     """Return the change of usage and generation of each provider by a write (page 70, section 1.2)."""
-    providers = {one for amounts in (*before.values(), *after.values()) for one in amounts}
+    providers = {amount for amounts in (*before.values(), *after.values()) for amount in amounts}
     effects = {}
     for provider in providers:
         usage = sum(one.get(provider, 0) for one in after.values())
@@ -327,7 +331,7 @@ class _Reader(_Caller):
         if seen is None:
             return
         holders = seen["allocations"]
-        usage = sum(sum(one["resources"].values()) for one in holders.values())
+        usage = sum(sum(holder["resources"].values()) for holder in holders.values())
         # Others than who draws do not know how often a hold was written.
         hold = self.load.world.holds.get(provider)
         held = sum(holders.pop(hold, {"resources": {}})["resources"].values())
@@ -462,7 +466,7 @@ class _Client(_Caller, Placing):
     def _resize(self):
         consumer = self.chance.choice(list(self.held))
         amounts = self.held[consumer].amounts
-        smaller = {one: max(1, amounts[one] // 2) for one in amounts}
+        smaller = {amount: max(1, amounts[amount] // 2) for amount in amounts}
         # What changes nothing could not be told from what did not happen.
         self._put(consumer, smaller if smaller != amounts else {})
 
@@ -496,15 +500,15 @@ class _Client(_Caller, Placing):
         if answer is not None and answer.status_code != 200:
             self.load.problems.append((answer.status_code, answer.text))
         elif answer is not None:
-            seen = answer.json()
+            body = answer.json()
             held = self.held[consumer]
             amounts = {
                 one: next(iter(part["resources"].values()))
-                for one, part in seen["allocations"].items()
+                for one, part in body["allocations"].items()
             }
-            found = Held(amounts, seen.get("consumer_generation"), holds.drawn_of(seen))
-            if found != held:
-                self.load.problems.append(("not as promised", consumer, held, seen))
+            result = Held(amounts, body.get("consumer_generation"), holds.drawn_of(body))
+            if result != held:
+                self.load.problems.append(("not as promised", consumer, held, body))
 
     def _write(self, method, path, after, sources=()):
         body = {one: self._body(one, amounts) for one, amounts in after.items()}

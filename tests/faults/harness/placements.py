@@ -69,14 +69,14 @@ class Placing:
                 self.load.placings.append(lost)
 
     def _placed(self, lost, told, end):
-        found = amounts_told(told)
-        if not is_whole(lost, found):
+        result = amounts_told(told)
+        if not is_whole(lost, result):
             self.load.problems.append(("not what was asked for", lost, told))
             return
         self.load.count("success")
         self.load.count("placed")
-        self.load.placed(lost, found, end)
-        self.keep_placed(found)
+        self.load.placed(lost, result, end)
+        self.keep_placed(result)
 
     def keep_placed(self, found):
         """Take over consumers that are placed, as those that were claimed for."""
@@ -99,10 +99,11 @@ def _body(amount, count):
 def amounts_told(told):
     """Return the allocations of each consumer of a response: amounts by provider."""
     return {
-        one["consumer"]: {
-            provider: part["resources"]["VCPU"] for provider, part in one["allocations"].items()
+        placement["consumer"]: {
+            provider: part["resources"]["VCPU"]
+            for provider, part in placement["allocations"].items()
         }
-        for one in told["placements"]
+        for placement in told["placements"]
     }
 
 

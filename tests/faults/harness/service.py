@@ -97,11 +97,11 @@ class Service:
     def workers(self):
         """The processes that answer requests, without those that they fork for long questions."""
         found = []
-        for one in psutil.Process(self.process.pid).children(recursive=True):
+        for child in psutil.Process(self.process.pid).children(recursive=True):
             # One that has just died is no worker.
             with suppress(psutil.NoSuchProcess):
-                if one.name() == WORKER_NAME and one.parent().name() != WORKER_NAME:
-                    found.append(one)
+                if child.name() == WORKER_NAME and child.parent().name() != WORKER_NAME:
+                    found.append(child)
         return found
 
     def answers(self):

@@ -19,11 +19,15 @@ def test_candidates_keep_the_uuids_of_the_database(groups):
         tuple(RequestGroup(suffix=suffix, resources={"VCPU": 1}) for suffix in groups)
     )
     answer = answer_of(forest_of(records), request)
-    named = {uuid for one in answer["allocation_requests"] for uuid in one["allocations"]}
+    named = {
+        uuid
+        for allocation_request in answer["allocation_requests"]
+        for uuid in allocation_request["allocations"]
+    }
     mapped = {
         uuid
-        for one in answer["allocation_requests"]
-        for uuids in one["mappings"].values()
+        for allocation_request in answer["allocation_requests"]
+        for uuids in allocation_request["mappings"].values()
         for uuid in uuids
     }
     assert named == mapped == set(answer["provider_summaries"]) == set(OLD)

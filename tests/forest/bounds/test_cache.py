@@ -43,9 +43,9 @@ def test_cache_stays_within_its_bytes_and_keeps_the_latest(steps):
         elif name == "take":
             kept.take(key)
             latest = [one for one in latest if one != key]
-        found = kept.find(key)
-        assert name != "take" or found is None
-        if found is not None:
+        result = kept.find(key)
+        assert name != "take" or result is None
+        if result is not None:
             latest = [key, *(one for one in latest if one != key)]
         sizes = {one: kept._values[one][0].nbytes for one in latest if one in kept._values}
         costs = {one: size + size_of(one) + cache._OVERHEAD for one, size in sizes.items()}
@@ -72,8 +72,8 @@ class Arrays:
 def test_cached_arrays_are_read_only_until_taken():
     kept = ByteCache(MOST)
     made = kept.get("key", lambda: Arrays(*_arrays()))
-    found = kept.find("key")
-    assert found is made
+    result = kept.find("key")
+    assert result is made
     for array in made.all:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -108,12 +108,12 @@ def test_arrays_cached_by_a_forest_are_read_only():
         count_capacity(forest, candidate_request(asked), CapacityLimits((), 10), Budget())
         explain_request(forest, candidate_request(asked), Focus())
     arrays = [
-        found
+        array
         for kept in (forest.cache, forest.pairs, forest.counts)
         for value, *_ in kept._values.values()
         # Sums that follow what is written are handed out as views that cannot be written.
         if type(value) is not totals._CachedTotals
-        for found in arrays_in(value)
+        for array in arrays_in(value)
     ]
     assert len(arrays) > 20
     assert not [array for array in arrays if array.flags.writeable]
@@ -154,7 +154,7 @@ def arrays_in(value):
         for part in value:
             yield from arrays_in(part)
     elif is_dataclass(value):
-        names = {one.name for one in fields(value)} | getattr(value, "__dict__", {}).keys()
+        names = {field.name for field in fields(value)} | getattr(value, "__dict__", {}).keys()
         for name in names:
             yield from arrays_in(getattr(value, name))
 

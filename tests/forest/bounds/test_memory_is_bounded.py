@@ -120,7 +120,7 @@ QUESTIONS = {
 @cache
 def told_of(question):
     """The last two numbers that the process of a question tells: seconds and megabytes."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PRELUDE + question],
         cwd=ROOT,
         capture_output=True,
@@ -128,8 +128,8 @@ def told_of(question):
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()[-2:]
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()[-2:]
 
 
 @pytest.mark.slow

@@ -105,8 +105,8 @@ def test_explanation_computes_consumption_once_per_class(worked_out):
     """Once as things are, and once as if nothing were allocated; not for each part of the request."""
     forest = forest_of(hosts(HOSTS, used=1))
     request = CandidateRequest(tuple(asked(f"_{n}", 1 + n % 2) for n in range(5)))
-    told = explain_request(forest, request, Focus(), Budget())
-    assert not told["feasible"]
+    result = explain_request(forest, request, Focus(), Budget())
+    assert not result["feasible"]
     assert len(worked_out) <= 1 + 2
 
 

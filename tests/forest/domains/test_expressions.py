@@ -20,9 +20,9 @@ def satisfy(text, all_attributes):
         [replace(record(number), attributes=one) for number, one in enumerate(all_attributes, 1)]
     )
     rows = forest.living_rows
-    found = satisfying(forest.attributes, [read_expression(text)], rows[::-1])
-    assert (np.diff(found) < 0).all(), "the order of the rows is kept"
-    return {int(forest.id.values[row]) - 1 for row in found.tolist()}
+    result = satisfying(forest.attributes, [read_expression(text)], rows[::-1])
+    assert (np.diff(result) < 0).all(), "the order of the rows is kept"
+    return {int(forest.id.values[row]) - 1 for row in result.tolist()}
 
 
 @pytest.mark.slow

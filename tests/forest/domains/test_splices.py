@@ -93,29 +93,29 @@ class Cloud:
 
     def change(self, number, other):
         """A trait, an aggregate or an inventory comes or goes."""
-        one = self.records.get(number)
-        if one is None:
+        answer = self.records.get(number)
+        if answer is None:
             return
-        fast, slow = having(one, traits=(3,)), having(one, traits=())
-        inside, outside = having(one, aggregates=(RACK,)), having(one, aggregates=())
+        fast, slow = having(answer, traits=(3,)), having(answer, traits=())
+        inside, outside = having(answer, aggregates=(RACK,)), having(answer, aggregates=())
         bare, stocked = (
-            replace(one, inventories=()),
-            replace(one, inventories=record(1, inventories={"VCPU": 2}).inventories),
+            replace(answer, inventories=()),
+            replace(answer, inventories=record(1, inventories={"VCPU": 2}).inventories),
         )
         self.tell((fast, slow, inside, outside, bare, stocked)[other % 6])
 
     def share(self, number, _other):
         """A provider lends what it has, or does no more."""
-        one = self.records.get(number)
-        if one is not None:
-            shares = () if one.trait_ids == (1,) else (1,)
-            self.tell(having(one, traits=shares, aggregates=(RACK,)))
+        answer = self.records.get(number)
+        if answer is not None:
+            shares = () if answer.trait_ids == (1,) else (1,)
+            self.tell(having(answer, traits=shares, aggregates=(RACK,)))
 
     def unparent(self, number, _other):
         """A leaf becomes a tree of its own, which concerns two trees."""
-        one = self.records.get(number)
-        if one is not None and all(it.parent_id != number for it in self.records.values()):
-            self.tell(replace(one, parent_id=None, root_id=number))
+        answer = self.records.get(number)
+        if answer is not None and all(it.parent_id != number for it in self.records.values()):
+            self.tell(replace(answer, parent_id=None, root_id=number))
 
     def move(self, number, other):
         """A leaf is below another provider of its tree."""
@@ -129,10 +129,10 @@ class Cloud:
 
     def use(self, number, other):
         """Some of what a provider has is taken, or given back."""
-        one = self.records.get(number)
-        if one is not None:
-            stock = tuple(replace(it, used=other % 5) for it in one.inventories)
-            self.tell(replace(one, inventories=stock))
+        answer = self.records.get(number)
+        if answer is not None:
+            stock = tuple(replace(it, used=other % 5) for it in answer.inventories)
+            self.tell(replace(answer, inventories=stock))
 
     def ask(self, _number, _other):
         """Questions are asked, so that something is known of the shape as it is."""

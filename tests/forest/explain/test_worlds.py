@@ -11,19 +11,21 @@ from treeclaim.forest.explain.explain import Focus, explain_request
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
 def test_explanation_is_feasible_if_candidates_exist(small, question):
-    told = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
-    assert told["feasible"] == bool(question.answer)
-    assert told["trees"]["considered"] == sum(
+    result = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
+    assert result["feasible"] == bool(question.answer)
+    assert result["trees"]["considered"] == sum(
         provider.parent is None for provider in small.world.providers
     )
-    assert bool(told["advice"]) <= (not question.answer)
+    assert bool(result["advice"]) <= (not question.answer)
 
 
 def test_explanation_reports_fit_when_empty():
     small = BY_NAME["a host in use with picky amounts"]
-    (question,) = [one for one in small.questions if one.query == "resources=VCPU:8"]
-    told = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
-    assert (told["feasible"], told["fits_when_empty"]) == (False, True)
+    (question,) = [
+        question for question in small.questions if question.query == "resources=VCPU:8"
+    ]
+    result = explain_request(forest_of(small.world), candidate_request(question.request), Focus())
+    assert (result["feasible"], result["fits_when_empty"]) == (False, True)
 
 
 CLOUD = World(
@@ -38,10 +40,10 @@ CLOUD = World(
 
 def nearest(group):
     """Return the names of the nearest trees, with the reasons why they do not match."""
-    told = explain_request(forest_of(CLOUD), candidate_request(Request((group,))), Focus())
+    result = explain_request(forest_of(CLOUD), candidate_request(Request((group,))), Focus())
     return [
         (one["root_provider"]["name"], [blocked["reason"] for blocked in one["blocked_by"]])
-        for one in told["nearest"]
+        for one in result["nearest"]
     ]
 
 
@@ -119,6 +121,6 @@ def test_split_amount_taken_by_another_group_is_not_reported_missing(amount, rea
     world = World((Provider("host", None, {"VCPU": Stock(4)}),))
     groups = Group("", {"VCPU": 2}), Group("_X", {"VCPU": amount})
     request = Request(groups, can_split=frozenset({"VCPU"}))
-    told = explain_request(forest_of(world), candidate_request(request), Focus())
-    blocked = [one["reason"] for tree in told["nearest"] for one in tree["blocked_by"]]
-    assert [step["reason"] for step in told["funnel"]] == blocked == reasons
+    result = explain_request(forest_of(world), candidate_request(request), Focus())
+    blocked = [one["reason"] for tree in result["nearest"] for one in tree["blocked_by"]]
+    assert [step["reason"] for step in result["funnel"]] == blocked == reasons

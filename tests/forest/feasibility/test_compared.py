@@ -57,8 +57,8 @@ def test_candidates_equal_the_reference(sizes):
     @given(questions())
     def check(question):
         world, request = question
-        found = Found(world, ask(forest_of(world), request))
-        assert found.candidates == Reference(world).candidates(request), (str(world), request)
+        result = Found(world, ask(forest_of(world), request))
+        assert result.candidates == Reference(world).candidates(request), (str(world), request)
 
     with lowered(sizes):
         check()

@@ -25,8 +25,8 @@ from treeclaim.model.request import ProviderConditions
 
 
 def by_tree(forest):
-    found = summable(forest, forest.living_rows, None, By.TREE, limit=10_000)
-    return [part.totals for part in found.parts().parts]
+    result = summable(forest, forest.living_rows, None, By.TREE, limit=10_000)
+    return [part.totals for part in result.parts().parts]
 
 
 def calls_of(function, forest):
@@ -41,9 +41,9 @@ def test_sums_of_trees_grow_linearly_with_classes():
 
 
 def test_each_tree_has_sums_of_its_own_class_only():
-    found = by_tree(with_own_classes(20))
-    assert [list(sums) for sums in found] == [[f"CUSTOM_{1000 + n}"] for n in range(1, 21)]
-    assert {sums.total for one in found for sums in one.values()} == {8}
+    result = by_tree(with_own_classes(20))
+    assert [list(sums) for sums in result] == [[f"CUSTOM_{1000 + n}"] for n in range(1, 21)]
+    assert {sums.total for one in result for sums in one.values()} == {8}
 
 
 @pytest.mark.parametrize("together", [1, 3, 7])
@@ -52,8 +52,8 @@ def test_batch_size_does_not_change_sums(together, monkeypatch):
     expected = by_tree(forest)
     monkeypatch.setattr(totals, "_INVENTORIES_TOGETHER", together)
     looks = []
-    found = summable(forest, forest.living_rows, None, By.TREE, limit=100)
-    assert [part.totals for part in found.parts(lambda: looks.append(1)).parts] == expected
+    result = summable(forest, forest.living_rows, None, By.TREE, limit=100)
+    assert [part.totals for part in result.parts(lambda: looks.append(1)).parts] == expected
     assert len(looks) >= 9
 
 
@@ -112,5 +112,5 @@ def test_removed_class_is_in_no_sum():
     catalogue = Catalogue.of(forest.catalogue.trait_by_id.values(), left)
     forest.apply(Changes(BEGINNING, False, [], [], catalogue))
     assert takes_long(forest, forest.living_rows, None, None) is False
-    found = summable(forest, forest.living_rows, None).totals()
-    assert [*found] == ["CUSTOM_1001", "CUSTOM_1003"]
+    result = summable(forest, forest.living_rows, None).totals()
+    assert [*result] == ["CUSTOM_1001", "CUSTOM_1003"]

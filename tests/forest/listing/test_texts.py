@@ -45,8 +45,10 @@ def shown(forest, row):
         "generation": provider.generation,
         "parent_provider_uuid": provider.parent_uuid,
         "root_provider_uuid": provider.root_uuid,
-        "inventories": {one.resource_class: one.inventory.amounts for one in inventories},
-        "usages": {one.resource_class: one.used for one in inventories},
+        "inventories": {
+            inventory.resource_class: inventory.inventory.amounts for inventory in inventories
+        },
+        "usages": {inventory.resource_class: inventory.used for inventory in inventories},
         "traits": forest.traits(row),
         "aggregates": forest.aggregates(row),
         "attributes": forest.attributes_of(row),
@@ -67,7 +69,7 @@ def _page(kept, forest):
 
 @pytest.mark.slow
 def test_texts_follow_every_change_of_the_forest():
-    records = {one.id: one for one in hosts(60)}
+    records = {host.id: host for host in hosts(60)}
     forest, kept = forest_of(records.values()), ListingTexts()
     choice = random.Random(1)
     for step in range(60):
@@ -107,7 +109,7 @@ def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
 
 def test_long_attributes_count_toward_the_limit(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
-    long = [replace(one, attributes={"name": f"{one.id}" * 80}) for one in hosts(300)]
+    long = [replace(host, attributes={"name": f"{host.id}" * 80}) for host in hosts(300)]
     forest, kept = forest_of(long), ListingTexts()
     for first in range(0, 300, 10):
         rows = select_rows(forest, ProviderSelection())[first : first + 10]

@@ -42,7 +42,10 @@ def found(forest, term, limit=None):
     """The providers of the candidates in order, and their scores."""
     request = CandidateRequest((WANTED,), limit=limit, order=Order((Term(term, ()),), ()))
     document = json.loads(b"".join(search(forest, request, SearchOptions(), BodyForm()).pieces()))
-    given = [next(iter(one["allocations"])) for one in document["allocation_requests"]]
+    given = [
+        next(iter(allocation_request["allocations"]))
+        for allocation_request in document["allocation_requests"]
+    ]
     numbers = {provider_uuid(number): number for number in (11, 12, 21, 31, 32)}
     return [numbers[uuid] for uuid in given], document["scores"]
 

@@ -67,6 +67,6 @@ def test_first_divisions_match_the_full_ordered_list(seed):
     policy = chance.choice(list(SplitPolicy))
     whole = divided(forest, terms, amount, 1000, preferences, more, policy)
     limit = chance.choice([1, 2, 5, 20])
-    found = divided(forest, terms, amount, limit, preferences, more, policy)
+    result = divided(forest, terms, amount, limit, preferences, more, policy)
     for name in ("allocation_requests", "scores"):
-        assert found[name] == whole[name][:limit]
+        assert result[name] == whole[name][:limit]

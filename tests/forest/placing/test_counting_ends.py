@@ -53,8 +53,8 @@ def asked(end, **how):
 
 
 def test_count_without_time_is_zero_and_incomplete(forest):
-    found = count_capacity(forest, WANTED, asked(OVER), Budget())
-    assert found == {
+    result = count_capacity(forest, WANTED, asked(OVER), Budget())
+    assert result == {
         "fits": 0,
         "at_most": None,
         "when_empty": 0,
@@ -70,17 +70,17 @@ def test_count_cut_short_returns_a_partial_result(forest):
     forest.counts.clear()
     partial = []
     for checks in range(3000):
-        found = count_capacity(
+        result = count_capacity(
             forest, WANTED, asked(time.monotonic() + 3600), EndingBudget(checks)
         )
-        if found["complete"]:
+        if result["complete"]:
             break
         assert forest.counts.find(WANTED) is None
-        assert found["at_most"] is None or whole["fits"] <= found["at_most"]
-        assert found["when_empty"] <= whole["when_empty"]
-        partial.append(found["fits"])
+        assert result["at_most"] is None or whole["fits"] <= result["at_most"]
+        assert result["when_empty"] <= whole["when_empty"]
+        partial.append(result["fits"])
     assert partial == sorted(partial)
-    assert partial[0] < whole["fits"] == found["fits"]
+    assert partial[0] < whole["fits"] == result["fits"]
     assert set(partial) - {0, whole["fits"]}
 
 
@@ -94,9 +94,11 @@ def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     requests = {f"flavor-{number}": WANTED for number in range(20)}
     forest.counts.clear()
     question = capacity_question(requests, CapacityLimits(None, 0, time.monotonic() + 0.2))
-    told = json.loads(b"".join(question.work(forest, iter(()), Budget(3600)).pieces()))["capacity"]
-    assert set(told) == set(requests)
-    for numbers in told.values():
+    capacity = json.loads(b"".join(question.work(forest, iter(()), Budget(3600)).pieces()))[
+        "capacity"
+    ]
+    assert set(capacity) == set(requests)
+    for numbers in capacity.values():
         assert numbers["at_most"] is None or numbers["at_most"] >= numbers["fits"]
     shared = CapacityLimits(None, 0, time.monotonic() + 100).share(4)
     assert shared.end - time.monotonic() < 26

@@ -46,9 +46,9 @@ TWO = (Group("_A", {"VCPU": 1}), Group("_B", {"VCPU": 2}))
 )
 def test_counts_saturate_at_the_greatest_number(world, groups, domains):
     request = candidate_request(Request(groups))
-    found = count_capacity(forest_of(world()), request, CapacityLimits(domains, 1), Budget())
-    (part,) = found.pop("domains")
-    assert found == {
+    result = count_capacity(forest_of(world()), request, CapacityLimits(domains, 1), Budget())
+    (part,) = result.pop("domains")
+    assert result == {
         "fits": GREATEST,
         "at_most": GREATEST,
         "when_empty": GREATEST,
@@ -61,8 +61,8 @@ def test_counts_below_the_greatest_number_are_exact():
     stock = {"VCPU": Stock(MAXIMUM_INTEGER, allocation_ratio=1e6, used=7)}
     nodes = [Provider(f"n{number}", "h", stock) for number in range(3)]
     request = candidate_request(Request((Group("", {"VCPU": 1_000_001}),)))
-    found = count_capacity(
+    result = count_capacity(
         forest_of(World((Provider("h"), *nodes))), request, CapacityLimits(None, 1), Budget()
     )
     each = (MAXIMUM_INTEGER * 10**6 - 7) // 1_000_001
-    assert (found["fits"], found["at_most"]) == (3 * each, 3 * each)
+    assert (result["fits"], result["at_most"]) == (3 * each, 3 * each)

@@ -63,7 +63,7 @@ def test_counting_memory_does_not_grow_with_consumers():
     held = []
     for room in (ROOM, 10 * ROOM):
         budget = Watched()
-        found = count_capacity(forest(room), REQUEST, CapacityLimits(None, 1), budget)
-        assert found["fits"] == HOSTS * room * NODES // 2
+        result = count_capacity(forest(room), REQUEST, CapacityLimits(None, 1), budget)
+        assert result["fits"] == HOSTS * room * NODES // 2
         held.append(budget.most)
     assert held[1] <= 1.1 * held[0]

@@ -49,7 +49,7 @@ def test_no_domain_gets_more_consumers_than_a_rule_permits(occupied, kind, most,
         state.add([tree])
         counts[list(domains[tree])] += 1
     assert state.mask({0: eligible}).tolist() == [
-        keeps(rule, counts, some, eligible) for some in domains
+        keeps(rule, counts, domain, eligible) for domain in domains
     ]
     trees = data.draw(st.sets(st.integers(0, len(racks) - 1), min_size=1))
     every = set.union(*(domains[tree] for tree in trees))

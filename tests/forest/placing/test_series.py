@@ -39,10 +39,10 @@ def wanted(amount=4):
 
 def placed(series, request=None, seconds=LONG):
     """On which host a consumer is placed, None for nowhere."""
-    found = series.place(request or wanted(), thread_time() + seconds)
-    if found is None:
+    result = series.place(request or wanted(), thread_time() + seconds)
+    if result is None:
         return None
-    (uuid,) = found.allocations
+    (uuid,) = result.allocations
     return [provider_uuid(number) for number in (FIRST, SECOND)].index(uuid) + 1
 
 

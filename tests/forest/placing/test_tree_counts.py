@@ -46,17 +46,20 @@ def claim(forest, **used):
 
 def fits(forest):
     """How many fit into each host, and in all; at most, and when empty."""
-    found = count_capacity(forest, CandidateRequest(WANTED), CapacityLimits((), 10), Budget())
-    by_uuid = {one["uuid"]: one["fits"] for one in found["domains"]}
+    result = count_capacity(forest, CandidateRequest(WANTED), CapacityLimits((), 10), Budget())
+    by_uuid = {domain["uuid"]: domain["fits"] for domain in result["domains"]}
     each = [by_uuid.get(provider_uuid(number), 0) for number in HOSTS]
-    return each, found["fits"], found["at_most"], found["when_empty"]
+    return each, result["fits"], result["at_most"], result["when_empty"]
 
 
 def fullest(forest):
     """The hosts with room, the fullest first."""
     request = CandidateRequest(WANTED, order=Order((Term(TermName.PACK, ()),), ()))
     answer = b"".join(search(forest, request, SearchOptions(), BodyForm()).pieces())
-    given = [next(iter(one["allocations"])) for one in json.loads(answer)["allocation_requests"]]
+    given = [
+        next(iter(allocation_request["allocations"]))
+        for allocation_request in json.loads(answer)["allocation_requests"]
+    ]
     return [number for uuid in given for number in HOSTS if provider_uuid(number) == uuid]
 
 
@@ -100,8 +103,8 @@ def test_equal_counts_diverge_after_a_release():
     forest.apply(complete(nodes(3)))
     counted = count_capacity(forest, request, CapacityLimits(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (0, 0)
-    told = Changes(BEGINNING, complete=False, records=nodes(0), removed=(), catalogue=None)
-    forest.apply(told)
+    result = Changes(BEGINNING, complete=False, records=nodes(0), removed=(), catalogue=None)
+    forest.apply(result)
     counted = count_capacity(forest, request, CapacityLimits(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (1, 2)
 
@@ -129,8 +132,8 @@ def test_devices_behind_switches_are_counted(is_same):
     made.apply(complete(records))
     groups = tuple(RequestGroup(f"_{name}", {"CUSTOM_DEVICE": 1}) for name in "AB")
     request = CandidateRequest(groups, values=(ValueList("switch", ("_A", "_B"), is_same),))
-    found = count_capacity(made, request, CapacityLimits((), 20), Budget())
-    each = {one["uuid"]: one["fits"] for one in found["domains"]}
+    result = count_capacity(made, request, CapacityLimits((), 20), Budget())
+    each = {domain["uuid"]: domain["fits"] for domain in result["domains"]}
     assert [each[provider_uuid(host * 10 + 1)] for host in range(12)] == [
         5 if is_same else 4
     ] * 11 + [6]

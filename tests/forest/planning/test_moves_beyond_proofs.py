@@ -76,6 +76,9 @@ def test_consumer_whose_amount_is_divided_moves(goal, is_live):
     assert plan["reached"]
     (move,) = plan["moves"]
     assert sum(one["resources"]["VCPU"] for one in move["to"].values()) == 2
-    assert {one["uuid"] for one in move["to_roots"]} <= {provider_uuid(10), provider_uuid(20)}
+    assert {to_root["uuid"] for to_root in move["to_roots"]} <= {
+        provider_uuid(10),
+        provider_uuid(20),
+    }
     if not isinstance(goal, Empty):
         assert (plan["before"]["fits"], plan["after"]["fits"]) == (0, 1)

@@ -66,15 +66,15 @@ class World:
             amounts = {"VCPU": dice.randint(1, 3), "MEMORY_MB": dice.randint(1, 3)}
             if shape == "pool" and dice.random() < 0.6:
                 amounts["DISK_GB"] = dice.randint(1, 3)
-            wanted = request(order, **amounts)
-            found = list(query_of(scratch, wanted, UNBOUNDED).each())
-            if not found:
+            answer = request(order, **amounts)
+            result = list(query_of(scratch, answer, UNBOUNDED).each())
+            if not result:
                 continue
-            one = dice.choice(found)
+            one = dice.choice(result)
             scratch.take(one.allocations)
             name = provider_uuid(1000 + number)
             held = one.body(scratch.forest).allocations
-            self.consumers[name] = PlannedConsumer(name, "p", None, 1, held, (wanted,), (0,))
+            self.consumers[name] = PlannedConsumer(name, "p", None, 1, held, (answer,), (0,))
 
     def forest(self):
         used = Counter()
@@ -98,7 +98,11 @@ class World:
         """Whether the consumers of a tree find places in some order and by some candidates."""
         tree = [each for each in self.records if provider_uuid(each.root_id) == root]
         inside = {each.uuid for each in tree}
-        moved = [one for one in self.consumers.values() if inside & one.allocations.keys()]
+        moved = [
+            consumer
+            for consumer in self.consumers.values()
+            if inside & consumer.allocations.keys()
+        ]
         forest = self.forest()
         forest.apply(gone(tree))
         scratch = Scratch(forest)
@@ -133,20 +137,20 @@ def test_survival_verdicts_match_exhaustive_placement():
     surviving = failing = proofs = 0
     for seed in SEEDS:
         world = World(seed)
-        found = check_survival(
+        result = check_survival(
             world.forest(), world.consumers, Failures(shows_all=True), UNBOUNDED
         )
-        assert found["complete"]
-        for one in found["domains"]:
-            if one["survives"]:
+        assert result["complete"]
+        for domain in result["domains"]:
+            if domain["survives"]:
                 surviving += 1
-                assert one["proven"]
-                assert world.all_can_be_placed(one["uuid"])
+                assert domain["proven"]
+                assert world.all_can_be_placed(domain["uuid"])
             else:
                 failing += 1
-                proofs += one["proven"]
-                if one["proven"]:
-                    assert not world.all_can_be_placed(one["uuid"])
+                proofs += domain["proven"]
+                if domain["proven"]:
+                    assert not world.all_can_be_placed(domain["uuid"])
     assert surviving > 20
     assert failing > 20
     assert proofs > failing // 2
@@ -171,20 +175,20 @@ def test_survival_check_returns_partial_results_on_timeout(seed, monkeypatch):
     world = World(seed)
     asked = Failures(shows_all=True, explain=True)
     whole = check_survival(world.forest(), world.consumers, asked, UNBOUNDED)
-    verdicts = {one["uuid"]: one for one in whole["domains"]}
+    verdicts = {domain["uuid"]: domain for domain in whole["domains"]}
     seen = set()
     for times in range(0, 4000, 7):
-        found = check_survival(world.forest(), world.consumers, asked, looking(times))
-        assert found["of"] == whole["of"]
-        seen.add(len(found["domains"]))
-        for one in found["domains"]:
+        result = check_survival(world.forest(), world.consumers, asked, looking(times))
+        assert result["of"] == whole["of"]
+        seen.add(len(result["domains"]))
+        for one in result["domains"]:
             one.pop("explanation", None)
             expected = {k: v for k, v in verdicts[one["uuid"]].items() if k != "explanation"}
             # A proof may have been cut off.
             assert one in (expected, expected | {"proven": False})
-        if found["complete"]:
+        if result["complete"]:
             break
-    assert found["complete"]
+    assert result["complete"]
     assert {0, whole["of"]} <= seen
 
 
@@ -210,5 +214,5 @@ def test_deleted_trees_are_not_counted(shares):
     held = {provider_uuid(1): {"VCPU": 1}}
     name = provider_uuid(1000)
     consumers = {name: PlannedConsumer(name, "p", None, 1, held, (request(VCPU=1),), (0,))}
-    told = check_survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
-    assert (told["survive"], told["of"], told["complete"]) == (5, 5, True)
+    result = check_survival(forest, consumers, Failures(shows_all=True), UNBOUNDED)
+    assert (result["survive"], result["of"], result["complete"]) == (5, 5, True)

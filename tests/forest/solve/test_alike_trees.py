@@ -80,9 +80,9 @@ def test_only_one_of_identical_trees_is_searched(searched):
 
 def test_explanation_searches_one_tree_of_each_kind(searched):
     hosts = [host(f"host{number:02}", free=(7, 3 * (number % 2))) for number in range(30)]
-    told = explain_request(forest_of(cloud(*hosts)), candidate_request(TWO), Focus())
-    assert told["trees"] == {"considered": 30, "matching": 0}
-    assert told["fits_when_empty"]
+    result = explain_request(forest_of(cloud(*hosts)), candidate_request(TWO), Focus())
+    assert result["trees"] == {"considered": 30, "matching": 0}
+    assert result["fits_when_empty"]
     assert max(searched) <= 2
 
 
@@ -192,16 +192,16 @@ def repeated(draw):
 
         copies += [
             replace(
-                one,
-                name=named(one.name),
-                parent=named(one.parent),
-                stock={n: replace(s, used=s.used + busier) for n, s in one.stock.items()},
+                provider,
+                name=named(provider.name),
+                parent=named(provider.parent),
+                stock={n: replace(s, used=s.used + busier) for n, s in provider.stock.items()},
                 consumes={
                     name: tuple((named(other), *rest) for other, *rest in uses)
-                    for name, uses in one.consumes.items()
+                    for name, uses in provider.consumes.items()
                 },
             )
-            for one in world.providers
+            for provider in world.providers
         ]
     kinds = st.one_of(requests(world), extended_requests(world))
     return World(tuple(copies)), [

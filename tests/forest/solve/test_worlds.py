@@ -15,9 +15,9 @@ def test_search_returns_each_candidate_in_the_table_once(
 ):
     with lowered(thresholds):
         body = ask(forest_of(small.world), question.request, breadth_first=breadth_first)
-    found = Found(small.world, body)
-    assert found.candidates == question.candidates
-    assert len(found.listed) == len(question.candidates)
+    result = Found(small.world, body)
+    assert result.candidates == question.candidates
+    assert len(result.listed) == len(question.candidates)
 
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)

@@ -52,9 +52,9 @@ def test_minimal_sets_contain_no_smaller_viable_set(stepped, steps):
         if vectors(subset, step, amount)
     ]
     minimal = [one for one in viable if not any(set(other) < set(one) for other in viable)]
-    found = list(minimal_sets(some, amount))
-    assert sorted(found, key=str) == sorted(minimal, key=str)
-    assert [len(one) for one in found] == sorted(len(one) for one in found)
+    result = list(minimal_sets(some, amount))
+    assert sorted(result, key=str) == sorted(minimal, key=str)
+    assert [len(one) for one in result] == sorted(len(one) for one in result)
 
 
 @given(offers(), st.integers(1, 12))
@@ -86,8 +86,8 @@ def offered(*ranges):
     ],
 )
 def test_set_is_minimal_if_every_member_is_needed(ranges, amount, expected):
-    found = minimal_sets(offered(*ranges), amount)
-    assert [tuple(offer.position for offer in members) for members in found] == expected
+    result = minimal_sets(offered(*ranges), amount)
+    assert [tuple(offer.position for offer in members) for members in result] == expected
 
 
 def test_large_amounts_are_divided_without_enumeration():

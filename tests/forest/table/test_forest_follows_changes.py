@@ -62,8 +62,8 @@ class Picture:
             parent = None
         root = number if parent is None else self.records[parent].root_id
         self.named += 1
-        known = self.records.get(number)
-        name = known.name if known else f"the {self.named}th"
+        answer = self.records.get(number)
+        name = answer.name if answer else f"the {self.named}th"
         self.records[number] = record(number, parent, root, name=name, **values)
         self.touched.add(number)
         self._move_children(number, root)

@@ -60,11 +60,11 @@ def test_removing_held_amounts_by_columns_equals_by_names(held):
             (99 if row is None else int(forest.id.values[row]), ids.get(name, 99), amount)
         )
     expected = with_free(forest, [by_name], Budget())
-    found = without(forest, HeldColumns.of(by_id))
+    result = without(forest, HeldColumns.of(by_id))
     for number, columns in forest.classes.items():
         living = columns.living()
         for each in ("used", "free"):
             assert (
-                getattr(found.classes[number], each).values[living].tolist()
+                getattr(result.classes[number], each).values[living].tolist()
                 == getattr(expected.classes[number], each).values[living].tolist()
             )

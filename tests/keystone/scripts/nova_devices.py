@@ -46,11 +46,11 @@ class Devices(Deployment):
     def candidate(self):
         """By host what the scheduler is offered for the server's flavor."""
         wanted = {f"resources_GPU:{GPU}": "1", "group_policy": "none"}
-        found = self.candidates(wanted, memory=0)
+        candidate_list = self.candidates(wanted, memory=0)
         return {
             number: candidate
             for number, host in enumerate(self.hosts)
-            for candidate in found
+            for candidate in candidate_list
             if host in candidate["allocations"]
         }
 
@@ -123,9 +123,9 @@ class Devices(Deployment):
         told = {}
         for host in self.hosts:
             path = f"/treeclaim/providers?in_tree={host}&include={include}"
-            for one in self.call("GET", path)["providers"]:
-                consumes = {name: own["consumes"] for name, own in one["inventories"].items()}
-                told[one["name"]] = one["attributes"], one["conditions"], consumes
+            for provider in self.call("GET", path)["providers"]:
+                consumes = {name: own["consumes"] for name, own in provider["inventories"].items()}
+                told[provider["name"]] = provider["attributes"], provider["conditions"], consumes
         gpu, card = (told[f"{self.names[0]}{ending}"] for ending in ("_gpu", "_card"))
         assert gpu[0] == card[0] == NUMBERS
         assert gpu[1]["FAILING"]["reason"] == "kept"

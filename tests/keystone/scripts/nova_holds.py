@@ -158,7 +158,9 @@ class Commitments(Deployment):
     def target(self, number):
         """A candidate at a host."""
         return next(
-            one for one in self.candidates(memory=0) if self.hosts[number] in one["allocations"]
+            candidate
+            for candidate in self.candidates(memory=0)
+            if self.hosts[number] in candidate["allocations"]
         )
 
     def revert_a_move(self):
@@ -281,8 +283,8 @@ class Commitments(Deployment):
         child = tree.data(f"{name}_numa0").uuid
         tree.update_inventory(child, {"VCPU": inventory(16)})
         tree.update_inventory(name, {"MEMORY_MB": inventory(4096)})
-        for one in allocations.values():
-            one["allocations"][child] = one["allocations"].pop(host)
+        for allocation in allocations.values():
+            allocation["allocations"][child] = allocation["allocations"].pop(host)
         left_out = {self.instance: allocations[self.instance]}
         try:
             client.update_from_provider_tree(self.context, tree, allocations=left_out)

@@ -42,7 +42,7 @@ class Deployment:
         self.client = Watched()
         self.context = context.get_admin_context()
         self.hosts = [str(uuid.uuid4()) for _ in range(2)]
-        self.names = [f"host-{one[:8]}" for one in self.hosts]
+        self.names = [f"host-{host[:8]}" for host in self.hosts]
         self.instance, self.migration = str(uuid.uuid4()), str(uuid.uuid4())
 
     def report_trees(self):
@@ -93,7 +93,7 @@ class Deployment:
             requester_id="port", resources={"VCPU": 1}, aggregates=[[aggregate]]
         )
         candidates = self.candidates(groups=[in_aggregate])
-        assert {root(one) for one in candidates} == {host}
+        assert {root(candidate) for candidate in candidates} == {host}
         client.aggregate_remove_host(self.context, aggregate, name)
         client.clear_provider_cache()
         client.get_provider_tree_and_ensure_root(self.context, host)
@@ -122,7 +122,9 @@ class Deployment:
         request = utils.ResourceRequest.from_request_spec(specification)
         answer = self.client.get_allocation_candidates(self.context, request)
         requests, summaries, self.version = answer
-        assert {one for each in requests for one in each["allocations"]} <= set(summaries)
+        assert {allocation for each in requests for allocation in each["allocations"]} <= set(
+            summaries
+        )
         return requests
 
     def claim(self):
@@ -133,8 +135,8 @@ class Deployment:
             "trait:CUSTOM_REPORTED": "required",
             "group_policy": "none",
         }
-        found = self.candidates(wanted, memory=0)
-        chosen = next(one for one in found if self.hosts[0] in one["allocations"])
+        candidate_list = self.candidates(wanted, memory=0)
+        chosen = next(one for one in candidate_list if self.hosts[0] in one["allocations"])
         assert self.claim_for(self.instance, chosen)
         held = self.client.get_allocs_for_consumer(self.context, self.instance)
         assert held["allocations"][self.hosts[0]]["resources"] == {"VCPU": 2}
@@ -174,7 +176,11 @@ class Deployment:
         assert client.move_allocations(self.context, self.instance, self.migration)
         assert self.held() == {}
         assert set(self.held(self.migration)) == set(before)
-        target = next(one for one in self.candidates() if self.hosts[1] in one["allocations"])
+        target = next(
+            candidate
+            for candidate in self.candidates()
+            if self.hosts[1] in candidate["allocations"]
+        )
         assert self.claim_for(self.instance, target)
         assert set(self.held()) == {self.hosts[1]}
         assert client.delete_allocation_for_instance(self.context, self.instance)
@@ -183,7 +189,11 @@ class Deployment:
 
     def evacuate(self):
         """Claim on both hosts, then let go of the first."""
-        target = next(one for one in self.candidates() if self.hosts[1] in one["allocations"])
+        target = next(
+            candidate
+            for candidate in self.candidates()
+            if self.hosts[1] in candidate["allocations"]
+        )
         assert self.claim_for(self.instance, target)
         assert self.hosts[0] in self.held()
         assert self.hosts[1] in self.held()

@@ -36,12 +36,14 @@ def classes_and_traits(placement):
     placement.create_resource_class(name="CUSTOM_SDK")
     placement.update_resource_class("CUSTOM_SDK", name="CUSTOM_SDK_RENAMED")
     assert placement.get_resource_class("CUSTOM_SDK_RENAMED").name == "CUSTOM_SDK_RENAMED"
-    names = {one.name for one in placement.resource_classes()}
+    names = {
+        resource_resource_class.name for resource_resource_class in placement.resource_classes()
+    }
     assert {"VCPU", "CUSTOM_SDK_RENAMED"} <= names
     placement.delete_resource_class("CUSTOM_SDK_RENAMED", ignore_missing=False)
     placement.create_trait("CUSTOM_SDK_TRAIT")
     assert placement.get_trait("CUSTOM_SDK_TRAIT").id == "CUSTOM_SDK_TRAIT"
-    assert "CUSTOM_SDK_TRAIT" in {one.name for one in placement.traits()}
+    assert "CUSTOM_SDK_TRAIT" in {trait.name for trait in placement.traits()}
 
 
 def providers(placement):
@@ -51,7 +53,9 @@ def providers(placement):
     placement.update_resource_provider(CHILD, name="sdk disk")
     assert placement.get_resource_provider(CHILD).parent_provider_id == HOST
     assert placement.find_resource_provider("sdk disk", ignore_missing=False).id == CHILD
-    assert {one.id for one in placement.resource_providers(in_tree=HOST)} == {HOST, CHILD}
+    assert {
+        resource_provider.id for resource_provider in placement.resource_providers(in_tree=HOST)
+    } == {HOST, CHILD}
 
 
 def inventories(placement):
@@ -95,8 +99,8 @@ def claim(vcpus, generation):
 
 def claims(placement):
     """Asked for, made, seen and given back."""
-    found = list(placement.allocation_candidates(resources="VCPU:1,DISK_GB:1", in_tree=HOST))
-    assert len(found) == 1, found
+    result = list(placement.allocation_candidates(resources="VCPU:1,DISK_GB:1", in_tree=HOST))
+    assert len(result) == 1, result
     first, second = CONSUMERS
     placement.update_allocation(first, **claim(2, None))
     held = placement.get_allocation(first)

@@ -67,7 +67,7 @@ def alone(tmp_path):
 
 
 def test_a_reload_renews_log_database_and_metrics_in_the_same_process(alone):
-    eventually(lambda: (found := alone.ask("/ready")) and found[0] == 503, "there is no schema")
+    eventually(lambda: (answer := alone.ask("/ready")) and answer[0] == 503, "there is no schema")
     assert "treeclaim_fits" not in alone.ask("/metrics")[1]
     schema_on(f"sqlite:///{alone.folder}/second.db")
     alone.configure("second")
@@ -98,7 +98,7 @@ def test_a_reload_renews_log_database_and_metrics_in_the_same_process(alone):
 
 def test_invalid_configuration_keeps_the_former_one(alone):
     schema_on(f"sqlite:///{alone.folder}/first.db")
-    eventually(lambda: (found := alone.ask("/ready")) and found[0] == 200, "it is ready")
+    eventually(lambda: (answer := alone.ask("/ready")) and answer[0] == 200, "it is ready")
     alone.configure("second", "search_seconds = soon")
     alone.process.send_signal(signal.SIGHUP)
     eventually(lambda: "Not reloaded: " in alone.log("first"), "it says why")

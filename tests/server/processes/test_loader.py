@@ -56,7 +56,7 @@ def test_fork_inherits_no_thread_held_lock_or_connection(tmp_path, strategy):
         OS_DEFAULT__LOG_FILE=str(log),
         **(keystone if strategy == "keystone" else {}),
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SCRIPT, SETTINGS.to_json()],
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -64,10 +64,14 @@ def test_fork_inherits_no_thread_held_lock_or_connection(tmp_path, strategy):
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout)
-    assert found["locks"] > 50, "the locks of loggers, caches and libraries were found"
-    assert found["held"] == []
-    assert found["threads"] == ["MainThread"]
+    document = json.loads(result.stdout)
+    assert document["locks"] > 50, "the locks of loggers, caches and libraries were found"
+    assert document["held"] == []
+    assert document["threads"] == ["MainThread"]
     own = {str(log), "/dev/null"}
-    others = {one for one in found["descriptors"] if not one.startswith(("pipe:", "/proc/"))} - own
+    others = {
+        descriptor
+        for descriptor in document["descriptors"]
+        if not descriptor.startswith(("pipe:", "/proc/"))
+    } - own
     assert {one for one in others if "treeclaim-metrics-" not in one} == set()

@@ -71,7 +71,7 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
         service = Service(server, f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}")
         service.told("/ready", 200)
         eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
-        workers = {one.pid for one in service.processes(WORKER)}
+        workers = {process.pid for process in service.processes(WORKER)}
         with Load(server.url) as load:
             eventually(lambda: load.answered > 20, "requests are answered")
             rotation.rotate()
@@ -84,7 +84,9 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
         eventually(lambda: loader.pid in rotation.writers(), "so does the loader")
         left = rotation.old.read_bytes()
         eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
-        former = [one for name in (ADMIN, WORKER, LOADER) for one in service.processes(name)]
+        former = [
+            process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
+        ]
         with being_sent(server.url) as request:
             server.send(signal.SIGHUP)
             eventually(lambda: "Stopping" in rotation.log.read_text(), "both leave")

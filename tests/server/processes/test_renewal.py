@@ -122,7 +122,9 @@ def test_reload_renews_all_configuration_in_every_process(configured):
         made = httpx.post(f"{url}/resource_providers", json=host, headers=HEADERS, verify=trusting)
         assert made.status_code == 200
         first_end = expiry_told(service)
-        former = [one for name in (ADMIN, WORKER, LOADER) for one in service.processes(name)]
+        former = [
+            process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
+        ]
         assert len(former) == 4
         with being_sent(url, trusting) as request:
             configured.write(
@@ -150,7 +152,9 @@ def test_reload_renews_all_configuration_in_every_process(configured):
             answer = httpx.get(f"{url}/{path}", headers=HEADERS, verify=configured.trusting())
             assert answer.status_code == status
         processes = [psutil.Process(server.process.pid)]
-        processes += [one for name in (ADMIN, WORKER, LOADER) for one in service.processes(name)]
+        processes += [
+            process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
+        ]
         assert len(processes) == 5
         gone = {str(configured.log("first")), str(configured.database("first"))}
         for process in processes:
@@ -177,7 +181,7 @@ def test_reloads_do_not_accumulate_metrics_files(tmp_path):
         for reloads in range(1, 4):
             eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
             httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
-            former = [one for name in (WORKER, LOADER) for one in service.processes(name)]
+            former = [process for name in (WORKER, LOADER) for process in service.processes(name)]
             server.send(signal.SIGHUP)
             assert psutil.wait_procs(former, timeout=120)[1] == []
             eventually(

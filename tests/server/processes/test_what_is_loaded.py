@@ -58,7 +58,7 @@ def worker_of(tmp_path, strategy, **more):
         OS_DEFAULT__LOG_FILE=str(tmp_path / "log"),
         **more,
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WORKER, SETTINGS.to_json()],
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -66,29 +66,29 @@ def worker_of(tmp_path, strategy, **more):
         text=True,
         check=True,
     )
-    return json.loads(done.stdout)
+    return json.loads(result.stdout)
 
 
 def test_worker_does_not_load_unused_drivers_or_keystone(tmp_path):
-    found = worker_of(tmp_path, "noauth2")
-    loaded = {*found["shared"], *found["own"]}
+    worker = worker_of(tmp_path, "noauth2")
+    loaded = {*worker["shared"], *worker["own"]}
     assert loaded & (OF_POSTGRESQL | OF_MARIADB | OF_KEYSTONE | OF_EXTRAS) == set()
     assert loaded >= OF_SERVICES
-    assert found["texts"] == 0, "the description of the API is made when it is asked for"
+    assert worker["texts"] == 0, "the description of the API is made when it is asked for"
 
 
 def test_keystone_libraries_are_loaded_before_the_fork(tmp_path):
     keystone = {f"OS_KEYSTONE_AUTHTOKEN__{name}": value for name, value in KEYSTONE.items()}
-    found = worker_of(tmp_path, "keystone", **keystone)
-    assert set(found["shared"]) >= OF_KEYSTONE
-    assert {name for name in found["own"] if name.partition(".")[0] in OF_KEYSTONE} == set()
+    worker = worker_of(tmp_path, "keystone", **keystone)
+    assert set(worker["shared"]) >= OF_KEYSTONE
+    assert {name for name in worker["own"] if name.partition(".")[0] in OF_KEYSTONE} == set()
 
 
 def test_supervisor_loads_no_service_modules():
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FIRST], capture_output=True, text=True, check=True
     )
-    loaded = set(json.loads(done.stdout))
+    loaded = set(json.loads(result.stdout))
     assert loaded & (OF_SERVICES | OF_POSTGRESQL | OF_KEYSTONE | OF_EXTRAS) == set()
     rooms = {name.split(".")[1] for name in loaded if name.startswith("treeclaim.")}
     assert rooms & {"api", "config", "forest", "replica", "store", "wsgi"} == set()

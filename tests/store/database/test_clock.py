@@ -69,8 +69,8 @@ def test_machine_with_wrong_clock_does_not_prune_or_close_recent_data(
 def on_a_machine(shift, url):
     """Return the findings of a worker on a machine whose clock is off."""
     command = ["faketime", "-f", shift, sys.executable, "-c", MACHINE, url]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    return json.loads(done.stdout)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return json.loads(result.stdout)
 
 
 def hold(store, host):

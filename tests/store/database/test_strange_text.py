@@ -219,16 +219,16 @@ def test_unstorable_text_is_refused_and_other_writes_match_sqlite(place, sqlite_
     client, _ = place
     for method, path, body in writes(STRANGE[kind]):
         expected = sqlite_client.request(method, path, json=body)
-        found = client.request(method, path, json=body)
-        where = (method, path, body, found.text, expected.text)
+        answer = client.request(method, path, json=body)
+        where = (method, path, body, answer.text, expected.text)
         if expected.is_success:
             # What it can hold it does, and so the next writes meet the same on both.
-            assert found.status_code in {expected.status_code, 400}, where
+            assert answer.status_code in {expected.status_code, 400}, where
             undo(sqlite_client, method, path, expected)
-            undo(client, method, path, found)
+            undo(client, method, path, answer)
         else:
-            assert found.status_code == expected.status_code, where
-        assert_tells_nothing(found.text.replace(STRANGE[kind], ""))
+            assert answer.status_code == expected.status_code, where
+        assert_tells_nothing(answer.text.replace(STRANGE[kind], ""))
 
 
 def undo(client, method, path, answer):

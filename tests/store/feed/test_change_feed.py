@@ -61,8 +61,8 @@ def write_at_random(url, seed, shared, ready, begin):
 
 def several(transaction, uuids, pause):
     """Change some providers in one transaction that takes its time."""
-    for one in sorted(uuids):
-        inventories.delete_all(transaction, one)
+    for uuid in sorted(uuids):
+        inventories.delete_all(transaction, uuid)
         stop = multiprocessing.Event()
         stop.wait(pause)
 
@@ -100,13 +100,13 @@ def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database
     replica = Replica(store)
     begin.set()
     chance = random.Random(WRITERS)
-    while any(one.is_alive() for one in writers):
+    while any(writer.is_alive() for writer in writers):
         if chance.random() < 1 / 3:
             # Of what the writers have just told, some or all; their streams are closed under them.
             store.prune(timedelta(seconds=chance.choice([-1, 0, 0.2])))
         # What a reader sees is a state that was committed: a fresh load can only be newer.
         with replica.current() as forest:
-            seen = {one.uuid: one.generation for one in forest.records()}
+            seen = {record.uuid: record.generation for record in forest.records()}
         fresh = Forest()
         fresh.apply(store.changes(None))
         for record in fresh.records():
@@ -166,11 +166,11 @@ def test_change_that_begins_first_and_commits_last_is_read(store, database_url):
         inventories.delete_all(transaction, early)
         new_provider(second)
         with replica.current() as forest:
-            assert [one.generation for one in forest.records()] == [1, 1]
+            assert [record.generation for record in forest.records()] == [1, 1]
 
     store.write(overtaken)
     with replica.current() as forest:
-        assert [one.generation for one in forest.records()] == [2, 1]
+        assert [record.generation for record in forest.records()] == [2, 1]
     second.close()
 
 

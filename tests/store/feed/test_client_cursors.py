@@ -122,13 +122,13 @@ def test_cursor_with_too_many_streams_expires_at_once(store):
 @pytest.mark.parametrize("finished", [0, 2])
 def test_cursor_text_keeps_positions_of_open_streams(finished, positions, epoch):
     closed = frozenset(list(positions)[:finished])
-    found = cursor_text.read(cursor_text.write_cursor(Cursor(positions, epoch, closed)))
+    result = cursor_text.read(cursor_text.write_cursor(Cursor(positions, epoch, closed)))
     # Of two that a text cannot tell apart it has both; who reads it refuses them.
     opened = sorted(positions.keys() - closed)
-    expected = {found.short(one): positions[one] for one in opened}
-    if found.epoch is not None:
-        assert (found.epoch, dict(found.positions)) == (epoch, expected)
+    expected = {result.short(one): positions[one] for one in opened}
+    if result.epoch is not None:
+        assert (result.epoch, dict(result.positions)) == (epoch, expected)
     else:
         # No room: it has expired.
         assert len(positions) > 300
-        assert not found.positions
+        assert not result.positions

@@ -196,10 +196,10 @@ os.write(1, f"{new_identity()}\\n".encode())
 def test_identities_differ_between_processes_and_after_a_fork():
     drawn = []
     for _ in range(2):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", DRAW], check=True, capture_output=True, text=True
         )
-        drawn += [int(line) for line in done.stdout.split()]
+        drawn += [int(line) for line in result.stdout.split()]
     assert len(drawn) == len(set(drawn)) == 4
     # Ids stand for identities of streams that an earlier release made.
     assert all(1 << 31 < identity < 1 << 63 for identity in drawn)

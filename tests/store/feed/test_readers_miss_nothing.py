@@ -139,10 +139,10 @@ def test_writer_abandons_stream_reassigned_after_restore(world):
     # Where ids come again, the other writer's stream has the same one, and the same position.
     tell(world, ("create", 0, 2))
     with world.onlooker.engine.connect() as connection:
-        found = connection.exec_driver_sql(
+        result = connection.exec_driver_sql(
             "SELECT position FROM treeclaim_streams WHERE closed_in IS NULL AND epoch IS NULL"
         )
-        assert list(found.scalars()) == [1, 1]
+        assert list(result.scalars()) == [1, 1]
     tell(world, ("create", 1, 3))
     everybody_is_current(world)
 
@@ -239,6 +239,6 @@ def test_the_tables_of_the_feed_do_not_grow_with_prunings(world):
         tell(world, ("prune_old", number % WRITERS, 0))
     with world.onlooker.engine.connect() as connection:
         streams = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_streams").scalar()
-        told = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_feed").scalar()
+        result = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_feed").scalar()
     # The stream and the epoch of the last pruning, and the epoch of the one before.
-    assert (streams, told) == (3, 0)
+    assert (streams, result) == (3, 0)

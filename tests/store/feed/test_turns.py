@@ -177,11 +177,11 @@ def test_commit_during_a_read_is_shown_by_the_next(store, monkeypatch):
     written = []
 
     def with_a_write(sql, parameters=()):
-        told = rows(sql, parameters)
+        result = rows(sql, parameters)
         monkeypatch.undo()
         change(store, provider)
         written.append(sql)
-        return told
+        return result
 
     monkeypatch.setattr(probe, "rows", with_a_write)
     assert (generation_of(replica, provider), len(written)) == (0, 1)

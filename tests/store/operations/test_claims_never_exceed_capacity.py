@@ -71,7 +71,7 @@ def test_concurrent_claims_queue_up_and_never_overbook(store, database_url):
     for one in workers:
         one.start()
     replica = Replica(store)
-    while any(one.is_alive() for one in workers) and answers.qsize() < WORKERS:
+    while any(worker.is_alive() for worker in workers) and answers.qsize() < WORKERS:
         with replica.current() as forest:
             for uuid_, total in totals.items():
                 (stock,) = forest.inventories(forest.row_of(uuid_))

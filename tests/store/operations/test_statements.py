@@ -121,13 +121,13 @@ def test_unchanged_inventories_take_one_statement(store, hosts):
     tell(1, told)
     with store.engine.begin() as connection:
         connection.execute(sa.update(inventory_rows).values(updated_at=None))
-    seen = statements_of(store, lambda: tell(2, told))
-    assert len([sql for sql in seen if sql.startswith("UPDATE inventories")]) == 1
-    assert len(seen) <= MOST_STATEMENTS_OF_A_REFRESH, seen
+    statements = statements_of(store, lambda: tell(2, told))
+    assert len([sql for sql in statements if sql.startswith("UPDATE inventories")]) == 1
+    assert len(statements) <= MOST_STATEMENTS_OF_A_REFRESH, statements
     assert [(row.total, row.allocation_ratio) for row in rows()] == [(200, 1.5)] * len(names)
     assert None not in {row.updated_at for row in rows()}
-    seen = statements_of(store, lambda: tell(3, told | {"PCPU": Inventory(300)}))
-    assert len([sql for sql in seen if sql.startswith("UPDATE inventories")]) == 2
+    statements = statements_of(store, lambda: tell(3, told | {"PCPU": Inventory(300)}))
+    assert len([sql for sql in statements if sql.startswith("UPDATE inventories")]) == 2
     amounts = sorted((row.total, row.allocation_ratio) for row in rows())
     assert amounts == [*[(200, 1.5)] * (len(names) - 1), (300, 1.0)]
 
@@ -163,7 +163,7 @@ class Operations:
 
     def claims(self, count):
         """Claims of new consumers on the first host."""
-        return [claimed(one, self.hosts[0], None) for one in self.consumers(count)]
+        return [claimed(consumer, self.hosts[0], None) for consumer in self.consumers(count)]
 
     def known(self):
         """A consumer that holds something on the first host."""
@@ -354,9 +354,9 @@ def test_batch_check_reads_only_inventories_of_its_providers(store):
     many = {"provider_ids": list(range(1, 1001, 2)), "class_ids": [0, 1, 2]}
     with store.engine.begin() as connection:
         connection.exec_driver_sql("FLUSH STATUS")
-        found = send(connection, INVENTORIES.ready(connection.dialect, many)).rows
+        rows = send(connection, INVENTORIES.ready(connection.dialect, many)).rows
         counted = connection.exec_driver_sql("SHOW STATUS LIKE 'Handler_read%%'").all()
     read = sum(int(count) for _, count in counted)
     # Each is looked up, with its class and its usage, and each list of classes is gone through.
-    assert len(found) == 1500
-    assert read < 5 * len(found), counted
+    assert len(rows) == 1500
+    assert read < 5 * len(rows), counted

@@ -56,8 +56,8 @@ def test_all_consumers_are_read_with_all_parts(filled, at_once, monkeypatch):
     assert held == sorted([(HOLD, 5), (DRAWER, 3), (OTHER, 1), (OTHER, 5)])
     owners = joined(parts, OwnerColumns, "uuid", "project", "type", "generation")
     kinds = [(HOLD, HOLD_TYPE), (DRAWER, "INSTANCE"), (OTHER, "MIGRATION")]
-    assert [(one[0], one[2]) for one in owners] == sorted(kinds)
-    assert {one[1] for one in owners} == {"p"}
+    assert [(owner[0], owner[2]) for owner in owners] == sorted(kinds)
+    assert {owner[1] for owner in owners} == {"p"}
     assert joined(parts, RequestColumns, "consumer", "request") == [
         (DRAWER, '["resources=VCPU:3"]')
     ]

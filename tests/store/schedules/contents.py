@@ -50,7 +50,8 @@ def text_of_rows(rows, known):
     """Return many rows as a text, in an order that ids have no part in, unless rows differ in them alone."""
     texts = sorted((text_of(row, known) for row in rows), key=lambda one: (one.marked, one.ids))
     return Text(
-        "\n".join(one.marked for one in texts), tuple(found for one in texts for found in one.ids)
+        "\n".join(text.marked for text in texts),
+        tuple(found for text in texts for found in text.ids),
     )
 
 

@@ -208,7 +208,10 @@ class Exploration:
                 for provider, name in sorted(outcome.after.overbooked - expected)
             ]
         alike = (outcome.results, outcome.after.picture)
-        if all((one.results, one.after.picture) != alike for one in self._serial_outcomes()):
+        if all(
+            (serial_outcome.results, serial_outcome.after.picture) != alike
+            for serial_outcome in self._serial_outcomes()
+        ):
             reasons.append("no serial order ends like this")
         return tuple(reasons)
 

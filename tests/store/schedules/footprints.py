@@ -174,11 +174,11 @@ def _is_query(sql):
 
 def _rows(sql, parameters):
     """Return the rows that a statement names, and for writes those that its foreign keys refer to."""
-    found = _tables(sql)
+    result = _tables(sql)
     key = _key(sql, parameters) if feed.name in sql or streams.name in sql else None
     if key is not None:
         return frozenset({key})
-    return frozenset((name, _ANY) for name in found)
+    return frozenset((name, _ANY) for name in result)
 
 
 @cache
@@ -233,6 +233,8 @@ def _values(parameters, name, position):
     if isinstance(parameters, dict):
         value = parameters[name]
         return value if isinstance(value, list) else [value]
-    if isinstance(parameters, tuple) and not any(isinstance(one, tuple) for one in parameters):
+    if isinstance(parameters, tuple) and not any(
+        isinstance(parameter, tuple) for parameter in parameters
+    ):
         return [parameters[position]]
-    return [value for one in parameters for value in _values(one, name, position)]
+    return [value for parameter in parameters for value in _values(parameter, name, position)]

@@ -230,7 +230,7 @@ class Aftermath:
     def told_to(self, store, followers):
         """Return this aftermath, broken too if a reader of the feed does not know the contents."""
         there = self.picture.providers, self.picture.names
-        if _STALE in self.broken or all(one.look(store) == there for one in followers):
+        if _STALE in self.broken or all(follower.look(store) == there for follower in followers):
             return self
         return replace(self, broken=(*self.broken, _STALE))
 

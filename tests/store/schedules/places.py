@@ -165,7 +165,9 @@ class SqlitePlace(Place):
         return self._filler.execute(question).fetchall()
 
     def may_advance(self, session):
-        return session.next_step != BEGIN_WRITING or not any(one.writing for one in self.sessions)
+        return session.next_step != BEGIN_WRITING or not any(
+            session.writing for session in self.sessions
+        )
 
     def waiting(self, sessions):
         return []

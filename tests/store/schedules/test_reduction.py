@@ -49,7 +49,7 @@ def compare(place, case):
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 def test_reduction_finds_all_planted_defects(place, monkeypatch):
-    defects = [one for one in DEFECTS if place.kind in one.databases]
+    defects = [defect for defect in DEFECTS if place.kind in defect.databases]
     assert defects
     for defect in defects:
         with monkeypatch.context() as patch:

@@ -58,7 +58,7 @@ class Script:
     @property
     def functions(self):
         """Return the work of the store for a client."""
-        single = [function for one in self.operations for function in one.functions]
+        single = [function for operation in self.operations for function in operation.functions]
         return single if self.group is None else [*single, self.grouped]
 
     def run(self, session):

@@ -50,10 +50,10 @@ def state(url):
     with engine.connect() as connection:
         asked = "SELECT version_num FROM treeclaim_alembic_version"
         revision = connection.exec_driver_sql(asked).scalar()
-        found = sa.inspect(connection)
+        result = sa.inspect(connection)
         columns = {
-            table: sorted(column["name"] for column in found.get_columns(table))
-            for table in found.get_table_names()
+            table: sorted(column["name"] for column in result.get_columns(table))
+            for table in result.get_table_names()
         }
         traits = connection.exec_driver_sql("SELECT count(*) FROM traits").scalar()
     engine.dispose()
@@ -81,8 +81,10 @@ def test_compatible_tables_of_a_later_release_work(url, tmp_path, capsys):
         client = client_of(application)
         assert client.post("/resource_providers", json={"name": "host"}).status_code == 200
     with start_on(url, tmp_path) as application:
-        found = client_of(application).get("/resource_providers").json()["resource_providers"]
-        assert [provider["name"] for provider in found] == ["host"]
+        resource_providers = (
+            client_of(application).get("/resource_providers").json()["resource_providers"]
+        )
+        assert [provider["name"] for provider in resource_providers] == ["host"]
     assert state(url) == before
 
 
@@ -103,7 +105,7 @@ def test_incompatible_tables_of_a_later_release_are_refused(url, usable_from, tm
         with refused, start_on(url, tmp_path, **{"placement_database.sync_on_startup": sync}):
             pass
     errors = [found for found in check(DatabaseSettings(url)) if found.level is Level.ERROR]
-    assert [found.subject for found in errors] == ["own tables"]
+    assert [error.subject for error in errors] == ["own tables"]
     assert state(url) == before
 
 

@@ -49,7 +49,10 @@ def placement_on(url, folder):
 def names_in(answer):
     """The names of listed providers, by UUID."""
     assert answer.status_code == 200, answer.text
-    return {one["uuid"]: one["name"] for one in answer.json()["resource_providers"]}
+    return {
+        resource_provider["uuid"]: resource_provider["name"]
+        for resource_provider in answer.json()["resource_providers"]
+    }
 
 
 def execute(url, *statements):

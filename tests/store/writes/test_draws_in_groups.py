@@ -94,8 +94,8 @@ def test_amounts_released_by_placement_are_free_and_undrawn(held):
     held.replace_allocations([claim(TAKERS[1], 3)])
     held.delete_allocations(TAKERS[0])
     drawn = held.read(lambda transaction: transaction.rows(sa.select(tables.draws)))
-    left = held.read(of_consumer, HOLD).by_provider[HOST].resources["VCPU"]
+    vcpu = held.read(of_consumer, HOLD).by_provider[HOST].resources["VCPU"]
     assert not drawn
-    assert left in (2 * CLIENTS - 4, 2 * CLIENTS - 3)
+    assert vcpu in (2 * CLIENTS - 4, 2 * CLIENTS - 3)
     rows = held.read(lambda transaction: transaction.rows(sa.select(used.c.used)))
     assert sum(row.used for row in rows) <= 2 * CLIENTS

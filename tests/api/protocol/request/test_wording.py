@@ -93,7 +93,9 @@ def _fitting(schema):
     if schema.get("type") == "array":
         return st.lists(_fitting(schema.get("items", {})), max_size=3)
     if "patternProperties" in schema:
-        some = st.one_of([_fitting(one) for one in schema["patternProperties"].values()])
+        some = st.one_of(
+            [_fitting(patternproperty) for patternproperty in schema["patternProperties"].values()]
+        )
         return st.dictionaries(TEXTS | NAMES, some | PLAIN, max_size=3)
     if properties:
         required = {name: inner[name] for name in schema.get("required", ()) if name in inner}
@@ -104,9 +106,9 @@ def _fitting(schema):
 
 
 CHECKED = {
-    f"{one.method} {one.path} {kind}": versioned.at(MAXIMUM).schema
-    for one in OPERATIONS
-    for kind, versioned in (("body", one.body), ("query", one.query))
+    f"{operation.method} {operation.path} {kind}": versioned.at(MAXIMUM).schema
+    for operation in OPERATIONS
+    for kind, versioned in (("body", operation.body), ("query", operation.query))
     if isinstance(versioned, VersionedSchema)
 }
 
@@ -152,14 +154,14 @@ def _names_like(pattern):
 def _patterns(schema):
     """All patterns of a schema that are anchored at both ends, each with a text that fits."""
     if isinstance(schema, list):
-        return [found for one in schema for found in _patterns(one)]
+        return [pattern for one in schema for pattern in _patterns(one)]
     if not isinstance(schema, dict):
         return []
     own = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
     own += schema.get("patternProperties", {})
     own = [one for one in own if one.startswith("^") and one.endswith("$") and "|^" not in one]
     here = [(one, next(text for text in EXAMPLES if re.search(one, text))) for one in own]
-    return here + [found for one in schema.values() for found in _patterns(one)]
+    return here + [pattern for one in schema.values() for pattern in _patterns(one)]
 
 
 @pytest.mark.parametrize("at", range(0, 36, 5))

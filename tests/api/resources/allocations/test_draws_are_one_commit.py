@@ -77,8 +77,8 @@ def test_concurrent_draws_from_one_hold_share_a_commit(service):
     first = str(uuid.uuid4())
     draws = {"from_holds": [HOLD], "consumer_type": "INSTANCE"}
     with ThreadPoolExecutor(CLIENTS + 1) as pool:
-        told = list(pool.map(lambda taker: claimed(client, taker, 2, **draws), [first, *TAKERS]))
-    assert told == [204] * (CLIENTS + 1)
+        result = list(pool.map(lambda taker: claimed(client, taker, 2, **draws), [first, *TAKERS]))
+    assert result == [204] * (CLIENTS + 1)
     assert sizes == [CLIENTS]
     assert commits(services) - before == 2
     assert metrics.RETRIES._value.get() == retries

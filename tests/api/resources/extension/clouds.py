@@ -80,18 +80,18 @@ class Cloud:
         choice = self.random
         path = f"/resource_providers/{uuid_of(name)}"
         inventories = {
-            one: {
+            resource_class: {
                 "total": choice.randrange(8, 64),
                 "reserved": choice.randrange(3),
                 "allocation_ratio": choice.choice([1.0, 1.5, 16.0, 0.9]),
             }
-            for one in CLASSES
+            for resource_class in CLASSES
             if choice.random() < 0.8
         }
         parts = {
             "inventories": inventories,
-            "traits": [one for one in TRAITS if choice.random() < 0.4],
-            "aggregates": [one for one in AGGREGATES if choice.random() < 0.3],
+            "traits": [trait for trait in TRAITS if choice.random() < 0.4],
+            "aggregates": [aggregate for aggregate in AGGREGATES if choice.random() < 0.3],
         }
         for part, value in parts.items():
             generation = self.client.get(path).json()["generation"]

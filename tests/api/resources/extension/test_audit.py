@@ -409,13 +409,13 @@ def test_timed_out_repairs_report_completed_ones(cloud, monkeypatch):
     answer = cloud.client.post(REPAIRS, json={"repairs": repairs}, headers=EXTENDED)
     monkeypatch.undo()
     results = [repair["result"] for repair in answer.json()["repairs"]]
-    done = results.count("done")
-    assert 0 < done < len(consumers)
-    assert results == ["done"] * done + ["refused"] * (len(consumers) - done)
-    details = [repair["detail"] for repair in answer.json()["repairs"][done:]]
+    count = results.count("done")
+    assert 0 < count < len(consumers)
+    assert results == ["done"] * count + ["refused"] * (len(consumers) - count)
+    details = [repair["detail"] for repair in answer.json()["repairs"][count:]]
     assert all("the time of the request is over" in detail for detail in details[1:])
     remaining = {item["consumer"] for item in findings(cloud, "empty_consumer")}
-    assert remaining == set(consumers[done:])
+    assert remaining == set(consumers[count:])
 
 
 def test_root_below_a_cycle_is_not_repaired(cloud):

@@ -177,6 +177,6 @@ def test_ten_thousand_hosts_are_applied_a_thousand_in_a_call(tmp_path):
     ]
     with cloud_on("sqlite", tmp_path) as cloud:
         for first in range(0, len(hosts), 1000):
-            told = applied(cloud, *hosts[first : first + 1000])
-            assert [answer["result"] for answer in told] == ["created"] * 1000
+            result = applied(cloud, *hosts[first : first + 1000])
+            assert [answer["result"] for answer in result] == ["created"] * 1000
         assert len(cloud.ask(PATH, limit=10_000)["providers"]) == 10_000

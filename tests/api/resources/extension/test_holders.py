@@ -39,13 +39,13 @@ def claim_without_a_type(cloud):
 @pytest.fixture(scope="module")
 def holders(cloud):
     """What each consumer holds, by the single URLs."""
-    return [cloud.holder(one) for one in sorted(cloud.consumers)]
+    return [cloud.holder(consumer) for consumer in sorted(cloud.consumers)]
 
 
 @pytest.fixture(scope="module")
 def providers(cloud):
     """All providers with everything, by uuid."""
-    return {one: cloud.single(one) for one in cloud.providers}
+    return {provider: cloud.single(provider) for provider in cloud.providers}
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_consumers_are_listed_with_allocations_by_uuid(cloud, holders):
     assert listed["consumers"] == holders
     assert listed["links"] == []
     assert listed["cursor"]
-    assert {one["consumer_type"] for one in holders} >= {"INSTANCE", "unknown"}
+    assert {holder["consumer_type"] for holder in holders} >= {"INSTANCE", "unknown"}
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
@@ -119,11 +119,11 @@ def test_one_record_must_meet_all_filters_of_records(cloud, holders, providers):
     for n in (1, 2, 3):
         for names in itertools.combinations(conditions, n):
             expected = [
-                one
-                for one in holders
+                holder
+                for holder in holders
                 if any(
                     all(conditions[name][1](uuid, resource_class) for name in names)
-                    for uuid, share in one["allocations"].items()
+                    for uuid, share in holder["allocations"].items()
                     for resource_class in share["resources"]
                 )
             ]

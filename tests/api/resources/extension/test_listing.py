@@ -19,16 +19,16 @@ def cloud(request, tmp_path_factory):
 
 
 def uuids(providers):
-    return [one["uuid"] for one in providers]
+    return [provider["uuid"] for provider in providers]
 
 
 @pytest.mark.slow
 def test_included_parts_equal_single_requests(cloud):
     listed = cloud.ask(PATH, include=",".join(INCLUDES))
-    assert listed["providers"] == [cloud.single(one) for one in cloud.providers]
+    assert listed["providers"] == [cloud.single(provider) for provider in cloud.providers]
     assert listed["links"] == []
     assert listed["cursor"]
-    assert any(one["allocations"] for one in listed["providers"])
+    assert any(provider["allocations"] for provider in listed["providers"])
 
 
 @pytest.mark.slow
@@ -40,14 +40,16 @@ def test_members_have_the_order_of_single_requests(cloud):
 
 
 @pytest.mark.parametrize(
-    "include", [some for n in range(3) for some in itertools.combinations(INCLUDES, n)], ids=str
+    "include",
+    [combination for n in range(3) for combination in itertools.combinations(INCLUDES, n)],
+    ids=str,
 )
 def test_only_requested_parts_are_included(cloud, include):
     parameters = {"include": ",".join(include)} if include else {}
     left_out = set(INCLUDES) - set(include)
     expected = [
-        {name: value for name, value in cloud.single(one).items() if name not in left_out}
-        for one in cloud.providers
+        {name: value for name, value in cloud.single(provider).items() if name not in left_out}
+        for provider in cloud.providers
     ]
     assert cloud.ask(PATH, **parameters)["providers"] == expected
 
@@ -88,7 +90,7 @@ def test_several_uuids_and_trees_are_accepted(cloud):
     some = [uuid_of("host-4"), uuid_of("nobody"), uuid_of("host-1")]
     assert uuids(cloud.ask(PATH, uuid=f"in:{','.join(some)}")["providers"]) == [some[2], some[0]]
     trees = cloud.ask(PATH, in_tree=f"in:{','.join(some)}")["providers"]
-    assert {one["root_provider_uuid"] for one in trees} == {some[0], some[2]}
+    assert {tree["root_provider_uuid"] for tree in trees} == {some[0], some[2]}
     everywhere = cloud.ask(PATH)["providers"]
     assert len(trees) == sum(one["root_provider_uuid"] in some for one in everywhere)
 
@@ -144,7 +146,7 @@ def test_list_follows_changes(tmp_path):
         for step in range(25):
             _change_something(cloud, step)
             listed = cloud.ask(PATH, **everything)["providers"]
-            assert listed == [cloud.single(one) for one in cloud.providers]
+            assert listed == [cloud.single(provider) for provider in cloud.providers]
 
 
 def _change_something(cloud, step):

@@ -34,8 +34,8 @@ def hear(sockets, wanted):
     heard = dict.fromkeys(sockets, b"")
     deadline = time.monotonic() + SECONDS
     with selectors.DefaultSelector() as selector:
-        for one in sockets:
-            selector.register(one, selectors.EVENT_READ, one)
+        for socket in sockets:
+            selector.register(socket, selectors.EVENT_READ, socket)
         while selector.get_map():
             assert time.monotonic() < deadline, f"{len(selector.get_map())} heard nothing"
             for key, _ in selector.select(1):
@@ -88,8 +88,8 @@ def test_event_loop_turns_are_short_with_a_thousand_watchers(tmp_path, monkeypat
     with place_on("sqlite", tmp_path) as place, ExitStack() as stack:
         host = place.add("host")
         sockets = [stack.enter_context(place.server.connect()) for _ in range(MOST)]
-        for one in sockets:
-            one.sendall(request_for())
+        for socket in sockets:
+            socket.sendall(request_for())
         hear(sockets, b"event: changes")
         monkeypatch.setattr(watches, "COMMENT_SECONDS", 1.0)
         best = 1.0

@@ -68,8 +68,8 @@ def test_concurrent_creations_respect_the_limit_of_mixes(kind, tmp_path):
             return True
 
         with ThreadPoolExecutor(12) as threads:
-            done = list(threads.map(attempt, range(12)))
-        assert done.count(True) == 4
+            result = list(threads.map(attempt, range(12)))
+        assert result.count(True) == 4
         kept = one.read(mixes.every)
         assert len(kept) == MOST_MIXES
-        assert {f"late-{number}" for number in range(12) if done[number]} < kept.keys()
+        assert {f"late-{number}" for number in range(12) if result[number]} < kept.keys()

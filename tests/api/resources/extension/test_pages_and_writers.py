@@ -77,10 +77,10 @@ def test_pages_miss_and_repeat_no_lasting_provider_under_writes(cloud):
         client.put(f"/resource_providers/{provider}/traits", json=body)
 
     def come_and_go(step):
-        one = uuid_of(f"passing {step}")
-        body = {"name": f"passing-{step}", "uuid": one}
+        uuid = uuid_of(f"passing {step}")
+        body = {"name": f"passing-{step}", "uuid": uuid}
         assert client.post("/resource_providers", json=body).is_success
-        assert client.delete(f"/resource_providers/{one}").is_success
+        assert client.delete(f"/resource_providers/{uuid}").is_success
 
     with busy(move, come_and_go):
         for limit in (1, 2, 3, 5, 8):

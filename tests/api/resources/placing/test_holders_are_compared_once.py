@@ -51,7 +51,7 @@ def test_sums_are_computed_once_per_consumer_and_alternative(client, monkeypatch
     alternatives += ["resources=VCPU:2,MEMORY_MB:1"]
     answer = place(client, alternatives, CONSUMERS)
     assert answer.status_code == 200, answer.text
-    assert {one["alternative"] for one in answer.json()["placements"]} == {14}
+    assert {placement["alternative"] for placement in answer.json()["placements"]} == {14}
     assert added["sums"] == len(alternatives) + len(CONSUMERS)
 
 

@@ -41,7 +41,10 @@ def place(client, consumers, rules=(), **more):
 
 def roots(answer):
     assert answer.status_code == 201, answer.text
-    return [HOSTS.index(one["root_providers"][0]["uuid"]) for one in answer.json()["placements"]]
+    return [
+        HOSTS.index(placement["root_providers"][0]["uuid"])
+        for placement in answer.json()["placements"]
+    ]
 
 
 def claim(client, host, amount=2, consumer=None):
@@ -118,7 +121,7 @@ def test_one_of_two_equal_concurrent_calls_places(application, meanwhile):
         waiting.append(lambda: roots(place(rival, consumers)))
         answer = place(client, consumers)
         assert answer.status_code == 200, answer.text
-        assert all(one["mappings"] is None for one in answer.json()["placements"])
+        assert all(placement["mappings"] is None for placement in answer.json()["placements"])
         assert tries == [2, 2]
 
 

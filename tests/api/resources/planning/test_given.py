@@ -231,18 +231,18 @@ def test_invalid_entries_are_reported_like_in_a_batch(service):
         {"uuid": uuid_of("d"), "inventories": {}},
         {"uuid": uuid_of("v"), "name": "v", "parent_provider_uuid": uuid_of("v")},
     ]
-    for some in (entries, two, *([one] for one in entries + two)):
+    for some in (entries, two, *([entry] for entry in entries + two)):
         written = service.post(
             "/treeclaim/providers",
             json={"providers": some, "create_names": True, "dry_run": True},
         )
         body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": some}}
-        asked = service.post("/treeclaim/candidates", json=body)
-        assert asked.status_code == written.status_code
+        answer = service.post("/treeclaim/candidates", json=body)
+        assert answer.status_code == written.status_code
         if written.status_code != 200:
-            errors, others = asked.json()["errors"], written.json()["errors"]
-            assert [one["detail"] for one in errors] == [one["detail"] for one in others]
-            assert [one["code"] for one in errors] == [one["code"] for one in others]
+            errors, others = answer.json()["errors"], written.json()["errors"]
+            assert [error["detail"] for error in errors] == [one["detail"] for one in others]
+            assert [error["code"] for error in errors] == [one["code"] for one in others]
 
 
 def card(name, **inventories):

@@ -50,7 +50,7 @@ def where(plan):
     """By name of the host: who goes where."""
     names = {uuid_of(name): name for name in ("i1", "i2", "i3", "i4", "i5", "big", "small")}
     return {
-        names[move["consumer"]]: [one["name"] for one in move["to_roots"]]
+        names[move["consumer"]]: [to_root["name"] for to_root in move["to_roots"]]
         for move in plan["moves"]
     }
 
@@ -60,8 +60,8 @@ def left(plan):
 
 
 def used(client, name):
-    found = client.get(f"/resource_providers/{uuid_of(name)}/usages").json()
-    return found["usages"]["VCPU"]
+    body = client.get(f"/resource_providers/{uuid_of(name)}/usages").json()
+    return body["usages"]["VCPU"]
 
 
 def test_a_host_is_emptied(service):

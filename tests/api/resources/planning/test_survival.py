@@ -32,11 +32,11 @@ def test_survival_past_its_deadline_returns_partial_results(tmp_path, database):
     ):
         # What is given is worked out first, whatever time that takes; then there is none left.
         place = {"requests": [{"query": slow, "amount": 4_000}]}
-        found = asked(client, given={"place": place, "providers": [host("big", VCPU=164_000)]})
-        assert found["complete"] is False
-        assert found["of"] == 5
-        assert found["unknown"] == 5 - found["survive"] - found["fail"] > 0
-        assert found["given"] == {"placed": [4_000]}
+        answer = asked(client, given={"place": place, "providers": [host("big", VCPU=164_000)]})
+        assert answer["complete"] is False
+        assert answer["of"] == 5
+        assert answer["unknown"] == 5 - answer["survive"] - answer["fail"] > 0
+        assert answer["given"] == {"placed": [4_000]}
 
 
 def test_plans_run_one_at_a_time(tmp_path, database, monkeypatch):
@@ -218,14 +218,14 @@ def test_survival_matches_placements_on_a_copy(tmp_path, seed):
             ("tree", {root: {root} for root in set(roots.values())}),
             (sorted(racks), racks),
         ):
-            found = asked(client, domains, **more)
-            assert found["of"] == len(trees)
-            assert found["complete"]
-            for one in found["domains"]:
+            answer = asked(client, domains, **more)
+            assert answer["of"] == len(trees)
+            assert answer["complete"]
+            for domain in answer["domains"]:
                 count, without, unplaced = cloud.expected(
-                    trees[one["uuid"]], types or ["INSTANCE", "MIGRATION"], rule
+                    trees[domain["uuid"]], types or ["INSTANCE", "MIGRATION"], rule
                 )
-                told = (one["consumers"], one["without_request"], one["unplaced"])
-                assert told == (count, without, len(unplaced)), (one, unplaced)
-                assert one["first_unplaced"] == (unplaced[0] if unplaced else None)
-                assert one["survives"] is (False if unplaced else None if without else True)
+                told = (domain["consumers"], domain["without_request"], domain["unplaced"])
+                assert told == (count, without, len(unplaced)), (domain, unplaced)
+                assert domain["first_unplaced"] == (unplaced[0] if unplaced else None)
+                assert domain["survives"] is (False if unplaced else None if without else True)

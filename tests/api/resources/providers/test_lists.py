@@ -27,10 +27,10 @@ def listed(client, query="", version="1.39"):
 
 
 def test_repeated_list_is_the_same(client):
-    found = listed(client)
-    assert len(found[0]) == MANY
-    assert listed(client) == found
-    assert found[1] is not None
+    result = listed(client)
+    assert len(result[0]) == MANY
+    assert listed(client) == result
+    assert result[1] is not None
 
 
 def test_list_shows_each_earlier_write(client):

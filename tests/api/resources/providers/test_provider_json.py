@@ -42,16 +42,16 @@ def called(prefix, version):
 def listed(providers):
     """The same as columns."""
     column = {
-        name: np.array([getattr(one, name) or "" for one in providers], dtype="S36")
+        name: np.array([getattr(provider, name) or "" for provider in providers], dtype="S36")
         for name in ("uuid", "parent_uuid", "root_uuid")
     }
     return ProviderList(
-        name=[one.name for one in providers],
+        name=[provider.name for provider in providers],
         uuid=column["uuid"],
         parent=column["parent_uuid"],
         root=column["root_uuid"],
-        is_root=np.array([one.parent_uuid is None for one in providers], dtype=np.bool_),
-        generation=np.array([one.generation for one in providers], dtype=np.int64),
+        is_root=np.array([provider.parent_uuid is None for provider in providers], dtype=np.bool_),
+        generation=np.array([provider.generation for provider in providers], dtype=np.int64),
         modified_at=np.zeros(len(providers)),
     )
 
@@ -73,14 +73,16 @@ def few_at_once(monkeypatch):
 def test_a_list_is_each_provider_by_itself(providers, version, prefix):
     call = called(prefix, version)
     written = b"".join(provider_json.provider_list_json(listed(providers), call))
-    alone = [provider_json.provider_json(one, call) for one in providers]
+    alone = [provider_json.provider_json(provider, call) for provider in providers]
     assert written == b'{"resource_providers":[' + b",".join(alone) + b"]}"
     assert written == provider_json.few_providers_json(providers, call)
     for one, text in zip(providers, alone, strict=True):
-        found = json.loads(text)
-        assert (found["uuid"], found["name"]) == (one.uuid, one.name)
-        assert found["generation"] == one.generation
-        assert {"rel": "self", "href": f"{prefix}/resource_providers/{one.uuid}"} in found["links"]
+        document = json.loads(text)
+        assert (document["uuid"], document["name"]) == (one.uuid, one.name)
+        assert document["generation"] == one.generation
+        assert {"rel": "self", "href": f"{prefix}/resource_providers/{one.uuid}"} in document[
+            "links"
+        ]
         if version >= Version(1, 14):
-            assert found["parent_provider_uuid"] == one.parent_uuid
-            assert found["root_provider_uuid"] == one.root_uuid
+            assert document["parent_provider_uuid"] == one.parent_uuid
+            assert document["root_provider_uuid"] == one.root_uuid

@@ -12,15 +12,15 @@ from tests.cli.services import claim, client_in, succeed
 
 @pytest.mark.slow
 def test_candidates_are_printed_as_a_table(environment):
-    done = run(
+    result = run(
         environment,
         "candidates",
         "resources_CPU=VCPU:4",
         "resources_FPGA=FPGA:1",
         "same_subtree=_CPU,_FPGA",
     )
-    assert done.returncode == 0, done.stderr
-    shown = done.stdout
+    assert result.returncode == 0, result.stderr
+    shown = result.stdout
     assert "4 candidates" in shown
     assert "host-1_numa0: 4 VCPU" in shown
     assert "\x1b[" not in shown, "colours are for terminals"
@@ -48,9 +48,9 @@ def test_flavor_with_numbered_expressions_is_accepted(environment):
     shown = succeed(environment, "explain", *words)
     assert "where expression=exists driver and ecc" in shown
     assert "has none of these attributes" in shown
-    done = call(environment, "candidates", "resources=VCPU:1", "where=mem_gib >=")
-    assert done.returncode == 1
-    assert "column 11" in done.stderr
+    result = call(environment, "candidates", "resources=VCPU:1", "where=mem_gib >=")
+    assert result.returncode == 1
+    assert "column 11" in result.stderr
 
 
 @pytest.mark.slow

@@ -59,10 +59,10 @@ def test_explain_shows_why_a_server_flavor_does_not_fit(environment):
 
 
 def test_extra_specs_judged_by_nova_are_listed_on_stderr(environment):
-    done = call(environment, "explain", "--server-flavor", "numa", "-f", "json")
-    assert "hw:numa_nodes" in done.stderr
-    assert "cpu_policy" not in done.stderr
-    assert json.loads(done.stdout)
+    result = call(environment, "explain", "--server-flavor", "numa", "-f", "json")
+    assert "hw:numa_nodes" in result.stderr
+    assert "cpu_policy" not in result.stderr
+    assert json.loads(result.stdout)
 
 
 @pytest.mark.slow
@@ -77,8 +77,8 @@ def test_server_flavor_accepts_added_parameters(environment):
 
 def test_candidates_fit_and_place_accept_server_flavor(environment):
     ordered = ["--order-by", "spread", "--limit", "1", "-f", "json"]
-    found = json.loads(succeed(environment, "candidates", "--server-flavor", "numa", *ordered))
-    assert len(found["allocation_requests"]) == 1
+    document = json.loads(succeed(environment, "candidates", "--server-flavor", "numa", *ordered))
+    assert len(document["allocation_requests"]) == 1
     assert "secret" in succeed(environment, "fit", "--server-flavor", "secret")
     placed = succeed(environment, "place", "--server-flavor", "secret", "--dry-run")
     assert "1 would be placed" in placed

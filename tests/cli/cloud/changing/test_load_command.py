@@ -248,14 +248,14 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
     file.write_text(LESS)
     promised = call(environment, "load", str(file), "--prune", "--dry-run")
     assert len(client.providers(in_tree=by_name["pruned"])) == 9
-    done = call(environment, "load", str(file), "--prune")
-    assert (promised.returncode, done.returncode) == (1, 1)
+    result = call(environment, "load", str(file), "--prune")
+    assert (promised.returncode, result.returncode) == (1, 1)
     assert (
-        promised.stdout.splitlines()[-1].replace("would be ", "") == done.stdout.splitlines()[-1]
+        promised.stdout.splitlines()[-1].replace("would be ", "") == result.stdout.splitlines()[-1]
     )
     assert (
         refused_names(promised)
-        == refused_names(done)
+        == refused_names(result)
         == {
             "used",
             "with-used-child",
@@ -414,7 +414,7 @@ def test_refused_provider_is_named_and_others_are_loaded(cloud):
 
 @pytest.mark.slow
 def test_a_dash_reads_standard_input(environment, client):
-    done = subprocess.run(
+    result = subprocess.run(
         [*TREECLAIM, "load", "-"],
         env=environment,
         input="providers: [{name: from-standard-input}]",
@@ -423,8 +423,8 @@ def test_a_dash_reads_standard_input(environment, client):
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "1 created" in done.stdout
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "1 created" in result.stdout
     assert client.providers(name="from-standard-input")
 
 
@@ -460,8 +460,8 @@ def test_interrupted_load_reports_progress_and_resumes(environment, client, tmp_
 def test_load_writes_no_progress_into_a_pipe(environment, tmp_path):
     file = tmp_path / "one.yaml"
     file.write_text("providers: [{name: quiet}]")
-    done = run(environment, "load", str(file))
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run(environment, "load", str(file))
+    assert (result.returncode, result.stderr) == (0, "")
     assert call(environment, "load", str(file)).stdout.endswith(
         "0 created, 0 changed, 0 deleted, 1 unchanged\n"
     )

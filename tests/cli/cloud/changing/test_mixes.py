@@ -129,9 +129,9 @@ def test_learned_mix_has_the_64_most_frequent_valid_queries(environment):
         keep(environment, f"twice-{number}", "resources=VCPU:8")
     with client_in(environment) as client:
         client.call("DELETE", "/traits/CUSTOM_GOES")
-    done = call(environment, "mix", "learn", "many", "--since", "2021-01-01T00:00:00Z")
-    assert done.returncode == 0
-    assert "left out: resources=VCPU:7&required=CUSTOM_GOES" in done.stderr
+    result = call(environment, "mix", "learn", "many", "--since", "2021-01-01T00:00:00Z")
+    assert result.returncode == 0
+    assert "left out: resources=VCPU:7&required=CUSTOM_GOES" in result.stderr
     learnt = list(mix(environment, "many").values())
     assert learnt[0] == {"query": "resources=VCPU:8", "weight": 2}
     assert learnt[1:] == [

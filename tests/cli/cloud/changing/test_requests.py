@@ -78,12 +78,12 @@ def test_import_stores_requests_of_nova_servers(environment, tmp_path):
         dry = call(variables, "request", "import", "nova", "--dry-run")
         assert "3 requests would be stored" in dry.stdout
         assert kept(environment, 0)["request"] is None
-        done = call(variables, "request", "import", "nova")
-        assert done.returncode == 1
-        assert "2 requests stored" in done.stdout
-        assert "1 are of consumers that hold nothing" in done.stdout
-        assert "its cell does not answer" in done.stderr
-        assert "the requests of 2 servers are not known" in done.stderr
+        result = call(variables, "request", "import", "nova")
+        assert result.returncode == 1
+        assert "2 requests stored" in result.stdout
+        assert "1 are of consumers that hold nothing" in result.stdout
+        assert "its cell does not answer" in result.stderr
+        assert "the requests of 2 servers are not known" in result.stderr
         assert {version for version, _ in compute.asked} == {"compute 2.69"}
     (query,) = kept(environment, 0)["request"]
     assert parse_qs(query)["resources"] == ["VCPU:2,MEMORY_MB:512,DISK_GB:16"]
@@ -129,9 +129,9 @@ def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_pa
         variables = with_cloud(environment, tmp_path, url)
         with monkeypatch.context() as patch:
             patch.setattr(Client, "call", interrupted)
-            done = call(variables, "request", "import", "nova")
-        assert done.returncode == 130
-        assert "Traceback" not in done.stderr
+            result = call(variables, "request", "import", "nova")
+        assert result.returncode == 130
+        assert "Traceback" not in result.stderr
         assert [bool(kept(environment, number)["request"]) for number in numbers] == [
             True,
             True,
@@ -181,7 +181,7 @@ def test_invalid_line_is_named_and_nothing_is_stored(environment, tmp_path, line
     path = tmp_path / "requests"
     good = json.dumps({"consumer": uuid_of("server 100"), "request": ["resources=VCPU:1"]})
     path.write_text(f"{good}\n{line}\n")
-    done = call(environment, "request", "import", str(path))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    result = call(environment, "request", "import", str(path))
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
     assert kept(environment, 100).get("request") is None

@@ -35,10 +35,10 @@ def server(tmp_path):
 @pytest.fixture
 def proxy(server):
     """What the commands take for the service: it keeps their second write of providers back."""
-    found = Proxy(httpx.URL(server.url).port)
-    found.silent_at, found.silent_in = b"POST /treeclaim/providers ", 2
-    yield found
-    found.close()
+    result = Proxy(httpx.URL(server.url).port)
+    result.silent_at, result.silent_in = b"POST /treeclaim/providers ", 2
+    yield result
+    result.close()
 
 
 def _url(proxy):

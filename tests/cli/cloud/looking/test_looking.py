@@ -431,7 +431,7 @@ def test_bash_completes(bash, environment, line, expected, tmp_path):
         f"source <(cat)\nCOMP_WORDS=({' '.join(map(repr, words))})\nCOMP_CWORD={len(words) - 1}\n"
         '_shtab_treeclaim treeclaim "${COMP_WORDS[COMP_CWORD]}"\nprintf \'%s\\n\' "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", program],
         input=succeed(environment, "completion", "bash"),
         capture_output=True,
@@ -440,4 +440,4 @@ def test_bash_completes(bash, environment, line, expected, tmp_path):
         env=os.environ,
         cwd=tmp_path,
     )
-    assert set(done.stdout.split()) == expected
+    assert set(result.stdout.split()) == expected

@@ -162,7 +162,7 @@ def test_invalid_or_expired_cursor_is_refused(environment, cursor):
 @pytest.mark.slow
 def test_watch_reports_unreachable_service_at_start(tmp_path, environment):
     nobody = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
-    done = run(nobody, "watch")
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "127.0.0.1:9" in done.stderr
+    result = run(nobody, "watch")
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "127.0.0.1:9" in result.stderr

@@ -58,9 +58,9 @@ HOST_AND_DISKS = (
 
 
 def test_pool_shared_by_two_groups_counts_once(forest):
-    found = scores(forest, HOST_AND_DISKS, TermName.PACK, ("DISK_GB",))
+    result = scores(forest, HOST_AND_DISKS, TermName.PACK, ("DISK_GB",))
     both = round((39 + 3 + 8 + 10) / (40 + 60 + 90), 12)
-    assert found == {
+    assert result == {
         ("", "p", "p"): round((39 + 3 + 10) / (40 + 60), 12),
         ("", "q", "q"): round((39 + 8 + 10) / (40 + 90), 12),
         ("", "p", "q"): both,
@@ -69,26 +69,26 @@ def test_pool_shared_by_two_groups_counts_once(forest):
 
 
 def test_spread_score_complements_pack_score(forest):
-    found = scores(forest, HOST_AND_DISKS, TermName.SPREAD, ("DISK_GB",))
-    assert found["", "p", "p"] == round(1 - 52 / 100, 12)
+    result = scores(forest, HOST_AND_DISKS, TermName.SPREAD, ("DISK_GB",))
+    assert result["", "p", "p"] == round(1 - 52 / 100, 12)
 
 
 def test_a_tree_that_serves_two_slots_counts_once(forest):
-    found = scores(forest, HOST_AND_DISKS, TermName.PACK, ("VCPU", "MEMORY_MB"))
-    assert set(found.values()) == {round((3 / 10 + 17 / 100) / 2, 12)}
+    result = scores(forest, HOST_AND_DISKS, TermName.PACK, ("VCPU", "MEMORY_MB"))
+    assert set(result.values()) == {round((3 / 10 + 17 / 100) / 2, 12)}
 
 
 def test_pool_that_is_its_own_tree_counts_once(forest):
     groups = (RequestGroup("_A", {"DISK_GB": 4}), RequestGroup("_B", {"DISK_GB": 6}))
-    found = scores(forest, groups, TermName.PACK)
-    assert found["p", "p"] == round(13 / 60, 12)
-    assert found["p", "q"] == round((3 + 8 + 10) / (60 + 90), 12)
+    result = scores(forest, groups, TermName.PACK)
+    assert result["p", "p"] == round(13 / 60, 12)
+    assert result["p", "q"] == round((3 + 8 + 10) / (60 + 90), 12)
 
 
 def test_provider_serving_two_slots_is_scored_with_both_amounts(forest):
-    found = scores(forest, HOST_AND_DISKS, TermName.PACK_PROVIDERS, ("DISK_GB",))
-    assert found["", "p", "p"] == round(13 / 60, 12)
-    assert found["", "p", "q"] == round((7 / 60 + 14 / 90) / 2, 12)
+    result = scores(forest, HOST_AND_DISKS, TermName.PACK_PROVIDERS, ("DISK_GB",))
+    assert result["", "p", "p"] == round(13 / 60, 12)
+    assert result["", "p", "q"] == round((7 / 60 + 14 / 90) / 2, 12)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_each_provider_of_a_split_amount_counts_once(forest, pools, pack, pack_p
         RequestGroup("_B", {"DISK_GB": 6}),
     )
     divided = {"can_split": frozenset({"DISK_GB"})}
-    found = scores(forest, groups, TermName.PACK, ("DISK_GB",), **divided)
-    assert found[pools] == round(pack, 12)
-    found = scores(forest, groups, TermName.PACK_PROVIDERS, ("DISK_GB",), **divided)
-    assert found[pools] == round(pack_providers, 12)
+    result = scores(forest, groups, TermName.PACK, ("DISK_GB",), **divided)
+    assert result[pools] == round(pack, 12)
+    result = scores(forest, groups, TermName.PACK_PROVIDERS, ("DISK_GB",), **divided)
+    assert result[pools] == round(pack_providers, 12)

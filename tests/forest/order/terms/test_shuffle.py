@@ -18,8 +18,12 @@ RACK = frozenset({"A"})
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 def test_candidates_of_several_trees_are_shuffled_by_the_smallest_root(seed):
     """All is given by pools, so that each candidate has two trees, whichever slot comes first."""
-    disks = [Provider(f"d{one}", None, {"DISK_GB": Stock(9)}, SHARED, RACK) for one in range(4)]
-    devices = [Provider(f"f{one}", None, {"FPGA": Stock(9)}, SHARED, RACK) for one in range(4)]
+    disks = [
+        Provider(f"d{number}", None, {"DISK_GB": Stock(9)}, SHARED, RACK) for number in range(4)
+    ]
+    devices = [
+        Provider(f"f{number}", None, {"FPGA": Stock(9)}, SHARED, RACK) for number in range(4)
+    ]
     world = World((*disks, *devices))
     groups = (Group("_D", {"DISK_GB": 1}), Group("_F", {"FPGA": 1}))
     request = Request(groups, order=(("shuffle", (seed,), 1),))
@@ -30,7 +34,7 @@ def test_candidates_of_several_trees_are_shuffled_by_the_smallest_root(seed):
     assert len(set(smaller)) == 2
     scores = Scores(Reference(world), request)
     for asked in (request, replace(request, groups=groups[::-1])):
-        found = Found(world, ask(forest_of(world), asked))
-        assert len(found.listed) == 16
-        expected = [round(float(scores.score(candidate)), 12) for candidate in found.listed]
-        assert found.scores == expected == sorted(expected, reverse=True)
+        result = Found(world, ask(forest_of(world), asked))
+        assert len(result.listed) == 16
+        expected = [round(float(scores.score(candidate)), 12) for candidate in result.listed]
+        assert result.scores == expected == sorted(expected, reverse=True)

@@ -48,15 +48,15 @@ class Compacted(Cloud):
 
     def count(self, number, other):
         """Claims change what is used of a provider."""
-        one = self.records.get(number)
-        if one is not None:
-            used = {it.class_id: other for it in one.inventories}
-            change = UsageChange(used, 1, one.generation + 1, 1.0)
+        answer = self.records.get(number)
+        if answer is not None:
+            used = {it.class_id: other for it in answer.inventories}
+            change = UsageChange(used, 1, answer.generation + 1, 1.0)
             self.records[number] = replace(
-                one,
-                generation=one.generation + 1,
+                answer,
+                generation=answer.generation + 1,
                 modified_at=1.0,
-                inventories=tuple(replace(it, used=it.used + other) for it in one.inventories),
+                inventories=tuple(replace(it, used=it.used + other) for it in answer.inventories),
             )
             self.forest.apply(
                 Changes(BEGINNING, False, [], [], None, {number: change}),
@@ -70,11 +70,11 @@ class Compacted(Cloud):
 
     def replace_by_another(self, number, _other):
         """A deleted provider's id is given to a new one."""
-        one = self.records.get(number)
-        if one is not None and all(it.parent_id != number for it in self.records.values()):
+        answer = self.records.get(number)
+        if answer is not None and all(it.parent_id != number for it in self.records.values()):
             uuid = f"{number:08x}-0000-4000-8000-{len(self.names):012x}"
             self.names.add(uuid)
-            self.tell(replace(one, uuid=uuid, name=uuid))
+            self.tell(replace(answer, uuid=uuid, name=uuid))
 
     def tidy(self, _number, other):
         """Some steps are done though nothing changes."""
@@ -212,12 +212,12 @@ def test_tree_texts_stay_within_the_cache_limit(monkeypatch):
     for number in range(30):
         assert body_of(forest, DEVICES) == body_of(forest_of(records), DEVICES)
         assert body_of(forest, anything) == body_of(forest_of(records), anything)
-        kept = forest.summaries
-        rows = [text for text in kept._rows.column.values if text is not None]
-        trees = [text for text in kept._trees.column.values if text is not None]
+        summaries = forest.summaries
+        rows = [text for text in summaries._rows.column.values if text is not None]
+        trees = [text for text in summaries._trees.column.values if text is not None]
         own = [text for text in trees if not any(text is row for row in rows)]
-        assert kept._rows.nbytes == sum(map(len, rows)) <= 3000
-        assert kept._trees.nbytes == sum(map(len, own)) <= 4000
+        assert summaries._rows.nbytes == sum(map(len, rows)) <= 3000
+        assert summaries._trees.nbytes == sum(map(len, own)) <= 4000
         records[number] = replace(records[number], generation=number + 1)
         tell(forest, records[number])
 
