@@ -39,7 +39,7 @@ def claimed(amount, generation_of_consumer):
 
 
 WRITES = [
-    ("POST", "/resource_providers", {"name": "new", "uuid": NEW}, 9),
+    ("POST", "/resource_providers", {"name": "new", "uuid": NEW}, 10),
     ("PUT", f"/resource_providers/{SPARE}", {"name": "renamed"}, 6),
     (
         "POST",

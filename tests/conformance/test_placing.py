@@ -34,8 +34,8 @@ def service(fresh_service):
 
 
 def test_heuristic_response_is_marked_as_approximate(service):
-    """A host with 16 devices has far more than 50,000 candidates for ten isolated groups."""
-    host, devices = uuid_of("large"), [uuid_of(f"device {number}") for number in range(16)]
+    """A host with 24 devices has far more than 50,000 candidates for ten isolated groups."""
+    host, devices = uuid_of("large"), [uuid_of(f"device {number}") for number in range(24)]
     entries = [{"uuid": host, "name": "large", "inventories": {}}]
     for number, device in enumerate(devices):
         inventories = {"FPGA": {"total": 100 + number}}

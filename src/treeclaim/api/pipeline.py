@@ -74,11 +74,20 @@ class Pipeline:
                 reply = operation.handler(call)
             write_reply(reply, call, response)
         except ApiError as error:
-            described = with_details(error, error.__cause__, version, self._services.replica)
-            _write_error(described, version, request, response)
+            # A variable would keep the error, and by its traceback this frame, until the next collection.
+            _write_error(
+                with_details(error, error.__cause__, version, self._services.replica),
+                version,
+                request,
+                response,
+            )
         except TreeclaimError as error:
-            described = with_details(api_error(error), error, version, self._services.replica)
-            _write_error(described, version, request, response)
+            _write_error(
+                with_details(api_error(error), error, version, self._services.replica),
+                version,
+                request,
+                response,
+            )
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})
