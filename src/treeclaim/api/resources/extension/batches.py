@@ -102,7 +102,8 @@ def apply_providers(call: Call) -> Reply:
     """Create or change many resource providers, all or none."""
     body: BatchBody = call.json()
     _require_allowed(call, body)
-    entries = [entry.read() for entry in read_entries(call, body.providers)]
+    read_bodies = read_entries(call, body.providers)
+    entries = [entry.read() for entry in call.deadline.each(read_bodies)]
     try:
         applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
     except BatchForbiddenError as error:

@@ -130,7 +130,7 @@ def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> Assump
 
 
 def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterator[BatchEntry]:
-    for body in call.deadline.watched(read_entries(call, documents, _ENTRY)):
+    for body in call.deadline.each(read_entries(call, documents, _ENTRY)):
         entry: BatchEntry = body.read()
         if body.conditions is not None:
             read = (condition_of(call, key, value) for key, value in body.conditions.items())
