@@ -25,7 +25,7 @@ def slowness():
 
 
 def on_the_machine_of_the_bounds(seconds, most):
-    """How long something that took so many seconds takes there, if it took more than `most` here.
+    """Scale seconds that were measured here, if they exceed `most`, to the reference machine.
 
     What took no more is given back as it is: to ask how fast this machine is takes longer.
     """

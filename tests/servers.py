@@ -61,7 +61,7 @@ def command_environment(folder, database=None, **more):
 
 
 def service_environment(folder, database=None, **more):
-    """The same for a service, which makes its schema when it starts."""
+    """The environment of a service that makes its schema at its start."""
     return command_environment(
         folder, database, **{"OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"} | more
     )

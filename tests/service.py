@@ -98,7 +98,7 @@ def services_on(folder, **overrides):
 
 @contextmanager
 def services_on_database(url, folder, **overrides):
-    """The same on a database that has the schema."""
+    """The services and the application on a database that has the schema."""
     configuration = _configuration(Path(folder), url, overrides)
     services = start_services(configuration)
     try:

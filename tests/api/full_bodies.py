@@ -25,7 +25,7 @@ EACH = "*"
 
 @dataclass(frozen=True)
 class Names:
-    """What stands for values in a body.
+    """Placeholders of values in a body.
 
     Attributes:
         uuids: Of providers, as many as there are; further ones are made up.
@@ -67,7 +67,7 @@ class Full:
     around: int
 
     def members(self, path, least):
-        """How many members a list or mapping has."""
+        """The number of members of a list or mapping."""
         if path == self.path:
             return self.count
         rest = self.path[len(path) :]
@@ -77,7 +77,7 @@ class Full:
 
 
 def full_bodies(operation, names):
-    """What is full in each body of an operation, and a function that makes it; it may be large."""
+    """Labels of the full parts of an operation's bodies, each with a function that makes the body; it may be large."""
     checker = operation.body.at(NEWEST)
     schema = copy.deepcopy(checker.schema)
     if operation.forms.body is not None:
@@ -129,7 +129,7 @@ def _members(schema):
 
 
 def _form(schema):
-    """One of the forms that a value may have: the one with most in it."""
+    """The largest of the forms that a value may have."""
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema and "properties" not in schema:
             return max(schema[keyword], key=lambda form: len(json.dumps(form)))

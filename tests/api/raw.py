@@ -16,7 +16,7 @@ OPENINGS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """The answer.
 
     Attributes:
         status: HTTP status.

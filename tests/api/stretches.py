@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a request works between two looks at a deadline.
+"""The time for which a request works between two looks at a deadline.
 
 What is measured is processor time of the thread that answers, without that of the database: from one look
 to the next, from the beginning of the request, and to its end. A statement is a look too, as none
@@ -103,7 +103,7 @@ class Stretches:
 
 
 def _callers():
-    """Who looks."""
+    """The callers of a look."""
     frame, names = sys._getframe(2), []
     while frame is not None and len(names) < _FRAMES:
         path = Path(frame.f_code.co_filename)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What waits never takes all threads of a server, and an ordinary crowd is not refused."""
+"""Waiting requests never take all threads of a server, and an ordinary crowd is not refused."""
 
 import threading
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers send does not stay: whatever is remembered of requests has a bound in bytes."""
+"""Everything that is remembered of requests has a bound in bytes."""
 
 import gc
 import tracemalloc

@@ -197,7 +197,7 @@ def placed(alternatives, count):
 
 
 def claim(cloud, host):
-    """What a consumer is to hold."""
+    """The claim of a consumer."""
     return {
         "allocations": {host: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}},
         "project_id": "project",
@@ -403,7 +403,7 @@ def of_host(part, body=None, above="/resource_providers"):
 
 
 def plain(path, query="", body=None, most=204):
-    """One request; its body has another number in it each time."""
+    """Send a request, each time with another number in its body."""
 
     def requests(cloud):
         number = next(cloud.numbers)
@@ -704,12 +704,12 @@ def note(found, what, seconds, most):
 
 
 def longer(found, most):
-    """What took more seconds than so many, and how many."""
+    """The operations that took longer than some seconds, with their times."""
     return {what: seconds for what, seconds in found.items() if seconds > most}
 
 
 def too_long(worked, where):
-    """What worked for long between two looks at a deadline, how long, and where."""
+    """The operations that worked for long between two looks at a deadline, with the times and places."""
     return {
         what: (round(seconds, 3), *where[what])
         for what, seconds in longer(worked, LONGEST_STRETCH).items()
@@ -717,7 +717,7 @@ def too_long(worked, where):
 
 
 def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
-    """Whoever asks for that lets others have the Forest meanwhile."""
+    """Such a request does not keep others from the Forest."""
     url = f"sqlite:///{tmp_path}/placement.db"
     hosts = flat(1_000)
     write_world(url, hosts)

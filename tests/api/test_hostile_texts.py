@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever text a client sends, wherever: answers are whole, and no header is torn."""
+"""Hostile texts in any place of a request leave answers whole and headers intact."""
 
 import json
 import re

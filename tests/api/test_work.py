@@ -194,7 +194,7 @@ REPEATED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPEATED)
 def test_repeated_parameter_takes_little_work(application, name):
-    """One pass over a query, however often a name stands in it."""
+    """A query is read in one pass, however often it repeats a name."""
     for version in ("1.38", "1.39", EXTENDED):
         for path in ("/resource_providers", "/allocation_candidates"):
             for numbered in (False, True):

@@ -143,6 +143,6 @@ def hostile_service(folder):
 
 
 def harm_in(text):
-    """What of a text would do something to a terminal, or passes for a line of ours."""
+    """The parts of a text that would control a terminal or imitate a line of the command."""
     forged = [line for line in text.split("\n") if line.lstrip().startswith(MARK)]
     return sorted({char for char in text if char != "\n" and not char.isprintable()}) + forged

@@ -91,7 +91,7 @@ def there(tmp_path_factory):
 
 
 def ended(program, environment, words, *, is_buffered):
-    """How a program ends whose output nobody reads: whether it printed, its code, its complaints."""
+    """The end of a program whose output nobody reads: whether it printed, its exit code, its complaints."""
     with closing(Unread(is_buffered=is_buffered)) as unread:
         result = call_program(program, environment, *words, output=unread)
         return unread.is_written, result.returncode, result.stderr

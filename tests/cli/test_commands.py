@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of an operator say and leave, and the service that they start."""
+"""The output and effects of an operator's commands, and the service that they start."""
 
 import argparse
 import os

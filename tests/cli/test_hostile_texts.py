@@ -181,7 +181,7 @@ def surroundings(folder):
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory):
-    """The same, with an option that is hostile too."""
+    """The cases of a command, with a hostile option too."""
     with surroundings(tmp_path_factory.mktemp("hostile")) as (cloud, folder, urls):
         yield cloud | {"OS_TREECLAIM__METRICS_OF_AGGREGATES": PAYLOAD}, folder, urls
 
@@ -233,7 +233,7 @@ def spelled_out(command, given, folder, urls):
 
 
 def texts_of(command, cases, there, terminal=False):
-    """What a command prints, on each stream, in each of its cases."""
+    """The output of a command on each stream, in each of its cases."""
     environment, folder, urls = there
     output = Terminal if terminal else io.StringIO
     for case in cases:

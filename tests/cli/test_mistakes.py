@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people mistype or leave in their environment: refused in words, never guessed or dropped."""
+"""Typing errors, and leftovers in the environment, are refused in words, and never guessed or ignored."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How `treeclaim serve` listens, and what becomes of requests while its processes change."""
+"""Listening of `treeclaim serve`, and requests while its processes change."""
 
 import re
 import signal
@@ -319,7 +319,7 @@ def tls_options(certificate):
 
 @pytest.fixture(scope="module")
 def trusting(authority):
-    """What a client needs to know to trust the service."""
+    """The certificate authority by which a client trusts the service."""
     return ssl.create_default_context(cafile=str(authority / "ca.pem"))
 
 
@@ -523,7 +523,7 @@ class FakeSystemd:
         self._socket.close()
 
     def next(self):
-        """What comes next: names and values."""
+        """The suggestions of names and values."""
         text = self._socket.recv(4096).decode()
         return dict(line.split("=", 1) for line in text.splitlines())
 

@@ -94,7 +94,7 @@ def media_of(profile):
 
 
 def claim_of(provider, profile):
-    """What is sent to claim one partition."""
+    """The request that claims one partition."""
     name = f"CUSTOM_MIG_{profile.upper().replace('.', '_').replace('+', '_')}"
     body = {
         "allocations": {provider: {"resources": {name: 1}}},

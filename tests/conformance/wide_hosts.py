@@ -166,12 +166,12 @@ class OneUnitChildren(FreshService):
 
 
 class OneUnitChildrenCappedAtHundred(OneUnitChildren):
-    """One-unit children with at most 100 candidates."""
+    """Children of one unit, with at most 100 candidates."""
 
     cap: ClassVar[int] = 100
 
 
 class OneUnitChildrenCappedAtTen(OneUnitChildren):
-    """One-unit children with at most 10 candidates."""
+    """Children of one unit, with at most 10 candidates."""
 
     cap: ClassVar[int] = 10

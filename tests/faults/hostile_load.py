@@ -114,7 +114,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the process of the hostile clients is told, and tells.
+    """The messages to and from the process of the hostile clients.
 
     Attributes:
         begun: Set when they ask.

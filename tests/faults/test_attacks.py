@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever some clients do to one worker with four threads, another client and a probe are answered.
+"""A client and a probe are answered while others attack a worker of four threads.
 
 Each attack is a load that goes on until the others have been answered often enough; then it is looked
 at what the attackers got. How long anything takes is not judged. For the worst questions see
@@ -76,7 +76,7 @@ class Place:
 
 @dataclass
 class Outcome:
-    """What attackers got: how often each status, or what became of their connection."""
+    """The statuses that attackers got, or the ends of their connections, with their numbers."""
 
     seen: Counter = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -89,7 +89,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """One worker, four threads; silent clients are waited for shortly, so that the end is seen."""
+    """A worker of four threads with short timeouts for silent clients."""
     folder = tmp_path_factory.mktemp("attacked")
     some = world(200)
     file = folder / "placement.db"
@@ -160,7 +160,7 @@ def long_version(client):
 
 
 def objects_in_a_list(client):
-    """What has to be unique is many objects."""
+    """A list of unique items is many objects."""
     body = json.dumps([{"a": number} for number in range(4_000)])
     path = f"/resource_providers/{HOST}/aggregates"
     given = {"content-type": "application/json", "openstack-api-version": "placement 1.18"}

@@ -35,7 +35,7 @@ def disk_of(folder, room):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """One for an SQLite file."""
+    """A store on an SQLite file."""
     with disk_of(tmp_path / "small", ROOM) as folder:
         yield folder
 

@@ -178,7 +178,7 @@ def test_killed_node_loses_no_acknowledged_write_and_rejoins(cluster, tmp_path):
 
 @contextmanager
 def started_again(node):
-    """Whatever happens meanwhile, other tests find the node in the cluster."""
+    """The node is in the cluster again for other tests, after any outcome."""
     try:
         yield
     finally:

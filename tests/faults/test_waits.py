@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody waits for the database without end: it falls silent, or somebody holds what is needed."""
+"""Waits for a database end, whether it falls silent or another client holds a lock."""
 
 import contextlib
 import logging

@@ -60,7 +60,7 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
 
 
 def having(one, **links):
-    """The same record with other traits (ids) or aggregates."""
+    """A copy of a record with other traits (ids) or aggregates."""
     return replace(one, links={**one.links, **links})
 
 

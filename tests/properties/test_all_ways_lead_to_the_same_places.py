@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call, separate calls, a kept series, searches with claims, and counting give the same places.
+"""A call for all, separate calls, a kept series, searches with claims, and counting give the same places.
 
 The worlds are hosts with NUMA nodes that are partly used, the requests have several groups: where
 the order of candidates moved with what is free, these came to different places and numbers.

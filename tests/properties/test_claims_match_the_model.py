@@ -103,7 +103,7 @@ class Clock:
 
 
 class Calls(RuleBasedStateMachine):
-    """One call after the other, to the service and to the model.
+    """A history of calls to the service and to the model.
 
     Attributes:
         sums: By returning hold, its held and drawn amounts after the last call.

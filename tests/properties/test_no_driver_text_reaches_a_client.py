@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a driver says, and wherever: no client learns hosts, users, names or statements of it.
+"""No text of a driver shows a client hosts, users, names or statements.
 
 SQLite's own connections are made to fail at some statement, with each class of error that a driver
 has and with texts as drivers word them, while a real service answers.

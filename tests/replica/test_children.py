@@ -42,7 +42,7 @@ from treeclaim.replica.question import DEFAULT_MEMORY
 
 @pytest.mark.slow
 def test_error_in_a_child_is_raised_with_its_traceback(replica):
-    """It is no sign that others ask too much, and nothing is left of the child."""
+    """The failure does not count as overload, and the child leaves nothing behind."""
 
     def faulty(_forest, _budget):
         yield b"{}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds have, and what is used, are read at one moment (contract page 100, section 2)."""
+"""Held and used amounts are read at one moment (contract page 100, section 2)."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_hold_released_during_the_read_is_not_counted_twice(service):
 
 
 def told(services, *happens):
-    """What an explanation tells of the only host: what is free there, and what holds have."""
+    """The free and the held amounts of the only host in an explanation."""
     request = CandidateRequest((RequestGroup("", {"VCPU": 9}),))
     asked = Interrupted(everywhere=True, happens=list(happens))
     question = replace(explain_question(request, Focus()), holds=asked)

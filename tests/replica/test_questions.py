@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which questions are not even tried in the worker itself."""
+"""Questions that go to a child at once."""
 
 import pytest
 
@@ -29,12 +29,12 @@ def groups(count):
 
 
 def candidates(request):
-    """Which candidates has it?"""
+    """The question for candidates."""
     return candidate_question(request, SearchOptions(), BodyForm())
 
 
 def alternatives(request):
-    """Which of some has a candidate, it the last of them?"""
+    """The question for alternatives, of which the request is the last."""
     return alternatives_question({"a": EASY, "b": request}, SearchOptions())
 
 
@@ -48,7 +48,7 @@ def placing(request):
 
 
 def capacity(request):
-    """How often does it fit, asked beside another one?"""
+    """The question how often a request fits, beside another request."""
     return capacity_question({"a": EASY, "b": request}, CapacityLimits(None, 1))
 
 

@@ -102,7 +102,7 @@ def running(application=hello, threads=2, backlog=2048, tls=None, port=0, **limi
 
 
 class Answer:
-    """What a parser finds in one answer.
+    """An answer as a parser reads it.
 
     Attributes:
         status, headers, body: As sent; names of headers in lower case.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What connections hold is what is counted for them, whatever is sent and however it is cut."""
+"""The bytes that connections hold are counted, for any input in any pieces."""
 
 import contextlib
 import gc
@@ -70,7 +70,7 @@ others = st.integers(0, len(OTHERS) - 1).map(OTHERS.__getitem__)
 
 
 class Sent(bytes):
-    """What a client sends, shortened where it is shown."""
+    """Bytes of a client, shortened where they are shown."""
 
     def __repr__(self):
         return f"{self[:60]!r} and so on, {len(self)} bytes, sum {hash(bytes(self))}"
@@ -226,7 +226,7 @@ def sent(stack, server, data, received=None):
 
 
 def attacks():
-    """What a client without a token may have lie about, each as bytes that it sends."""
+    """Inputs by which a client without a token can occupy memory, as bytes."""
     body = b"x" * (16 * MEGABYTE)
     post = HEAD + b"Content-Length: %d\r\n\r\n"
     return {

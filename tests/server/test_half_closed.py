@@ -163,7 +163,7 @@ def test_interim_response_is_sent_once_and_only_to_http_1_1(version, count):
 
 
 def test_interim_response_is_not_sent_inside_a_response():
-    """Whoever sends the answer from a thread has begun it, or finds the question before it."""
+    """A thread that sends an answer has begun it, or finds the half-close first."""
     for _ in range(100):
         result = Told(waits=False)
         with telling(result) as client:

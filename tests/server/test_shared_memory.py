@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers of one machine share is held once."""
+"""Shared memory of a machine's workers is held once."""
 
 import random
 import uuid

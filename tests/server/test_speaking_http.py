@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may send, and what it gets: the environment, bodies, framing, kept connections."""
+"""HTTP of the server: the environment, bodies, framing, kept connections."""
 
 import io
 import threading
@@ -121,7 +121,7 @@ def test_a_request_behind_chunks_is_answered():
 
 
 def test_an_upgrade_that_is_offered_is_ignored():
-    """Whatever comes with it; Java's client offers h2c with each first request."""
+    """Offers of h2c are ignored; Java's client sends one with each first request."""
     offer = (
         b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same over TLS: answers of any size, and clients that never finish to speak it."""
+"""TLS: answers of any size, and clients that never finish the handshake."""
 
 import ssl
 import subprocess
@@ -13,7 +13,7 @@ from tests.servers import eventually
 
 @pytest.fixture(scope="module")
 def contexts(openssl, tmp_path_factory):
-    """What a server and a client need to speak."""
+    """The TLS contexts of a server and of a client."""
     folder = tmp_path_factory.mktemp("tls")
     names = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]

@@ -78,7 +78,7 @@ def sent(data):
 
 
 def bit_by_bit(data, rest):
-    """One that sends most at once, and the last bytes one by one."""
+    """A client that sends most at once, and the last bytes one by one."""
 
     def attack(server):
         with server.connect() as client, suppress(OSError):
@@ -168,7 +168,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def server():
-    """One that lets bodies be as long as the service does."""
+    """A server whose bodies may be as long as those of the service."""
     allow_most_files()
     with running(sized, body_bytes=16 * MEGABYTE, header_seconds=2.0) as server:
         yield server
@@ -213,7 +213,7 @@ loop.close()
 
 
 def test_signal_during_loop_close_is_not_an_error():
-    """It comes so where a group of processes is stopped: from the first process, and by itself."""
+    """A signal to a group of processes arrives twice: from the first process, and directly."""
     result = subprocess.run(
         [sys.executable, "-c", A_SIGNAL_WHILE_CLOSING], capture_output=True, timeout=60, check=True
     )
@@ -221,7 +221,7 @@ def test_signal_during_loop_close_is_not_an_error():
 
 
 def test_thread_survives_a_response_after_the_server_has_ended(monkeypatch):
-    """What it answers is for nobody, and the next job finds the thread there."""
+    """The answer of the abandoned job is dropped, and the next job finds the thread."""
     monkeypatch.setattr(listener, "GRACE_SECONDS", 0.0)
     monkeypatch.setattr(listener, "ARRIVAL_SECONDS", 0.0)
     working, is_over, done = threading.Event(), threading.Event(), threading.Event()

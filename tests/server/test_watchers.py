@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who looks after the connections that watch: each that is woken, and others between them."""
+"""The event loop attends to each woken watcher, and to other connections in between."""
 
 import asyncio
 from time import thread_time

@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 class Patience:
-    """How long calls are repeated while a service is busy or restarting.
+    """The time for which calls are repeated while a service is busy or restarting.
 
     A service that has never answered is not waited for: it may not exist.
     """

@@ -48,7 +48,7 @@ UNTOLD = ("cannot be used like this",)
 
 
 def refused_unless_it_fits(_context, response, case):
-    """What does not fit the description is refused."""
+    """Requests that do not fit the description are refused."""
     if _negated(case):
         assert response.status_code in REFUSALS, f"let through: {case.meta.phase.data}"
 
@@ -86,7 +86,7 @@ def _omitted(case):
 
 
 def let_through_if_it_fits(_context, response, case):
-    """What fits the description is refused only for what no description can say."""
+    """Requests that fit the description are refused only for reasons that no description can state."""
     if case.meta.generation.mode.is_negative:
         return
     assert response.status_code not in {401, 403, 405, 406, 413, 415}, response.text

@@ -73,7 +73,7 @@ class IdentityService:
 
 @contextmanager
 def identity_service():
-    """One for a block."""
+    """Run the service for the duration of a block."""
     service = IdentityService()
     try:
         yield service

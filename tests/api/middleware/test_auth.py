@@ -157,7 +157,7 @@ _KEPT = []
 
 @contextmanager
 def served_with_memcached(identity, folder, address):
-    """The same, with a memcached in which tokens are to be kept."""
+    """Clients of a service that keeps tokens in memcached."""
     options = identity.options() | {"keystone_authtoken.memcached_servers": address}
     application = make_application(folder, **options, **{"treeclaim.server_threads": "4"})
     _KEPT.append(application)
@@ -198,7 +198,7 @@ def test_silent_memcached_is_not_retried_at_once(identity, tmp_path):
 
 @pytest.mark.slow
 def test_token_validated_by_another_process_is_cached_briefly(identity, tmp_path, monkeypatch):
-    """What memcached says is as old as it may be already; what this process was told is not."""
+    """A token from memcached may be as old as allowed already; a token of this process is not."""
     folders = [tmp_path / name for name in ("first", "second", "third")]
     for folder in folders:
         folder.mkdir()

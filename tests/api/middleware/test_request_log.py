@@ -19,7 +19,7 @@ def environment(tmp_path):
 
 
 def lines_of(environment, folder):
-    """What a service logs of one request of a user."""
+    """The log line of one request of a user."""
     with serving(environment, folder) as server:
         httpx.get(
             f"{server.url}/resource_providers?name=x",

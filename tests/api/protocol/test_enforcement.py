@@ -58,7 +58,7 @@ def clock(monkeypatch):
 
 
 def allowed(policy, **target):
-    """What somebody gets who asks twice: the second time it is remembered."""
+    """The results of two equal checks, of which the second is remembered."""
     first, second = (policy.allows(RULE, SOMEBODY, target) for _ in range(2))
     assert first is second
     return first

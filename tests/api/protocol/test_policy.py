@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what, while the operator's files change, break and come back."""
+"""Policy rules while the operator's files change, break and come back."""
 
 import json
 import logging
@@ -46,12 +46,12 @@ def serve(path, **overrides):
 
 
 def status(application, path="/resource_providers", roles="nobody", **headers):
-    """What a caller with some roles gets."""
+    """The status that a caller with some roles gets."""
     return send(application, "GET", path, http_x_roles=roles, **headers).status
 
 
 def test_changed_policy_file_applies_to_earlier_callers(path):
-    """What was remembered by the old rules is forgotten with them."""
+    """Results of old rules are forgotten with these rules."""
     application = serve(path)
     assert status(application) == 403
     write(path, f'"{LIST}": "@"\n')
@@ -241,7 +241,7 @@ def test_service_token_does_not_change_the_scope_of_the_user(path, is_system, se
 
 
 def test_usages_policy_uses_the_project_that_is_shown(path):
-    """One reader of queries for the policy and for the operation."""
+    """The policy and the operation read a query in the same way."""
     application = serve(path)
     reader = {"roles": "reader", "http_x_auth_token": "someone:mine"}
     for query, expected in (

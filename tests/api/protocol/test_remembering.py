@@ -12,7 +12,7 @@ ARGUMENTS = st.tuples(
 
 
 def characters(arguments):
-    """How long some arguments are."""
+    """The length of some arguments."""
     first, others = arguments
     return len(first or "") + sum(map(len, others))
 

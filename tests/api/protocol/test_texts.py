@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What errors quote is cut and escaped, so that a request does not decide how much is written."""
+"""Values in errors are cut and escaped, so that a request does not decide how much is written."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call that takes longer than a moment says so, where somebody looks at it."""
+"""Long calls show their progress on a terminal."""
 
 import os
 import pty
@@ -20,7 +20,7 @@ _MOST_SECONDS = 60
 
 
 def read_until(terminal, wanted):
-    """What is written to a terminal until a text comes."""
+    """The output on a terminal up to a text."""
     seen = b""
     while wanted not in seen:
         ready, _, _ = select.select([terminal], [], [], _MOST_SECONDS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be configured, and what is."""
+"""The commands that show the options and their values."""
 
 from contextlib import contextmanager
 

@@ -85,7 +85,7 @@ class Kept:
     wanted: int
 
     def step(self, end):
-        """What it did to the provider; it was taken because nobody had drawn meanwhile."""
+        """The effect of a write on its provider, which was accepted as no other client had drawn meanwhile."""
         change = self.wanted - self.held
         return Step("success", self.start, end, change, 1, held=change, seen=self.held)
 

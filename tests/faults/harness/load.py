@@ -340,7 +340,7 @@ class _Reader(_Caller):
         self._saw(provider, Step("read", start, end, usage, generation, numbers, seen=held))
 
     def _candidates(self):
-        """These are answered from the worker's picture in memory."""
+        """Reads that are answered from the worker's inventory in memory."""
         world = self.load.world
         name = self.chance.choice(sorted(set(world.classes.values())))
         start, end, seen = self._ask(f"/allocation_candidates?resources={name}:1")

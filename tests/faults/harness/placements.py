@@ -33,7 +33,7 @@ class LostPlacing:
 
 
 class Placing:
-    """What a client does that places; it sends, and has a load that it is part of."""
+    """A client that places consumers, as a part of a load."""
 
     load: Any
     chance: random.Random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the body of an answer tells of the small worlds beside the candidates."""
+"""The summaries of answers about the small worlds."""
 
 import pytest
 

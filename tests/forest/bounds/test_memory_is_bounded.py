@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker stays under a gigabyte, and in time, whatever it is asked (the worst questions known).
+"""The worst known questions leave a worker below a gigabyte, and end in time.
 
 Each question is asked in a process of its own, which tells its greatest resident set, and how much
 work it did at most between two looks at its budget.

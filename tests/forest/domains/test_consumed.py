@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much what is consumed leaves room for is worked out once, and again where a claim was written."""
+"""The room that consumption leaves is computed once, and again where a claim was written."""
 
 import random
 from dataclasses import replace
@@ -48,14 +48,14 @@ def asked(suffix="_A", amount=1):
 
 
 def most(forest):
-    """What each device has room for, by what it consumes."""
+    """The room of each device, by the inventories that it consumes."""
     (relation,) = relations_of(forest, asked())
     return most_by_consumed(forest, relation.pairs, "CUSTOM_DEVICE").tolist()
 
 
 @pytest.fixture
 def worked_out(monkeypatch):
-    """How many inventories were looked at, each time that it was worked out what they have room for."""
+    """The numbers of inventories whose room was computed, each time."""
     counts = []
     whole = consumed._worked_out
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows a change of one tree is what would be found anew."""
+"""Cached pairs that follow a change of one tree equal new ones."""
 
 from dataclasses import replace
 
@@ -220,7 +220,7 @@ def order_is_right(forest):
 
 
 def meaning(forest, found):
-    """What a relation says, by ids of providers."""
+    """The contents of a relation, by ids of providers."""
     order, pairs = forest.order, found.pairs
     stock = {
         name: forest.class_inventories(name).row.values[indices].tolist()

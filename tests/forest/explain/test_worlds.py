@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an explanation says of small worlds is what a person wrote down."""
+"""Explanations of the small worlds are those that a person wrote down."""
 
 import pytest
 
@@ -117,7 +117,7 @@ def test_explanation_separates_split_and_consumed_amounts(amounts, split, told_f
 
 @pytest.mark.parametrize(("amount", "reasons"), [(2, []), (3, ["combined_capacity"])])
 def test_split_amount_taken_by_another_group_is_not_reported_missing(amount, reasons):
-    """That group finds inventory, and room, as long as both are not counted together."""
+    """The group finds inventory, and room, as long as the two are not counted together."""
     world = World((Provider("host", None, {"VCPU": Stock(4)}),))
     groups = Group("", {"VCPU": 2}), Group("_X", {"VCPU": amount})
     request = Request(groups, can_split=frozenset({"VCPU"}))

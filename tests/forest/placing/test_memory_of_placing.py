@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is searched again for each consumer is held once, however many there are."""
+"""A search that is repeated for each consumer takes the memory of one."""
 
 from tests.forest.building import complete, record
 from treeclaim.forest.bounds.budget import Budget

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left for those who draw from holds, and for the others (contract page 100, section 2)."""
+"""The room for consumers that draw from holds, and for the others (contract page 100, section 2)."""
 
 from dataclasses import replace
 from time import monotonic
@@ -30,7 +30,7 @@ def wanted(amount):
 
 
 def placed(room, *consumers):
-    """Which of some consumers find a place, of whom is told how much they want and their holds."""
+    """The consumers that find a place, given the amount and the holds of each."""
     requests = tuple(
         PlacingRequest((wanted(amount),), (f"c{number}",), "p", "u", "t", holds)
         for number, (amount, *holds) in enumerate(consumers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a series keeps between calls, and when it begins anew."""
+"""The state that a series keeps between calls, and its new beginnings."""
 
 import sys
 from contextlib import contextmanager
@@ -132,7 +132,7 @@ def with_a_pool():
 
 
 def wanted_by(request, number):
-    """One of as many different requests of a kind as are wanted."""
+    """A request of a kind, another one for each number."""
     (group,) = request.groups
     other = Group(f"_{number}", {"VCPU": 1})
     asked = candidate_request(replace(request, groups=(group, other)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted or summed before a claim is right after it too."""
+"""Counts and sums of trees are right after each claim."""
 
 import json
 from dataclasses import replace
@@ -45,7 +45,7 @@ def claim(forest, **used):
 
 
 def fits(forest):
-    """How many fit into each host, and in all; at most, and when empty."""
+    """The counts of each host and of all, now and when empty."""
     result = count_capacity(forest, CandidateRequest(WANTED), CapacityLimits((), 10), Budget())
     by_uuid = {domain["uuid"]: domain["fits"] for domain in result["domains"]}
     each = [by_uuid.get(provider_uuid(number), 0) for number in HOSTS]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of failures is so whatever the time, and what is said to be proven is so."""
+"""Verdicts on failures are right after any time limit, and proofs are true."""
 
 import random
 from collections import Counter

@@ -61,7 +61,7 @@ def names_of_matching(world, request):
 
 @pytest.fixture
 def searched(monkeypatch):
-    """How many anchors each search was given."""
+    """The number of anchors of each search."""
     found, until = [], Combiner.until
 
     def noted(self, anchors, *rest):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Forest remembers of earlier questions never shows in an answer."""
+"""Caches of a Forest never show in an answer."""
 
 from dataclasses import replace
 

@@ -22,6 +22,6 @@ def test_search_returns_each_candidate_in_the_table_once(
 
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
 def test_repeated_search_returns_the_same_response(small, question):
-    """What a Forest remembers of a question is there by then."""
+    """The caches of the question are filled by then."""
     forest = forest_of(small.world)
     assert ask(forest, question.request) == ask(forest, question.request)

@@ -26,7 +26,7 @@ ATTRIBUTES = st.dictionaries(
 
 
 def told_by_rows(forest):
-    """What each provider has, told row by row and column by column; they have to agree."""
+    """The attributes of each provider, read by row and by column, which have to agree."""
     rows = forest.living_rows
     found = {int(forest.id.values[row]): forest.attributes_of(row) for row in rows.tolist()}
     for name in ("mem_gib", "driver", "ecc", "unknown"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is searched by halves ascends: all tests look at that."""
+"""Arrays that are searched by bisection ascend, which all tests check."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is consumed counts as used, whatever happened to a Forest (contract page 102, section 2)."""
+"""Consumed amounts count as used after any change of a Forest (contract page 102, section 2)."""
 
 import random
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What claims are told to have changed shows in all that a Forest has worked out already."""
+"""Changes by claims show in everything that a Forest has computed already."""
 
 from tests.forest.building import BEGINNING, body_of, forest_of, record
 from treeclaim.forest.order.totals import totals_of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all holds have, as columns (contract page 100, section 5)."""
+"""Held amounts as columns (contract page 100, section 5)."""
 
 from collections import Counter
 

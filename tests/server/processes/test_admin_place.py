@@ -55,7 +55,7 @@ class Service:
         return None
 
     def committed(self):
-        """How many commits the database has that the admin listener knows."""
+        """The number of commits that the admin listener knows."""
         text = self.ask("/metrics")[1]
         return float(re.search(r"^treeclaim_feed_committed (.*)$", text, re.MULTILINE)[1])
 
@@ -69,7 +69,7 @@ class Service:
 
 @contextmanager
 def service(folder, *options, **more):
-    """One for a block."""
+    """Run the service for the duration of a block."""
     port = free_port()
     environment = service_environment(
         folder, **{"OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{port}"} | more

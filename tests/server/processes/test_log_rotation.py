@@ -44,7 +44,7 @@ class Rotation:
         subprocess.run(command, check=True, capture_output=True)
 
     def written(self):
-        """What is in the new file; nothing until somebody has made it."""
+        """The contents of the new file; empty while it does not exist."""
         return self.log.read_text() if self.log.exists() else ""
 
     def writers(self):

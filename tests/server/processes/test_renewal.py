@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service has from its configuration is renewed by SIGHUP, in each of its processes."""
+"""SIGHUP renews the configuration in each process of a service."""
 
 import re
 import signal
@@ -66,7 +66,7 @@ class Configured:
         return self.folder / f"{name}.db"
 
     def trusting(self):
-        """What a client needs to know to trust the certificate that is there now."""
+        """The authority by which a client trusts the present certificate."""
         return ssl.create_default_context(cafile=str(self.certificate))
 
 
@@ -213,7 +213,7 @@ def test_reload_that_cannot_load_the_inventory_replaces_nothing(tmp_path):
 
 
 def expiry_told(service):
-    """What the metrics say of the server's certificate."""
+    """The end of the server's certificate in the metrics."""
     text = service.ask("/metrics")[1]
     return float(re.search(rf'^{EXPIRY}{{use="server"}} (.*)$', text, re.MULTILINE)[1])
 

@@ -47,7 +47,7 @@ OF_SERVICES = {"numpy", "sqlalchemy", "falcon", "jsonschema", "orjson", "prometh
 
 
 def worker_of(tmp_path, strategy, **more):
-    """What a worker has imported, on a database that has its schema."""
+    """The modules that a worker has imported, on a database with a schema."""
     url = f"sqlite:///{tmp_path}/placement.db"
     with closing(Store(DatabaseSettings(url))) as store:
         revisions.sync(store.engine)

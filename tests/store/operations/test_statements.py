@@ -266,7 +266,7 @@ def test_claim_finds_names_under_any_collation(store, hosts):
 
 
 def rows_read_whole(store):
-    """How many rows PostgreSQL has read of all tables by reading them whole, by table.
+    """The rows that PostgreSQL has read by scans of whole tables, by table.
 
     A server process tells them at its end.
     """

@@ -21,7 +21,7 @@ from tests.store.schedules.worlds import WORLDS
 
 
 def outcomes(place, case, *, reduced):
-    """How many schedules were begun, all that came of them, and what of it was wrong.
+    """The number of schedules begun, with all outcomes and the wrong ones.
 
     Which of two clients that do the same was answered what makes no difference.
     """

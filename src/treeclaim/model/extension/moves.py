@@ -9,7 +9,7 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nobody holds anything in some trees, or where conditions say so.
+    """A goal: no consumer holds anything in some trees, or where conditions say so.
 
     Attributes:
         providers: Uuids of providers of these trees.

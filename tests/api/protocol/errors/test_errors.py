@@ -50,7 +50,7 @@ def test_permanent_error_has_no_retry_after():
 
 
 class Page(HTMLParser):
-    """What a browser sees."""
+    """The text that a browser shows."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)

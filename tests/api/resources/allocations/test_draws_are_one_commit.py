@@ -48,7 +48,7 @@ def claimed(client, consumer, amount, **more):
 
 
 def commits(services):
-    """How many transactions have written what readers are told of: each is a position in a stream."""
+    """The number of transactions in the change feed: each is a position in a stream."""
     positions = sa.select(sa.func.sum(tables.streams.c.position))
     return int(services.store.read(lambda transaction: transaction.scalar(positions)))
 

@@ -133,7 +133,7 @@ class Cloud:
         return answer.json()
 
     def single(self, provider):
-        """What the single URLs say of a provider, in the form of the bulk list."""
+        """A provider as its single URLs show it, in the form of the bulk list."""
         path = f"/resource_providers/{provider}"
         shown = self.client.get(path, headers=EXTENDED).json()
         del shown["links"]
@@ -142,7 +142,7 @@ class Cloud:
         return shown
 
     def holder(self, consumer):
-        """What the single URL says of a consumer, in the form of the bulk list."""
+        """A consumer as its single URL shows it, in the form of the bulk list."""
         shown = self.client.get(f"/allocations/{consumer}", headers=EXTENDED).json()
         del shown["request"], shown["request_valid"]
         return {"uuid": consumer, **shown}

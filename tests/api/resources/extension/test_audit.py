@@ -356,7 +356,7 @@ def test_invalid_parameters_are_refused(cloud, parameters):
 
 
 def everything_broken(cloud):
-    """One finding of each kind that can be mended, but for orphans."""
+    """Findings of all kinds that can be repaired, except orphans."""
     provider = host(cloud)
     child = host(cloud, parent=provider)
     join(cloud, provider, AGGREGATES[0])

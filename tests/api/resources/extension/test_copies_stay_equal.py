@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who lists, then watches, misses nothing: copies equal a full read, whatever happens meanwhile."""
+"""A client that lists and then watches misses nothing: copies equal a full read after any event."""
 
 import random
 import threading

@@ -38,7 +38,7 @@ def claim_without_a_type(cloud):
 
 @pytest.fixture(scope="module")
 def holders(cloud):
-    """What each consumer holds, by the single URLs."""
+    """The allocations of each consumer, by the single URLs."""
     return [cloud.holder(consumer) for consumer in sorted(cloud.consumers)]
 
 

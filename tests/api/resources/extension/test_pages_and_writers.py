@@ -91,7 +91,7 @@ def test_pages_miss_and_repeat_no_lasting_provider_under_writes(cloud):
 
 @pytest.mark.slow
 def test_page_with_allocations_shows_one_snapshot(cloud):
-    """What is used of a provider is what its consumers hold, in each page by itself."""
+    """On each page, the usage of a provider is the sum of its consumers' allocations."""
     claiming = [uuid_of(f"busy {number}") for number in range(4)]
 
     def claim(step):

@@ -44,7 +44,7 @@ def place(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """One on SQLite, for what is the same on all databases."""
+    """A service on SQLite, for tests that need no other database."""
     with place_on("sqlite", tmp_path_factory.mktemp("alone")) as place:
         yield place
 
@@ -56,7 +56,7 @@ def name(request):
 
 
 def what(answer):
-    """What each provider of an answer is told to have changed."""
+    """The changed parts of each provider of an answer."""
     return {change["uuid"]: change.get("what", "deleted") for change in answer["changes"]}
 
 

@@ -130,7 +130,7 @@ class Place:
         self.write("PUT", f"/allocations/{consumer}", body)
 
     def watching(self):
-        """How many connections watch."""
+        """The number of connections that watch."""
         return len(self.server.front.watchers)
 
     def until_watching(self, count):

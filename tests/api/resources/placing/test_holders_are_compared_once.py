@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What alternatives add up to is worked out once, however many consumers hold something already."""
+"""The sums of alternatives are computed once for all consumers that hold something already."""
 
 import uuid
 from collections import Counter

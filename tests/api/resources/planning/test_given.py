@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is given is as if it were so (contract page 101, section 1)."""
+"""Answers under assumptions are those of a cloud in which these are true (contract page 101, section 1)."""
 
 import random
 from contextlib import contextmanager
@@ -54,7 +54,7 @@ def fits(client, query, given):
 
 
 def without_generations(document):
-    """What is there, whatever was counted on the way."""
+    """The contents of an answer without its counters."""
     if isinstance(document, dict):
         return {
             key: without_generations(value)
@@ -76,7 +76,7 @@ QUERIES = (
 
 
 def everything(client, given=None):
-    """What a cloud answers to questions of all kinds."""
+    """The answers of a cloud to questions of all kinds."""
     found = []
     for query in QUERIES:
         body = {"alternatives": [query]} | ({} if given is None else {"given": given})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which failures are survived, over HTTP (contract page 101, section 4)."""
+"""Survival of failures over HTTP (contract page 101, section 4)."""
 
 import random
 import threading
@@ -138,7 +138,7 @@ class Cloud:
         return -share, uuid_of(name)
 
     def expected(self, gone, types, rule):
-        """Who finds no place once some trees are gone: `placements`, dry, as things would be."""
+        """The consumers without a place once some trees are gone, by a dry run of `placements`."""
         roots = self.roots()
         inside = [
             name

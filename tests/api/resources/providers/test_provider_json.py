@@ -40,7 +40,7 @@ def called(prefix, version):
 
 
 def listed(providers):
-    """The same as columns."""
+    """The list of providers as columns."""
     column = {
         name: np.array([getattr(provider, name) or "" for provider in providers], dtype="S36")
         for name in ("uuid", "parent_uuid", "root_uuid")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read, and written again without a change, changes nothing: by edit, load and copy."""
+"""Documents that edit, load and copy write again without a change change nothing."""
 
 import json
 import os
@@ -166,7 +166,7 @@ DESCRIBED = str(uuid.UUID(int=99))
 
 
 def described(client):
-    """What the provider with attributes is, and these as a text in which 1 and true differ."""
+    """A provider, with its attributes as a text in which 1 and true differ."""
     (row,) = client.provider_states([part.name for part in PARTS], uuid=DESCRIBED)
     state = state_of(row, PARTS)
     return state, json.dumps(PART.value_in(state.values), sort_keys=True)

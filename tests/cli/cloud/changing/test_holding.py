@@ -64,7 +64,7 @@ def test_hold_is_created_and_listed_with_its_terms(environment):
 
 
 def stocks(provider):
-    """What holds have of each inventory of a tree."""
+    """The held amounts of each inventory of a tree."""
     for stock in provider["inventories"].values():
         yield stock.get("held", [])
     for child in provider["children"]:

@@ -150,7 +150,7 @@ def test_missing_file_is_reported_without_line_numbers(cloud):
 
 
 def interrupted(process):
-    """What a process says on Ctrl-C; pressed again where the first came in a moment too early.
+    """The output of a process after Ctrl-C, which is pressed again if the first came too early.
 
     Python looks at signals between its steps. What comes after the last look and before a system
     call that waits is seen when that call returns, or when another signal breaks it off.

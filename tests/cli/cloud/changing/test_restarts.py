@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes many calls survives that the service is killed and starts again, and says so."""
+"""Commands of many calls survive that the service is killed and starts again, and report it."""
 
 import signal
 import subprocess
@@ -34,7 +34,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def proxy(server):
-    """What the commands take for the service: it keeps their second write of providers back."""
+    """A proxy in front of the service that keeps the second write of providers back."""
     result = Proxy(httpx.URL(server.url).port)
     result.silent_at, result.silent_in = b"POST /treeclaim/providers ", 2
     yield result

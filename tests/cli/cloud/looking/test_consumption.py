@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What inventories consume, as commands load and show it (contract page 102, section 2)."""
+"""Consumption of inventories, as commands load and show it (contract page 102, section 2)."""
 
 import json
 

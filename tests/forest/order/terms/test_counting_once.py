@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever serves several slots of a candidate counts once (contract page 98, section 2)."""
+"""A provider that serves several slots of a candidate counts once (contract page 98, section 2)."""
 
 import pytest
 
