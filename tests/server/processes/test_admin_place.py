@@ -139,7 +139,8 @@ def test_reload_moves_admin_listener_to_new_address_and_database(tmp_path):
 
 def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
     with service(tmp_path, "--workers=2") as running:
-        eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
+        both = 'treeclaim_workers{state="answering"} 2.0'
+        eventually(lambda: both in running.ask("/metrics")[1], "both answer")
         some, other = running.processes(WORKER)
         some.suspend()
         silent = f"alive, but these worker processes have stalled: {some.pid}\n"
