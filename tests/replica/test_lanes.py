@@ -95,6 +95,38 @@ def test_slow_query_is_handed_from_worker_to_child(replica):
     assert isinstance(outcome[0], SearchGivenUpError)
 
 
+def test_question_long_in_a_single_attempt_is_tried_in_the_worker_again(replica):
+    """The first search after many claims is long, and the next ones are short."""
+    attempts = []
+
+    def long_at_first(_forest, budget):
+        attempts.append(os.getpid())
+        while attempts == [worker]:
+            budget.check()
+        yield str(os.getpid()).encode()
+
+    worker = os.getpid()
+    query = scripted(long_at_first, b"long at first", is_hard=False)
+    assert b"".join(replica.answer(query)) != str(worker).encode()
+    assert b"".join(replica.answer(query)) == str(worker).encode()
+
+
+def test_question_long_in_two_attempts_goes_to_a_child_at_once(replica):
+    attempts = []
+
+    def long_in_the_worker(_forest, budget):
+        attempts.append(os.getpid())
+        while os.getpid() == worker:
+            budget.check()
+        yield b"made"
+
+    worker = os.getpid()
+    query = scripted(long_in_the_worker, b"long in the worker", is_hard=False)
+    for _ in range(3):
+        assert b"".join(replica.answer(query)) == b"made"
+    assert attempts == [worker, worker]
+
+
 def test_child_sees_commits_before_the_query(replica, store):
     """The Forest of the replica is of an earlier moment when the question comes."""
     plant(store, 100)

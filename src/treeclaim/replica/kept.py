@@ -105,16 +105,28 @@ class SlowQuestions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._until: dict[bytes, float] = {}
+        self._suspects: dict[bytes, float] = {}
 
     def note(self, key: bytes | None) -> None:
         """Remember that a question took long."""
-        if key is None:
-            return
         with self._lock:
-            self._until.pop(key, None)
-            self._until[key] = time.monotonic() + _SLOW_SECONDS
-            if len(self._until) > _MOST_SLOW:
-                del self._until[next(iter(self._until))]
+            _keep_until(self._until, key, time.monotonic() + _SLOW_SECONDS)
+
+    def suspect(self, key: bytes | None) -> None:
+        """Remember a question if this is the second time in a row that it took long.
+
+        The first search after many claims computes what the next ones find computed.
+        """
+        now = time.monotonic()
+        with self._lock:
+            is_second = key is not None and self._suspects.pop(key, 0.0) > now
+            _keep_until(self._until if is_second else self._suspects, key, now + _SLOW_SECONDS)
+
+    def acquit(self, key: bytes | None) -> None:
+        """Note that a question was short this time."""
+        if key is not None and key in self._suspects:
+            with self._lock:
+                self._suspects.pop(key, None)
 
     def has(self, key: bytes | None) -> bool:
         """Tell whether a question took long recently."""
@@ -124,3 +136,13 @@ class SlowQuestions:
         """Forget all."""
         with self._lock:
             self._until.clear()
+            self._suspects.clear()
+
+
+def _keep_until(times: dict[bytes, float], key: bytes | None, until: float) -> None:
+    if key is None:
+        return
+    times.pop(key, None)
+    times[key] = until
+    if len(times) > _MOST_SLOW:
+        del times[next(iter(times))]

@@ -231,8 +231,9 @@ class Replica:
                 answer = _attempt(question, forest, budget)
             except (OutOfPatienceError, AnswerTooLongError) as error:
                 _LOG.debug(_TO_A_CHILD, error)
-                self._slow.note(question.key)
+                self._slow.suspect(question.key)
                 return None
+            self._slow.acquit(question.key)
             if question.is_repeatable:
                 self._answers.keep(version, question.key, answer)
             if not self._is_settled:
