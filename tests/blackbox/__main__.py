@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
+from tests.blackbox import differences
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.episode import Episode, Finding, Sides
 from tests.blackbox.shrinking import shrunk
-from treeclaim.comparison import known_differences
 
 WRITES_OF_A_WORLD = 100
 
@@ -92,7 +92,7 @@ def replay(finding: Finding, sides: Sides) -> None:
 def report(totals: Counter[str], seen: Counter[tuple[str, ...]]) -> None:
     """Print how much was compared, and which differences were met how often."""
     print(f"\n{totals['writes']} writes and {totals['reads']} reads were compared.")
-    for known in known_differences.KNOWN:
+    for known in differences.KNOWN:
         if totals[f"known: {known.name}"]:
             print(f"  {totals[f'known: {known.name}']} times {known.name}: {known.reason}")
     for signature, count in seen.most_common():

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences of answers to one request, with the phrases of refusals and the rules of limited answers."""
 
-from treeclaim.comparison import comparison, messages
-from treeclaim.comparison.comparison import Difference, Exchange, some_candidates
-from treeclaim.comparison.messages import Response
+import re
+
+from treeclaim.comparison import comparison, known_differences
+from treeclaim.comparison.comparison import (
+    Difference,
+    Exchange,
+    Response,
+    describe_entries,
+)
+from treeclaim.comparison.known_differences import KnownDifference
 
 PHRASES = (
     "The resource could not be found",
@@ -79,19 +86,66 @@ PHRASES = (
 )
 """Phrases that say why a request is refused; those that merely open many refusals are left out."""
 
+PROVIDER = re.compile(r"^/resource_providers/[^/]+$")
+CONFLICT = 409
+
+
+def keeps_time_of_parents(exchange: Exchange) -> bool:
+    """Return whether only the time of the last change differs, after a change of a provider."""
+    return (
+        exchange.request.method == "PUT"
+        and PROVIDER.match(exchange.request.route) is not None
+        and [difference.what for difference in comparison.differences(exchange)]
+        == ["header last-modified"]
+        and "last-modified" in exchange.ours.headers
+    )
+
+
+def refuses_claims_otherwise(exchange: Exchange) -> bool:
+    """Return whether both sides refuse a claim, and name different amounts of it."""
+    return all(
+        answer.status == CONFLICT and "Unable to allocate inventory" in answer.detail
+        for answer in (exchange.ours, exchange.theirs)
+    )
+
+
+KNOWN = (
+    *known_differences.KNOWN,
+    KnownDifference(
+        16,
+        "no time of an unmoved provider",
+        "page 00, section 8: PUT of a provider always sends Last-Modified; theirs does not when the provider has"
+        " a parent and keeps it",
+        keeps_time_of_parents,
+    ),
+    KnownDifference(
+        13,
+        "another reason against a claim",
+        "page 70, section 3.3: a missing inventory comes before units, units before capacity; theirs reports the"
+        " first reason that it meets, record by record",
+        refuses_claims_otherwise,
+    ),
+)
+"""Known differences of reads and writes."""
+
+
+def recognised(exchange: Exchange) -> KnownDifference | None:
+    """Return the known difference that explains how the answers differ; None without one."""
+    return next((known for known in KNOWN if known.applies(exchange)), None)
+
 
 def differences(exchange: Exchange) -> list[Difference]:
     """Return every point in which the two answers differ, phrases of refusals included."""
     differing = comparison.differences(exchange)
     ours, theirs = exchange.ours, exchange.theirs
-    if ours.status == theirs.status and messages.error(ours):
+    if ours.status == theirs.status and ours.error:
         differing += _phrases(ours, theirs)
     return differing
 
 
 def _phrases(ours: Response, theirs: Response) -> list[Difference]:
     """Two refusals, each with phrases of the contract that the other does not have."""
-    said = [messages.detail(answer) for answer in (ours, theirs)]
+    said = [answer.detail for answer in (ours, theirs)]
     phrases = [{phrase for phrase in PHRASES if phrase in text} for text in said]
     alike = phrases[0] & phrases[1] or phrases[0] == phrases[1]
     return [] if alike else [Difference("phrase", said[0], said[1])]
@@ -100,9 +154,9 @@ def _phrases(ours: Response, theirs: Response) -> list[Difference]:
 def outside(limited: Response, unlimited: Response) -> list[Difference]:
     """Return candidates of a limited answer that the unlimited one lacks, or with other summaries."""
     few, many = limited.document, unlimited.document
-    surplus = messages.candidates(few) - messages.candidates(many)
+    surplus = limited.candidates - unlimited.candidates
     differing = (
-        [Difference("candidates beyond the unlimited", some_candidates(surplus), None)]
+        [Difference("candidates beyond the unlimited", describe_entries(surplus), None)]
         if surplus
         else []
     )

@@ -9,7 +9,7 @@ from typing import Any, Self
 import httpx
 
 from tests.blackbox.requests import Body, Request
-from treeclaim.comparison.messages import Response
+from treeclaim.comparison.comparison import Response
 
 ADMIN = {"x-auth-token": "admin", "accept": "application/json"}
 NOT_FOUND = 404

@@ -19,7 +19,6 @@ from tests.blackbox.requests import (
     Request,
     filled,
 )
-from treeclaim.comparison import known_differences
 from treeclaim.comparison.comparison import Difference, Exchange
 
 WRONG_GENERATION = 4711
@@ -155,7 +154,7 @@ def _renamed(request: Request, names: dict[str, str]) -> Request:
 def unexplained(exchange: Exchange, note: Callable[[str], None]) -> list[Difference]:
     """The differences of an exchange, unless they are known; `note` hears of those by name."""
     result = differences.differences(exchange)
-    known = known_differences.recognised(exchange) if result else None
+    known = differences.recognised(exchange) if result else None
     if known is not None:
         note(known.name)
         return []
@@ -196,7 +195,7 @@ class Episode:
         exchange = self.sides.exchange(request)
         self.count("reads")
         result = unexplained(exchange, self.note)
-        if exchange.limited and not result and exchange.ours.status == OK:
+        if exchange.has_limit and not result and exchange.ours.status == OK:
             result = self._limited(exchange)
         if result:
             yield Finding(tuple(history), exchange, tuple(result))
@@ -206,7 +205,9 @@ class Episode:
         if exchange.request.route != "/allocation_candidates":
             return []
         parts = [
-            part for part in exchange.request.query.split("&") if not part.startswith("limit=")
+            part
+            for part in exchange.request.path.partition("?")[2].split("&")
+            if not part.startswith("limit=")
         ]
         assert isinstance(exchange.request, Request)
         whole = replace(exchange.request, path=f"{exchange.request.route}?{'&'.join(parts)}")

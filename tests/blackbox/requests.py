@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from treeclaim.comparison import messages
+from treeclaim.comparison import comparison
 
 Body: TypeAlias = Any
 """JSON values, in which the open places below may stand for an integer or null."""
@@ -42,7 +42,7 @@ Open: TypeAlias = ProviderGeneration | ConsumerGeneration
 
 
 @dataclass(frozen=True, slots=True)
-class Request(messages.Request):
+class Request(comparison.Request):
     """A request; `minor` is the minor version, `path` includes the query string."""
 
     minor: int = 39

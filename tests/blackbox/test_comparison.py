@@ -14,9 +14,7 @@ from tests.blackbox.pools import Pool
 from tests.blackbox.requests import Request
 from tests.blackbox.shrinking import minimal, shrunk
 from tests.service import client_of, make_application
-from treeclaim.comparison import known_differences
-from treeclaim.comparison.comparison import Exchange
-from treeclaim.comparison.messages import Response
+from treeclaim.comparison.comparison import Exchange, Response
 
 SEARCH_OPTIONS = {
     "placement.allocation_candidates_generation_strategy": "breadth-first",
@@ -83,10 +81,10 @@ def test_different_status_code_or_reason_is_a_difference():
 def test_known_difference_is_recognised_by_its_request():
     path = "/allocation_candidates?resources=VCPU:1&required1=CUSTOM_X&resources1=VCPU:1"
     ours, theirs = refusal(400, "No such trait(s): CUSTOM_X."), candidates()
-    unnoticed = known_differences.recognised(Exchange(Request("GET", path), ours, theirs))
+    unnoticed = differences.recognised(Exchange(Request("GET", path), ours, theirs))
     assert unnoticed is not None
     assert unnoticed.name == "N8"
-    assert known_differences.recognised(Exchange(Request("GET", path), theirs, ours)) is None
+    assert differences.recognised(Exchange(Request("GET", path), theirs, ours)) is None
 
 
 def test_shrunk_history_is_minimal():

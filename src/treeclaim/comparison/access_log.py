@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from treeclaim.comparison.messages import Request
+from treeclaim.comparison.comparison import Request
 
 MOST_REQUESTS = 100_000
 """Different requests that are compared: about 50 MB."""

@@ -1,16 +1,147 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two responses to a request."""
+"""Compares two responses to a request of the Placement API.
 
-import urllib.parse
+Unspecified parts (the order of sets) and random parts (ids of requests, times) are not compared.
+"""
+
+import json
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
-from treeclaim.comparison import messages
-from treeclaim.comparison.messages import Request, Response
+PRESENT = "present"
+"""Stands for a value that differs in any two services."""
 
-MOST_SHOWN = 3
-"""Candidates of a difference that are shown."""
+_SETS = frozenset({"resource_providers", "resource_classes", "traits", "aggregates"})
+_SEARCH = frozenset({"allocation_requests", "provider_summaries"})
+_MOST_SHOWN = 3
+_LONGEST_DETAIL = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request.
+
+    Attributes:
+        method: The HTTP method.
+        path: With the query string.
+    """
+
+    method: str
+    path: str
+
+    @property
+    def route(self) -> str:
+        """Return the path without the query."""
+        return self.path.partition("?")[0]
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """Return the parameters of the query, decoded, in their order."""
+        return parse_qsl(self.path.partition("?")[2], keep_blank_values=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response of an endpoint.
+
+    Attributes:
+        status: HTTP status.
+        headers: By lower-case name.
+        text: The body.
+        document: The body as JSON, None where it is none.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+    document: Any
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """Return the error of a JSON error document without its text; empty for other responses."""
+        if not isinstance(self.document, dict) or "errors" not in self.document:
+            return {}
+        first = self.document["errors"][0]
+        return {**first, **{name: PRESENT for name in ("detail", "request_id") if name in first}}
+
+    @property
+    def detail(self) -> str:
+        """Return the text of a refusal, in any representation."""
+        if self.error:
+            return str(self.document["errors"][0].get("detail", ""))
+        return self.text
+
+    @property
+    def candidates(self) -> Counter[str]:
+        """Return the allocation requests as a multiset of texts."""
+        return Counter(_candidate(entry) for entry in self.document["allocation_requests"])
+
+    def parts(self, *, has_limit: bool) -> dict[str, Any]:
+        """Return the compared parts by their names.
+
+        Args:
+            has_limit: Whether the request had a limit: then candidates are counted, not compared.
+        """
+        parts: dict[str, Any] = {
+            f"header {name}": value for name, value in self._compared_headers()
+        }
+        if self.error:
+            return parts | {f"error {name}": value for name, value in self.error.items()}
+        document = self.document
+        if not isinstance(document, dict):
+            return {**parts, "body": document}
+        for name, value in document.items():
+            if name not in _SEARCH:
+                is_set = name in _SETS and isinstance(value, list)
+                parts[f"body {name}"] = Counter(map(as_text, value)) if is_set else value
+        if "allocation_requests" not in document:
+            return parts
+        if has_limit:
+            return {**parts, "candidates counted": self.candidates.total()}
+        parts["candidates"] = self.candidates
+        for uuid, summary in document["provider_summaries"].items():
+            parts[f"summary {uuid}"] = {
+                name: _sort_standard_traits(value) if name == "traits" else value
+                for name, value in summary.items()
+            }
+        return parts
+
+    def _compared_headers(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the headers that clients depend on; of times only whether they are present."""
+        for name in ("content-type", "openstack-api-version", "cache-control", "www-authenticate"):
+            yield name, self.headers.get(name)
+        for name in ("last-modified", "x-openstack-request-id"):
+            yield name, PRESENT if name in self.headers else None
+        location, allowed = self.headers.get("location"), self.headers.get("allow")
+        yield "location", None if location is None else urlsplit(location).path
+        yield "allow", None if allowed is None else ", ".join(sorted(allowed.split(", ")))
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON value as text, equal for equal values."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _candidate(entry: Mapping[str, Any]) -> str:
+    allocations = entry["allocations"]
+    if isinstance(allocations, list):
+        allocations = sorted(allocations, key=as_text)
+    mappings = {name: sorted(uuids) for name, uuids in entry.get("mappings", {}).items()}
+    return as_text({**entry, "allocations": allocations, "mappings": mappings})
+
+
+def _sort_standard_traits(traits: list[str]) -> list[str]:
+    """Sort the traits before the first custom one.
+
+    Standard traits have the order in which the service first started with them; custom traits have the
+    order of their creation, which all endpoints must keep.
+    """
+    custom = (place for place, name in enumerate(traits) if name.startswith("CUSTOM_"))
+    first = next(custom, len(traits))
+    return [*sorted(traits[:first]), *traits[first:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,77 +159,47 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and both answers to it."""
+    """A request and both responses to it."""
 
     request: Request
     ours: Response
     theirs: Response
 
     @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Return the parameters of the query, decoded, in their order."""
-        return urllib.parse.parse_qsl(self.request.query, keep_blank_values=True)
-
-    @property
-    def limited(self) -> bool:
-        """Tell whether the request had a limit."""
-        return any(name == "limit" for name, _ in self.parameters)
+    def has_limit(self) -> bool:
+        """Return whether the request has a limit."""
+        return any(name == "limit" for name, _ in self.request.parameters)
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """Return what alike differences have in common."""
+        """Return the common features of similar differences."""
         parts = self.request.route.strip("/").split("/")
-        route = "/".join(part for number, part in enumerate(parts) if number % 2 == 0)
         kinds = sorted({difference.what.split(" ")[0] for difference in differences(self)})
         outcome = f"{self.ours.status}/{self.theirs.status}"
-        return (self.request.method, route, outcome, *kinds)
+        return (self.request.method, "/".join(parts[::2]), outcome, *kinds)
 
 
 def differences(exchange: Exchange) -> list[Difference]:
-    """Return every point in which the two answers differ; none when they say the same."""
+    """Return every difference of the two responses; none if they are equal."""
     ours, theirs = exchange.ours, exchange.theirs
     if ours.status != theirs.status:
-        summary = (messages.detail(answer)[:300] for answer in (ours, theirs))
-        return [Difference("status", (ours.status, next(summary)), (theirs.status, next(summary)))]
-    differing = _members("header", messages.headers(ours), messages.headers(theirs))
-    differing += _members("error", messages.error(ours), messages.error(theirs))
-    if messages.error(ours):
-        return differing
-    differing += _members("body", messages.body(ours), messages.body(theirs))
-    if isinstance(ours.document, dict) and "allocation_requests" in ours.document:
-        differing += _candidates(exchange)
-    return differing
-
-
-def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
-    if not isinstance(ours, dict) or not isinstance(theirs, dict):
-        return [] if ours == theirs else [Difference(what, ours, theirs)]
+        sides = ((answer.status, answer.detail[:_LONGEST_DETAIL]) for answer in (ours, theirs))
+        return [Difference("status", *sides)]
+    our_parts, their_parts = (side.parts(has_limit=exchange.has_limit) for side in (ours, theirs))
     return [
-        Difference(f"{what} {name}", ours.get(name), theirs.get(name))
-        for name in sorted(ours.keys() | theirs.keys())
-        if ours.get(name) != theirs.get(name)
+        _difference(name, our_parts.get(name), their_parts.get(name))
+        for name in dict.fromkeys([*our_parts, *their_parts])
+        if our_parts.get(name) != their_parts.get(name)
     ]
 
 
-def _candidates(exchange: Exchange) -> list[Difference]:
-    documents = (exchange.ours.document, exchange.theirs.document)
-    ours, theirs = (messages.candidates(document) for document in documents)
-    if exchange.limited:
-        counts = (ours.total(), theirs.total())
-        return [] if counts[0] == counts[1] else [Difference("candidates counted", *counts)]
-    differing = []
-    if ours != theirs:
-        differing.append(
-            Difference(
-                "candidates",
-                *(some_candidates(lacking) for lacking in (ours - theirs, theirs - ours)),
-            )
-        )
-    summaries = (messages.summaries(document) for document in documents)
-    return differing + _members("summary", *summaries)
+def _difference(name: str, ours: Any, theirs: Any) -> Difference:
+    if isinstance(ours, Counter) and isinstance(theirs, Counter):
+        ours, theirs = describe_entries(ours - theirs), describe_entries(theirs - ours)
+    return Difference(name, ours, theirs)
 
 
-def some_candidates(candidates: Counter[str]) -> str:
-    """Return the number of some candidates, and the first of them."""
-    shown = "; ".join(list(candidates)[:MOST_SHOWN])
-    return f"{candidates.total()} that the other lacks: {shown}"
+def describe_entries(entries: Counter[str]) -> str:
+    """Return the number of entries that one response lacks, and the first of them."""
+    shown = "; ".join(list(entries)[:_MOST_SHOWN])
+    return f"{entries.total()} that the other lacks: {shown}"

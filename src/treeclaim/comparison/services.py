@@ -10,9 +10,14 @@ from typing import Any
 
 from treeclaim.client import Client
 from treeclaim.client.session import in_parallel, query_string
-from treeclaim.comparison.comparison import Difference, Exchange, differences
+from treeclaim.comparison.comparison import (
+    PRESENT,
+    Exchange,
+    Request,
+    Response,
+    differences,
+)
 from treeclaim.comparison.known_differences import KnownDifference, recognised
-from treeclaim.comparison.messages import PRESENT, Request, Response, frozen
 
 THREADS = 4
 
@@ -20,7 +25,6 @@ _MOST_KINDS = 200
 """Kinds of differences that are listed; a kind is a route, both statuses, and the parts that differ."""
 
 _LONGEST_EXAMPLE = 1_000
-_MOST_ENTRIES = 2
 
 _MOST_CONSUMERS = 10_000
 """Consumers that a sweep reads one by one."""
@@ -75,23 +79,8 @@ class Outcome:
             if kind not in self.examples and len(self.examples) >= _MOST_KINDS:
                 kind = ("other kinds",)
             self.different[kind] += 1
-            words = f"{exchange.request.path}: {'; '.join(map(_in_words, difference_list))}"
+            words = f"{exchange.request.path}: {'; '.join(map(str, difference_list))}"
             self.examples.setdefault(kind, words[:_LONGEST_EXAMPLE])
-
-
-def _in_words(difference: Difference) -> str:
-    """Return a difference; of two lists only the first entries that the other one lacks."""
-    sides = (difference.ours, difference.theirs)
-    if not all(isinstance(side, list) for side in sides):
-        return str(difference)
-    ours, theirs = ({frozen(entry): entry for entry in side} for side in sides)  # type: ignore[attr-defined]
-    return str(
-        Difference(
-            difference.what,
-            [ours[key] for key in ours if key not in theirs][:_MOST_ENTRIES],
-            [theirs[key] for key in theirs if key not in ours][:_MOST_ENTRIES],
-        )
-    )
 
 
 def compare_services(

@@ -12,7 +12,7 @@ from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.comparison.access_log import read_requests
-from treeclaim.comparison.messages import Request
+from treeclaim.comparison.comparison import Request
 from treeclaim.comparison.services import (
     THREADS,
     Outcome,
