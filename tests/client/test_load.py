@@ -143,7 +143,7 @@ def test_deletions_run_last_with_children_before_parents(client, tmp_path):
     uuids = {row["uuid"]: row["name"] for row in client.providers()}
     planned = topology(tmp_path, SMALLER)
     plan = make_plan(client, planned, prune=True)
-    assert [change.name for change in plan.changes if change.after is None] == [
+    assert [change.after.name for change in plan.changes if change.wanted is None] == [
         "last",
         "below",
         "going",

@@ -2,7 +2,7 @@
 """Calls to a Placement API endpoint: requests and responses are the documents of the contract."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -11,18 +11,19 @@ import orjson
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
-from treeclaim.client.claims import Claim, claim_body
+from treeclaim.client.claims import claim_body, is_committed
 from treeclaim.client.errors import (
     ClientError,
+    ConsumerExistsError,
     UnsupportedFeatureError,
     failure_of,
 )
 from treeclaim.client.queries import CandidateQuery, Request, kept_request
-from treeclaim.client.retry import Patience, is_repeatable
+from treeclaim.client.retry import Patience, is_outcome_unknown, is_repeatable
 from treeclaim.client.session import BATCH, make_adapter, make_session, query_string, send
 from treeclaim.model import microversions
 from treeclaim.model.extension.holds import HOLD_TYPE
-from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 _LATEST = microversions.MAXIMUM.minor
 _EXTENSION = ("/treeclaim/", "/allocation_candidates/explain")
@@ -319,8 +320,25 @@ class Client:
             body |= {"hold": dict(hold), "consumer_type": HOLD_TYPE}
         if request is not None and self.extension is not None:
             body["request"] = kept_request(request)
-        claim = Claim(consumer_uuid, body, self.get, self.call)
-        self._patience.repeat(partial(claim.attempt, replace=replace))
+        path, is_typed = f"/allocations/{consumer_uuid}", "consumer_type" in body
+        minor = _LATEST if is_typed else Feature.CONSUMER_TYPES - 1
+        may_be_committed = False
+
+        def attempt() -> None:
+            nonlocal may_be_committed
+            present = self.get(path)
+            if may_be_committed and is_committed(body, present):
+                return
+            if present["allocations"] and not replace:
+                raise ConsumerExistsError(consumer_uuid, present)
+            body["consumer_generation"] = present.get("consumer_generation")
+            try:
+                self.call("PUT", path, body, extended=is_typed, minor=minor)
+            except ClientError as error:
+                may_be_committed |= is_outcome_unknown(error)
+                raise
+
+        self._patience.repeat(attempt)
 
     def release(self, consumer_uuid: str) -> bool:
         """Release all allocations of a consumer; return whether it had any.

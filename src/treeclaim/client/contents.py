@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads everything that an endpoint holds: in bulk, or singly where it has no extension."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.claims import amounts_by_provider
@@ -23,6 +23,11 @@ _TERMS = ("until", "returns", "projects", "note")
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, how much of it is done, and how much there is."""
+
+Result = TypeVar("Result")
+
+_THREADS = 4
+"""Requests at once where there are no bulk reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +83,18 @@ class Contents:
         consumers: By uuid, those with allocations, and holds of which everything is drawn.
         traits, classes: All names.
         aggregates: Names by the uuids of aggregates.
-        conditions: Conditions by key, by uuid of a provider.
-        mixes: Mixes by name.
+        conditions: Conditions by the uuid of a provider and the key.
+        mixes: Requests of mixes by name.
     """
 
     is_extended: bool
+    traits: frozenset[str]
+    classes: frozenset[str]
     providers: dict[str, State] = field(default_factory=dict)
     consumers: dict[str, Consumer] = field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    classes: frozenset[str] = frozenset()
     aggregates: Mapping[str, str] = field(default_factory=dict)
-    conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    mixes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    conditions: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    mixes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_contents(
@@ -97,8 +102,7 @@ def read_contents(
     progress: Progress,
     *,
     title: str,
-    threads: int,
-    only: Iterable[str] | None = None,
+    only: Container[str] | None = None,
 ) -> Contents:
     """Read everything that an endpoint holds.
 
@@ -106,26 +110,24 @@ def read_contents(
         client: The endpoint.
         progress: Called for each batch of objects.
         title: Begins the names of the stages.
-        threads: How many requests are made at once where there are no bulk reads.
         only: Uuids of the providers to read, None for all; consumers without any of them are left out.
 
     Raises:
         UnsupportedFeatureError: if the endpoint is older than placement 1.39.
         ClientError: if a call fails.
     """
-    contents = Contents(client.extension is not None)
-    contents.traits = frozenset(client.get("/traits")["traits"])
-    rows = client.get("/resource_classes")["resource_classes"]
-    contents.classes = frozenset(row["name"] for row in rows)
-    chosen_uuids = None if only is None else set(only)
+    is_extended = client.extension is not None
+    traits = frozenset(client.get("/traits")["traits"])
+    classes = frozenset(row["name"] for row in client.get("/resource_classes")["resource_classes"])
+    contents = Contents(is_extended, traits, classes)
 
     def report(kind: str, done: int, total: int) -> None:
         progress(f"{title}: {kind}", done, total)
 
-    if contents.is_extended:
-        _read_in_bulk(client, contents, report, chosen_uuids)
+    if is_extended:
+        _read_in_bulk(client, contents, report, only)
     else:
-        _read_singly(client, contents, report, threads, chosen_uuids)
+        _read_singly(client, contents, report, only)
     return contents
 
 
@@ -133,8 +135,7 @@ def _read_singly(
     client: Client,
     contents: Contents,
     progress: Progress,
-    threads: int,
-    only: AbstractSet[str] | None,
+    only: Container[str] | None,
 ) -> None:
     """Read provider by provider and consumer by consumer."""
     parts = [part for part in PARTS if not part.is_extension]
@@ -148,32 +149,22 @@ def _read_singly(
     def read_consumer(uuid: str) -> Consumer:
         return Consumer.read(uuid, client.get(f"/allocations/{uuid}"))
 
-    rows = [row for row in client.providers() if only is None or row["uuid"] in only]
-    consumers: set[str] = set()
-    for provider, holders in in_parallel(
-        read_provider,
-        _parents_first(rows),
-        threads=threads,
-        progress=partial(progress, "providers"),
-    ):
-        contents.providers[provider.uuid] = provider
-        consumers.update(holders)
-    for consumer in in_parallel(
-        read_consumer,
-        sorted(consumers),
-        threads=threads,
-        progress=partial(progress, "consumers"),
-    ):
-        # It may have ended since.
-        if consumer.held:
-            contents.consumers[consumer.uuid] = consumer
+    def read_all(kind: str, read: Callable[[Any], Result], items: Sequence[Any]) -> list[Result]:
+        return in_parallel(read, items, threads=_THREADS, progress=partial(progress, kind))
+
+    rows = read_all("providers", read_provider, _parents_first(client.providers(), only))
+    contents.providers = {provider.uuid: provider for provider, _ in rows}
+    uuids = {uuid for _, consumers in rows for uuid in consumers}
+    consumers = read_all("consumers", read_consumer, sorted(uuids))
+    # A consumer may have ended since.
+    contents.consumers = {consumer.uuid: consumer for consumer in consumers if consumer.held}
 
 
 def _read_in_bulk(
     client: Client,
     contents: Contents,
     progress: Progress,
-    only: AbstractSet[str] | None,
+    only: Container[str] | None,
 ) -> None:
     """Read page by page."""
 
@@ -183,27 +174,29 @@ def _read_in_bulk(
             progress(kind, number, number)
 
     include = [*(part.name for part in PARTS), CONDITIONS.name]
-    rows = [
-        row
-        for row in count("providers", client.provider_states(include))
-        if only is None or row["uuid"] in only
-    ]
-    contents.providers = {row["uuid"]: state_of(row, PARTS) for row in _parents_first(rows)}
-    contents.conditions = {row["uuid"]: row[CONDITIONS.name] for row in rows}
-    contents.mixes = client.get("/treeclaim/mixes")["mixes"]
+    rows = _parents_first(count("providers", client.provider_states(include)), only)
+    contents.providers = {row["uuid"]: state_of(row, PARTS) for row in rows}
+    contents.conditions = {
+        (row["uuid"], key): members
+        for row in rows
+        for key, members in row[CONDITIONS.name].items()
+    }
+    mixes = client.get("/treeclaim/mixes")["mixes"]
+    contents.mixes = {name: mix["requests"] for name, mix in mixes.items()}
     contents.aggregates = AggregateNames.read(client).names
-    for listed in (
-        count("holds", client.rows("/treeclaim/holds", "holds")),
-        count("consumers", client.rows("/treeclaim/allocations", "consumers", include="requests")),
-    ):
-        for row in listed:
-            consumer = Consumer.read(row["uuid"], row)
-            places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
-            if not contents.providers.keys().isdisjoint(places):
-                contents.consumers[consumer.uuid] = consumer
+    holds = client.rows("/treeclaim/holds", "holds")
+    consumers = client.rows("/treeclaim/allocations", "consumers", include="requests")
+    for row in chain(count("holds", holds), count("consumers", consumers)):
+        consumer = Consumer.read(row["uuid"], row)
+        places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
+        if not contents.providers.keys().isdisjoint(places):
+            contents.consumers[consumer.uuid] = consumer
     contents.consumers = dict(sorted(contents.consumers.items()))
 
 
-def _parents_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    levels = count_ancestors({row["uuid"]: row["parent_provider_uuid"] for row in rows})
-    return sorted(rows, key=lambda row: levels[row["uuid"]])
+def _parents_first(
+    rows: Iterable[Mapping[str, Any]], only: Container[str] | None
+) -> list[Mapping[str, Any]]:
+    chosen = [row for row in rows if only is None or row["uuid"] in only]
+    levels = count_ancestors({row["uuid"]: row["parent_provider_uuid"] for row in chosen})
+    return sorted(chosen, key=lambda row: levels[row["uuid"]])

@@ -12,11 +12,9 @@ from treeclaim.client.client import Client
 from treeclaim.client.contents import Amounts, Consumer, Contents, Progress, read_contents
 from treeclaim.client.differences import (
     REQUEST,
-    conditions_to_copy,
     consumer_differences,
+    differing_items,
     find_differences,
-    mixes_to_copy,
-    names_to_copy,
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
@@ -48,7 +46,7 @@ class CopyOutcome:
     differences: list[str] = field(default_factory=list)
 
 
-def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4) -> CopyOutcome:
+def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
     """Copy everything that a source holds to a target, then compare the two.
 
     It may be interrupted and run again. Nothing is ever deleted at the target.
@@ -57,48 +55,45 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
         source: Where to read; it is not changed.
         target: Where to write.
         progress: Called after each batch of objects.
-        threads: How many requests that read are made at once.
 
     Raises:
         UnsupportedFeatureError: if the target does not have the extension.
         ClientError: if an endpoint fails, or the target cannot hold what the source has.
     """
     target.require_extension("the target of a copy")
-    source_contents = read_contents(source, progress, title="source", threads=threads)
-    present = read_contents(
-        target, progress, title="target", threads=threads, only=source_contents.providers
-    )
+    source_contents = read_contents(source, progress, title="source")
+    present = read_contents(target, progress, title="target", only=source_contents.providers)
     outcome = CopyOutcome()
     _copy_names(target, source_contents, present)
     _copy_providers(target, source_contents, present, outcome, progress)
-    if names := names_to_copy(source_contents, present):
+    if names := differing_items(source_contents.aggregates, present.aggregates):
         name_aggregates(target, names)
-    for name, mix in mixes_to_copy(source_contents, present).items():
+    for name, requests in differing_items(source_contents.mixes, present.mixes).items():
         with _noting_refusals(outcome, f"mix {name}"):
-            target.call(
-                "PUT", f"/treeclaim/mixes/{escape_url(name)}", {"requests": mix["requests"]}
-            )
+            path = f"/treeclaim/mixes/{escape_url(name)}"
+            target.call("PUT", path, {"requests": requests})
     _copy_consumers(target, source_contents, present, outcome, progress)
     if source_contents.is_extended:
         _copy_requests(target, source_contents, present, outcome)
     # Conditions come last: they would stop the claims.
-    for uuid, key, members in conditions_to_copy(source_contents, present):
+    conditions = differing_items(source_contents.conditions, present.conditions)
+    for (uuid, key), members in conditions.items():
         with _noting_refusals(outcome, f"condition {key} of provider {uuid}"):
             path = f"/treeclaim/providers/{uuid}/conditions/{escape_url(key)}"
             target.call("PUT", path, members)
-    outcome.differences = compare(source, target, progress, threads=threads)
+    outcome.differences = compare(source, target, progress)
     return outcome
 
 
-def compare(source: Client, target: Client, progress: Progress, *, threads: int = 4) -> list[str]:
+def compare(source: Client, target: Client, progress: Progress) -> list[str]:
     """Read both endpoints; return, in words, all that the target lacks or has different.
 
     Raises:
         ClientError: if an endpoint fails.
     """
-    source_contents = read_contents(source, progress, title="checking source", threads=threads)
+    source_contents = read_contents(source, progress, title="checking source")
     copied = read_contents(
-        target, progress, title="checking target", threads=threads, only=source_contents.providers
+        target, progress, title="checking target", only=source_contents.providers
     )
     return find_differences(source_contents, copied)
 
@@ -134,7 +129,7 @@ def _copy_providers(
     progress: Progress,
 ) -> None:
     changes = [
-        PlannedChange.to(present.providers.get(uuid), provider)
+        PlannedChange(present.providers.get(uuid), provider)
         for uuid, provider in source_contents.providers.items()
     ]
     kept = sum(change.action is Action.KEEP for change in changes)
@@ -170,13 +165,11 @@ def _noting_refusals(outcome: CopyOutcome, title: str) -> Iterator[None]:
 def _copy_requests(
     target: Client, source_contents: Contents, present: Contents, outcome: CopyOutcome
 ) -> None:
-    request_by_uuid = {uuid: consumer.request for uuid, consumer in present.consumers.items()}
-    requests = [
-        (uuid, consumer.request)
-        for uuid, consumer in source_contents.consumers.items()
-        if consumer.request != request_by_uuid.get(uuid)
-    ]
-    for batch in in_batches(requests):
+    source_requests, present_requests = (
+        {uuid: consumer.request for uuid, consumer in contents.consumers.items()}
+        for contents in (source_contents, present)
+    )
+    for batch in in_batches(list(differing_items(source_requests, present_requests).items())):
         with _noting_refusals(outcome, f"requests of {len(batch)} consumers"):
             target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
@@ -207,25 +200,20 @@ def _copy_consumers(
     apart = {consumer.uuid for consumer in drawing} | set(drawn)
     waiting = [consumer for consumer in changed if consumer.uuid not in apart]
 
-    def draw(consumer: Consumer) -> None:
-        _draw(target, consumer, source_contents)
-
-    def claim(consumer: Consumer) -> None:
-        _claim(target, consumer, consumer.held)
-
-    def note() -> None:
+    def write(consumer: Consumer) -> None:
+        if consumer.drawn_from:
+            _draw(target, consumer, source_contents)
+        else:
+            _claim(target, consumer, consumer.held)
+        outcome.consumers += 1
         progress("writing consumers", outcome.consumers, len(changed))
 
-    _write_in_turns(waiting, claim, outcome, note)
-    _write_in_turns(drawing, draw, outcome, note)
-    _write_in_turns(holds, claim, outcome, note)
+    for consumers in (waiting, drawing, holds):
+        _write_in_turns(consumers, write, outcome)
 
 
 def _write_in_turns(
-    waiting: Sequence[Consumer],
-    write: Callable[[Consumer], None],
-    outcome: CopyOutcome,
-    note: Callable[[], None],
+    waiting: Sequence[Consumer], write: Callable[[Consumer], None], outcome: CopyOutcome
 ) -> None:
     """Write consumers; repeat those that are refused for as long as others succeed."""
     while waiting:
@@ -234,8 +222,6 @@ def _write_in_turns(
         for consumer in waiting:
             with _noting_refusals(refusals, consumer.title):
                 write(consumer)
-                outcome.consumers += 1
-                note()
             if len(refusals.refused) > len(refused):
                 refused.append(consumer)
         if len(refused) == len(waiting):

@@ -2,13 +2,15 @@
 """Differences between the contents of two endpoints, object by object."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from treeclaim.client.contents import Consumer, Contents
-from treeclaim.client.states import State, changed_parts
+from treeclaim.client.states import changed_parts
 
 REQUEST = "request"
 """A difference of consumers that is written apart from their allocations."""
+
+Key = TypeVar("Key")
 
 
 def consumer_differences(
@@ -33,26 +35,9 @@ def consumer_differences(
     return {part for part in parts if getattr(source, part) != getattr(target, part)}
 
 
-def names_to_copy(source: Contents, target: Contents) -> dict[str, str]:
-    """Return the names of aggregates that the target lacks or has different, by uuid."""
-    return _differing(source.aggregates, target.aggregates)
-
-
-def mixes_to_copy(source: Contents, target: Contents) -> dict[str, Mapping[str, Any]]:
-    """Return the mixes that the target lacks or has different, by name."""
-    return _differing(source.mixes, target.mixes)
-
-
-def conditions_to_copy(source: Contents, target: Contents) -> Iterator[tuple[str, str, Any]]:
-    """Yield provider, key and members of conditions that the target lacks or has different."""
-    for uuid, conditions in source.conditions.items():
-        present = target.conditions.get(uuid, {})
-        for key, members in _differing(conditions, present).items():
-            yield uuid, key, members
-
-
-def _differing(source: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in source.items() if target.get(name) != value}
+def differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dict[Key, Any]:
+    """Return the items of the source that the target lacks or has different."""
+    return {key: value for key, value in source.items() if target.get(key) != value}
 
 
 def find_differences(source: Contents, target: Contents) -> list[str]:
@@ -63,37 +48,33 @@ def find_differences(source: Contents, target: Contents) -> list[str]:
     return [
         *(f"trait {name} is missing" for name in sorted(source.traits - target.traits)),
         *(f"resource class {name} is missing" for name in sorted(source.classes - target.classes)),
-        *(f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))),
-        *_provider_differences(source, target),
-        *(f"mix {name} differs" for name in sorted(mixes_to_copy(source, target))),
-        *_consumer_differences(source, target),
+        *(f"{title} differs" for title in _differing_titles(source, target)),
+        *(
+            f"consumer {uuid} holds something at the target only"
+            for uuid in sorted(target.consumers.keys() - source.consumers.keys())
+        ),
     ]
 
 
-def _provider_differences(source: Contents, target: Contents) -> Iterator[str]:
+def _differing_titles(source: Contents, target: Contents) -> Iterator[str]:
+    for aggregate in sorted(differing_items(source.aggregates, target.aggregates)):
+        yield f"aggregate {aggregate}: name"
     for uuid, provider in source.providers.items():
-        for part in _provider_parts(provider, target.providers.get(uuid)):
-            yield f"provider {uuid} ({provider.name}): {part} differs"
-    for uuid, key, _ in conditions_to_copy(source, target):
-        yield f"provider {uuid} ({source.providers[uuid].name}): condition {key} differs"
-
-
-def _provider_parts(source: State, target: State | None) -> Iterator[str]:
-    if target is None:
-        yield "existence"
-        return
-    for member in ("name", "parent"):
-        if getattr(source, member) != getattr(target, member):
-            yield member
-    yield from (part.name for part in changed_parts(target, source))
-
-
-def _consumer_differences(source: Contents, target: Contents) -> Iterator[str]:
+        title = f"provider {uuid} ({provider.name})"
+        present = target.providers.get(uuid)
+        if present is None:
+            yield f"{title}: existence"
+            continue
+        for member in ("name", "parent"):
+            if getattr(provider, member) != getattr(present, member):
+                yield f"{title}: {member}"
+        yield from (f"{title}: {part.name}" for part in changed_parts(present, provider))
+    for uuid, key in differing_items(source.conditions, target.conditions):
+        yield f"provider {uuid} ({source.providers[uuid].name}): condition {key}"
+    for mix in sorted(differing_items(source.mixes, target.mixes)):
+        yield f"mix {mix}"
     for uuid, consumer in source.consumers.items():
-        parts = consumer_differences(
-            consumer, target.consumers.get(uuid), is_extended=source.is_extended
-        )
-        for part in sorted(parts):
-            yield f"{consumer.title}: {part} differs"
-    for uuid in sorted(target.consumers.keys() - source.consumers.keys()):
-        yield f"consumer {uuid} holds something at the target only"
+        present_consumer = target.consumers.get(uuid)
+        is_extended = source.is_extended
+        parts = consumer_differences(consumer, present_consumer, is_extended=is_extended)
+        yield from (f"{consumer.title}: {part}" for part in sorted(parts))

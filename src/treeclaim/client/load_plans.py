@@ -8,8 +8,7 @@ from typing import Any
 
 from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
 from treeclaim.client.client import Client
-from treeclaim.client.provider_batches import Action, PlannedChange
-from treeclaim.client.session import THREADS
+from treeclaim.client.provider_batches import PlannedChange
 from treeclaim.client.states import State, read_rows, state_of
 from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
 from treeclaim.client.topology.file import cycle_problem
@@ -48,7 +47,6 @@ def make_plan(
     topology: Topology,
     *,
     prune: bool = False,
-    threads: int = THREADS,
     progress: Progress = lambda _stage, _done, _total: None,
 ) -> LoadPlan:
     """Plan the changes from an endpoint to a file; write nothing.
@@ -61,7 +59,7 @@ def make_plan(
     planner = _Planner(client, topology, prune=prune)
     traits, classes = planner.missing_names()
     planner.place()
-    states = planner.states(threads, lambda done, total: progress("reading", done, total))
+    states = planner.states(lambda done, total: progress("reading", done, total))
     changes = [planner.change(planned, states) for planned in topology.providers]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
@@ -192,12 +190,12 @@ class _Planner:
                 return None
         return uuid
 
-    def states(self, threads: int, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
+    def states(self, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
         """Read the parts that the file mentions of the file's providers that exist, by uuid."""
         mentioned = {name for planned in self._topology.providers for name in planned.values}
         uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
         include = [part.name for part in PARTS if part.name in mentioned]
-        return read_rows(self._client, uuids, include, threads=threads, progress=progress)
+        return read_rows(self._client, uuids, include, progress=progress)
 
     def change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
         """Return the change of a provider of the file."""
@@ -205,8 +203,8 @@ class _Planner:
         uuid = self._uuids[planned.name]
         before = state_of(rows[uuid], planned.parts) if uuid in rows else None
         new_state = State(uuid, planned.name, self.parents[uuid], values=planned.values)
-        change = PlannedChange.to(before, new_state, prune=self._prune, line=planned.line)
-        inventories = INVENTORIES.or_empty(change.state.values)
+        change = PlannedChange(before, new_state, self._prune, planned.line)
+        inventories = INVENTORIES.or_empty(change.after.values)
         for name in INVENTORIES.or_empty(planned.values):
             fields = inventories.get(name, {})
             if "total" not in fields:
@@ -258,7 +256,7 @@ class _Planner:
         levels = count_ancestors(self.parents)
         rows = [row for uuid, row in self._by_uuid.items() if uuid in going]
         rows.sort(key=lambda row: -levels[row["uuid"]])
-        return [PlannedChange(Action.DELETE, state_of(row, ()), None) for row in rows]
+        return [PlannedChange(state_of(row, ()), None) for row in rows]
 
     def names(self) -> dict[str, str]:
         """Return names by uuid, as they will be."""

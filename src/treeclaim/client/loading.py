@@ -11,7 +11,7 @@ from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.load_plans import LoadPlan, Progress, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.session import THREADS, in_parallel
+from treeclaim.client.session import in_parallel
 from treeclaim.client.states import read_rows
 from treeclaim.client.topology import Topology
 from treeclaim.client.topology.tree import count_ancestors
@@ -53,15 +53,15 @@ class LoadOutcome:
             Action.KEEP: self.unchanged,
         }
         for change in changes:
-            names[change.action].append(change.name)
+            names[change.action].append(change.after.name)
 
     def refuse(self, changes: Iterable[PlannedChange], refusals: Mapping[str, str]) -> None:
         """Record the changes among some that were refused."""
         self.refusals |= refusals
         self.refused += [
-            f"{change.place}: {refusals[change.state.uuid]}"
+            f"{change.place}: {refusals[change.after.uuid]}"
             for change in changes
-            if change.state.uuid in refusals
+            if change.after.uuid in refusals
         ]
 
 
@@ -80,7 +80,6 @@ def apply_plan(
     plan: LoadPlan,
     *,
     dry_run: bool = False,
-    threads: int = THREADS,
     progress: Progress = lambda _stage, _done, _total: None,
 ) -> LoadOutcome:
     """Carry a plan out: whole trees first, then deletions, the deepest first.
@@ -92,7 +91,6 @@ def apply_plan(
         client: The endpoint.
         plan: The plan.
         dry_run: True to write nothing, and return the outcome that the plan would have.
-        threads: How many providers are deleted at once.
         progress: Called after each batch.
 
     Raises:
@@ -111,11 +109,11 @@ def apply_plan(
         refusals = write_trees(client, in_trees(written, plan.parents), dry_run=dry_run, note=note)
         outcome.refuse(written, refusals)
         if dry_run:
-            refusals = _foreseen_refusals(client, deletions, plan.parents, threads)
+            refusals = _foreseen_refusals(client, deletions, plan.parents)
         else:
-            refusals = _delete(client, deletions, plan.parents, threads)
+            refusals = _delete(client, deletions, plan.parents)
         outcome.refuse(deletions, refusals)
-        note([change for change in deletions if change.state.uuid not in refusals])
+        note([change for change in deletions if change.after.uuid not in refusals])
         if plan.aggregates and not dry_run:
             name_aggregates(client, plan.aggregates)
     except KeyboardInterrupt:
@@ -127,7 +125,6 @@ def _delete(
     client: Client,
     deletions: Sequence[PlannedChange],
     parents: Mapping[str, str | None],
-    threads: int,
 ) -> dict[str, str]:
     """Delete providers, level by level; return the reasons of refusals by uuid."""
     refusals: dict[str, str] = {}
@@ -135,14 +132,14 @@ def _delete(
 
     def delete(change: PlannedChange) -> None:
         try:
-            client.call("DELETE", f"/resource_providers/{change.state.uuid}")
+            client.call("DELETE", f"/resource_providers/{change.after.uuid}")
         except ClientError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-            refusals[change.state.uuid] = str(error)
+            refusals[change.after.uuid] = str(error)
 
-    for _, level in groupby(deletions, key=lambda change: levels[change.state.uuid]):
-        in_parallel(delete, list(level), threads=threads)
+    for _, level in groupby(deletions, key=lambda change: levels[change.after.uuid]):
+        in_parallel(delete, list(level))
     return refusals
 
 
@@ -150,11 +147,10 @@ def _foreseen_refusals(
     client: Client,
     deletions: Sequence[PlannedChange],
     parents: Mapping[str, str | None],
-    threads: int,
 ) -> dict[str, str]:
     """Return the reasons for which deletions, the deepest first, will be refused, by uuid."""
-    uuids = [change.state.uuid for change in deletions]
-    rows = read_rows(client, uuids, ["usages"], threads=threads)
+    uuids = [change.after.uuid for change in deletions]
+    rows = read_rows(client, uuids, ["usages"])
     with_children = {parents[uuid] for uuid in parents.keys() - set(uuids)}
     refusals: dict[str, str] = {}
     for uuid in uuids:

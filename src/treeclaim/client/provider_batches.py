@@ -4,8 +4,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from http import HTTPStatus
 
 from treeclaim.client.client import Client
@@ -14,7 +15,7 @@ from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, in_batches
 from treeclaim.client.states import State, changed_parts, is_moved, state_of
 from treeclaim.client.topology.tree import count_ancestors, find_roots
-from treeclaim.model.parts import PARTS, FieldChange, Values
+from treeclaim.model.parts import PARTS, FieldChange
 
 _ATTEMPTS = 5
 """Attempts to write a tree that other clients change meanwhile."""
@@ -39,54 +40,49 @@ class Action(Enum):
     KEEP = " "
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedChange:
     """A planned change of a provider.
 
+    Parts that the wanted state omits stay as they are, and empty ones are emptied.
+
     Attributes:
-        action: The kind of the change.
         before: The present state; None if the provider does not exist.
-        after: The state after the change; None if the provider is deleted.
-        values: Values that the change is to write, before they were merged with the present ones.
-        prune: Whether everything that a value does not list is removed.
+        wanted: The wanted state; None to delete the provider.
+        prune: Whether everything that a part does not list is removed.
         line: Line in a file; 0 without one.
     """
 
-    action: Action
     before: State | None
-    after: State | None
-    values: Values = field(default_factory=dict)
+    wanted: State | None
     prune: bool = True
     line: int = 0
 
-    @classmethod
-    def to(
-        cls, before: State | None, wanted: State, *, prune: bool = True, line: int = 0
-    ) -> "PlannedChange":
-        """Return the change from the present to a wanted state.
-
-        Parts that the wanted state omits stay as they are, and empty ones are emptied.
-
-        Args:
-            before: The present state; None if the provider does not exist.
-            wanted: The wanted state.
-            prune: Whether everything that a part does not list is removed.
-            line: Line in a file; 0 without one.
-        """
-        present = {} if before is None else before.values
+    @cached_property
+    def after(self) -> State:
+        """The state after the change; of a deletion, the present one."""
+        if self.wanted is None:
+            assert self.before is not None  # noqa: S101 - there is always one of them
+            return self.before
+        present = {} if self.before is None else self.before.values
         values = {
-            part.name: part.merged(part.or_empty(present), wanted.values[part.name], prune=prune)
+            part.name: part.merged(
+                part.or_empty(present), self.wanted.values[part.name], prune=self.prune
+            )
             for part in PARTS
-            if part.name in wanted.values
+            if part.name in self.wanted.values
         }
-        after = replace(wanted, values=values)
-        if before is None:
-            action = Action.CREATE
-        elif is_moved(before, after) or changed_parts(before, after):
-            action = Action.CHANGE
-        else:
-            action = Action.KEEP
-        return cls(action, before, after, wanted.values, prune, line)
+        return replace(self.wanted, values=values)
+
+    @cached_property
+    def action(self) -> Action:
+        """The kind of the change."""
+        if self.wanted is None:
+            return Action.DELETE
+        if self.before is None:
+            return Action.CREATE
+        is_changed = is_moved(self.before, self.after) or changed_parts(self.before, self.after)
+        return Action.CHANGE if is_changed else Action.KEEP
 
     def again(self, client: Client) -> "PlannedChange":
         """Plan the change from the state that the provider has now.
@@ -94,33 +90,19 @@ class PlannedChange:
         Raises:
             ClientError: if the endpoint fails.
         """
-        parts = [part for part in PARTS if part.name in self.values]
-        rows = client.provider_states([part.name for part in parts], uuid=self.state.uuid)
-        before = next((state_of(row, parts) for row in rows), None)
-        new_state = replace(self.state, values=self.values)
-        return PlannedChange.to(before, new_state, prune=self.prune, line=self.line)
-
-    @property
-    def state(self) -> State:
-        """The state after the change; of a deletion, the present one."""
-        state = self.after or self.before
-        assert state is not None  # noqa: S101 - there is always one of them
-        return state
-
-    @property
-    def name(self) -> str:
-        """Name of the provider after the change."""
-        return self.state.name
+        parts = [part for part in PARTS if part.name in self.after.values]
+        rows = client.provider_states([part.name for part in parts], uuid=self.after.uuid)
+        return replace(self, before=next((state_of(row, parts) for row in rows), None))
 
     @property
     def place(self) -> str:
         """Name of the provider, with its line in the file if it has one."""
-        return f"{self.name} (line {self.line})" if self.line else self.name
+        return f"{self.after.name} (line {self.line})" if self.line else self.after.name
 
     @property
     def entry(self) -> dict[str, object]:
         """The change as POST /treeclaim/providers has it; a provider that changed since is refused."""
-        after = self.state
+        after = self.after
         entry: dict[str, object] = {"uuid": after.uuid}
         if self.before is None or is_moved(self.before, after):
             entry |= {"name": after.name, "parent_provider_uuid": after.parent}
@@ -136,8 +118,6 @@ class PlannedChange:
         Args:
             names: Names of providers by uuid, to name parents.
         """
-        if self.after is None:
-            return []
         before = self.before or replace(self.after.without_parts, parent=None)
         return list(_differences(before, self.after, names))
 
@@ -173,10 +153,10 @@ def in_trees(
     roots, levels = find_roots(parents), count_ancestors(parents)
     trees: defaultdict[str, list[PlannedChange]] = defaultdict(list)
     for change in changes:
-        uuid = change.state.uuid
+        uuid = change.after.uuid
         trees[roots.get(uuid, uuid)].append(change)
     for tree in trees.values():
-        tree.sort(key=lambda change: levels.get(change.state.uuid, 0))
+        tree.sort(key=lambda change: levels.get(change.after.uuid, 0))
     return list(trees.values())
 
 
@@ -240,7 +220,7 @@ class _Writer:
     def write_large(self, tree: Tree) -> None:
         """Write a tree in several calls; after a refusal the rest is refused too."""
         for part in in_batches(tree):
-            if any(change.state.uuid in self.refusals for change in tree):
+            if any(change.after.uuid in self.refusals for change in tree):
                 self._refuse(part, {})
             else:
                 self.write([part])
@@ -275,7 +255,7 @@ class _Writer:
         position = 0
         for tree in trees:
             errors = {
-                change.state.uuid: reasons[number]
+                change.after.uuid: reasons[number]
                 for number, change in enumerate(tree, position)
                 if number in reasons
             }
@@ -293,7 +273,7 @@ class _Writer:
         self, tree: Tree, reasons: Mapping[str, str], error: ClientError | None = None
     ) -> None:
         for change in tree:
-            uuid = change.state.uuid
+            uuid = change.after.uuid
             usual = "its tree is refused as a whole" if reasons or error is None else str(error)
             self.refusals[uuid] = reasons.get(uuid, usual)
 

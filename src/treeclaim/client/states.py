@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from treeclaim.client.client import Client
-from treeclaim.client.session import THREADS, in_batches, in_parallel
+from treeclaim.client.session import in_batches, in_parallel
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
 UUIDS_AT_ONCE = 200
@@ -41,11 +41,6 @@ def capacity_of(fields: Mapping[str, Any]) -> int:
     return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
 
 
-def values_in(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Values:
-    """Return the values of parts that a list has beside a provider."""
-    return {part.name: part.read(row[part.name]) for part in parts}
-
-
 def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
     """Return a provider as a list of them has it, with some parts."""
     return State(
@@ -53,7 +48,7 @@ def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Stat
         row["name"],
         row.get("parent_provider_uuid"),
         row["generation"],
-        values_in(row, parts),
+        {part.name: part.read(row[part.name]) for part in parts},
     )
 
 
@@ -77,7 +72,6 @@ def read_rows(
     uuids: Sequence[str],
     include: Sequence[str],
     *,
-    threads: int = THREADS,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[str, dict[str, Any]]:
     """Read providers by some hundred in a call, each as it is at one moment.
@@ -86,7 +80,6 @@ def read_rows(
         client: The endpoint.
         uuids: UUIDs of the providers; those that do not exist are left out.
         include: Parts, as GET /treeclaim/providers has them.
-        threads: How many calls are made at once.
         progress: Called with the number of providers that are read, and the number of all.
 
     Returns:
@@ -104,5 +97,5 @@ def read_rows(
         progress(min(done * UUIDS_AT_ONCE, len(uuids)), len(uuids))
 
     batches = list(in_batches(uuids, UUIDS_AT_ONCE))
-    pages = in_parallel(read, batches, threads=threads, progress=report)
+    pages = in_parallel(read, batches, progress=report)
     return {row["uuid"]: row for rows in pages for row in rows}

@@ -19,7 +19,8 @@ from treeclaim.comparison.comparison import (
 )
 from treeclaim.comparison.known_differences import KnownDifference, recognised
 
-THREADS = 4
+_THREADS = 4
+"""Requests made at once to each service."""
 
 _MOST_KINDS = 200
 """Kinds of differences that are listed; a kind is a route, both statuses, and the parts that differ."""
@@ -88,8 +89,6 @@ def compare_services(
     new: Client,
     reads: Sequence[Read],
     progress: Callable[[str, int, int], None],
-    *,
-    threads: int = THREADS,
 ) -> Outcome:
     """Send reads to two services. Answers that differ are asked for once more, as clients may write.
 
@@ -107,7 +106,7 @@ def compare_services(
             outcome.add(exchange, is_settled=is_settled)
 
     in_parallel(
-        compare, reads, threads=threads, progress=lambda *counts: progress("comparing", *counts)
+        compare, reads, threads=_THREADS, progress=lambda *counts: progress("comparing", *counts)
     )
     return outcome
 

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand, add_number
+from treeclaim.cli.arguments import LocalCommand
 from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.comparison.access_log import read_requests
 from treeclaim.comparison.comparison import Request
 from treeclaim.comparison.services import (
-    THREADS,
     Outcome,
     Read,
     compare_services,
@@ -67,7 +66,6 @@ class CompareServices(LocalCommand):
                 metavar="TOKEN",
                 help=f"token for the {end} service (or TREECLAIM_{end.upper()}_TOKEN, or OS_TOKEN)",
             )
-        add_number(parser, "threads", THREADS, "requests made at once to each")
         parser.add_argument(
             "-f",
             "--format",
@@ -85,7 +83,7 @@ class CompareServices(LocalCommand):
         ):
             if reads is None:
                 reads = list(sweep(old, options.microversion))
-            outcome = compare_services(old, new, reads, report, threads=options.threads)
+            outcome = compare_services(old, new, reads, report)
         if options.format == "json":
             say_document(outcome.document())
         else:

@@ -121,7 +121,10 @@ class _Session:
             if is_conflict(error):
                 raise self._changed_meanwhile() from error
             raise
-        return [f"{change.name} changed:", *(f"  {field}" for field in change.fields(plan.names))]
+        return [
+            f"{change.after.name} changed:",
+            *(f"  {field}" for field in change.fields(plan.names)),
+        ]
 
     def _require_this_provider(self, topology: Topology) -> None:
         edited = [provider for provider in topology.providers if provider.uuid == self._uuid]
@@ -132,7 +135,7 @@ class _Session:
     def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
         """Take the present state as the base; return what others have changed."""
         before, self._base = self._base, self._read()
-        change = PlannedChange.to(before, replace(self._base, parent=before.parent))
+        change = PlannedChange(before, replace(self._base, parent=before.parent))
         return _ChangedMeanwhileError(
             [
                 "Somebody else changed this provider meanwhile:",

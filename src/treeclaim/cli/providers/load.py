@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand, add_number
+from treeclaim.cli.arguments import LocalCommand
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
@@ -15,8 +15,7 @@ from treeclaim.client import Client, ClientError
 from treeclaim.client.copy import CopyOutcome, compare, copy
 from treeclaim.client.load_plans import LoadPlan, make_plan, with_endpoint_problems
 from treeclaim.client.loading import LoadOutcome, apply_plan
-from treeclaim.client.provider_batches import Action, PlannedChange
-from treeclaim.client.session import THREADS
+from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import Topology, TopologyError, read_topology
 from treeclaim.model.parts import PARTS
 
@@ -24,8 +23,6 @@ _MOST_REFUSED = 50
 """Refusals shown; more than that usually have the same cause."""
 
 _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
-
-_THREADS = 4
 
 
 class LoadProviders(CloudAction):
@@ -53,7 +50,6 @@ class LoadProviders(CloudAction):
             help=f"remove the {', '.join(part.name for part in PARTS)} and children that a part of "
             "the file does not list; parts that it leaves out stay",
         )
-        add_number(parser, "threads", THREADS, "requests made at once")
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
@@ -65,14 +61,12 @@ class LoadProviders(CloudAction):
                         client,
                         topology,
                         prune=options.prune,
-                        threads=options.threads,
                         progress=progress,
                     )
                 outcome = apply_plan(
                     client,
                     plan,
                     dry_run=options.dry_run,
-                    threads=options.threads,
                     progress=progress,
                 )
         except TopologyError as error:
@@ -108,7 +102,6 @@ class CopyService(LocalCommand):
         parser.add_argument(
             "--compare", action="store_true", help="only compare the two; nothing is written"
         )
-        add_number(parser, "threads", _THREADS, "reading requests made at once")
 
     def act(self, options: argparse.Namespace) -> int:
         with (
@@ -119,11 +112,9 @@ class CopyService(LocalCommand):
             shown_progress() as report,
         ):
             if options.compare:
-                outcome = CopyOutcome(
-                    differences=compare(source, target, report, threads=options.threads)
-                )
+                outcome = CopyOutcome(differences=compare(source, target, report))
             else:
-                outcome = copy(source, target, report, threads=options.threads)
+                outcome = copy(source, target, report)
         _report_copy(outcome, only_compared=options.compare)
         return 1 if outcome.refused or outcome.differences else 0
 
@@ -162,16 +153,13 @@ def show_difference(plan: LoadPlan, outcome: LoadOutcome) -> None:
         for name in names:
             out.print(f"+ {what} {name}", style="green")
     for change in plan.changes:
-        if change.state.uuid in outcome.refusals:
+        after, action = change.after, change.action
+        if after.uuid in outcome.refusals:
             continue
-        if change.action is not Action.KEEP:
-            out.print(f"{change.action.value} {_title(change)}", style=_STYLES[change.action])
+        if action is not Action.KEEP:
+            out.print(f"{action.value} {after.name} {after.uuid}", style=_STYLES[action])
         for field in change.fields(plan.names):
             out.print(f"    {field}", style=_STYLES[Action(field.sign)])
-
-
-def _title(change: PlannedChange) -> str:
-    return f"{change.name} {change.state.uuid}"
 
 
 def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:

@@ -89,8 +89,8 @@ STATES = st.builds(
 def test_unchanged_editor_text_makes_no_change(state):
     text = _text_of(state)
     (planned,) = parse_topology(text, "edited").providers
-    change = PlannedChange.to(state, replace(state, name=planned.name, values=planned.values))
-    assert (change.name, planned.uuid) == (state.name, state.uuid)
+    change = PlannedChange(state, replace(state, name=planned.name, values=planned.values))
+    assert (change.after.name, planned.uuid) == (state.name, state.uuid)
     assert change.action is Action.KEEP
 
 
