@@ -75,9 +75,7 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
     await_database(store.engine, attempts=options.max_retries, pause=options.retry_interval)
     require_usable_server(store.engine, configuration.database)
     if options.sync_on_startup:
-        later = schema.sync(store.engine)
-        if later is not None:
-            _LOG.info("Nothing to sync: a later release made the tables (revision %s)", later)
+        schema.sync(store.engine)
     schema.require_ready(store.engine)
     store.write(standard_names.sync_standard_names)
 

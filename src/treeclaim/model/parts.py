@@ -56,22 +56,6 @@ class Part(IntFlag):
 EVERYTHING = Part(sum(Part))
 """All of them: of a new provider, and where it is not known what changed."""
 
-_BEFORE_DEVICES = (
-    Part.PROVIDER | Part.INVENTORIES | Part.TRAITS | Part.AGGREGATES | Part.ALLOCATIONS
-)
-"""All that the release before knew: in rows of the feed it stands for everything."""
-
-
-def stored(parts: Part) -> int:
-    """Return what a row of the feed has: for everything, what stands for that in the release before too."""
-    return int(_BEFORE_DEVICES if parts == EVERYTHING else parts)
-
-
-def stored_parts(number: int) -> Part:
-    """Return the parts that a row of the feed tells."""
-    parts = Part(number)
-    return EVERYTHING if parts == _BEFORE_DEVICES else parts
-
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:

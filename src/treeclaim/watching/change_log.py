@@ -94,10 +94,9 @@ class Entry:
     @classmethod
     def of(cls, news: News, members: Mapping[str, Mapping[str, ProviderChange]]) -> "Entry":
         """Make it of news."""
-        trees = [change.trees for change in news.changes.values()]
-        if news.catalogue or None in trees:
-            return cls(Message(news), members, None)
-        return cls(Message(news), members, set(news.changes).union(*filter(None, trees)))
+        trees = (change.trees for change in news.changes.values())
+        touched = None if news.catalogue else set(news.changes).union(*trees)
+        return cls(Message(news), members, touched)
 
 
 _MOST_ENTRIES = 2_000

@@ -168,7 +168,7 @@ class Hub:
             roots = listener.roots or {}
             for uuid in roots.keys() & moves:
                 change = news.changes[uuid]
-                trees.update((roots[uuid], change.root), change.trees or ())
+                trees.update((roots[uuid], change.root), change.trees)
         return {tree for tree in trees if tree is not None}
 
 

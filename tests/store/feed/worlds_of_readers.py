@@ -22,7 +22,7 @@ from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers import inventories, part_tables, providers
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import feed, own_tables, placement
+from treeclaim.store.schema.tables import own_tables, placement
 
 PROVIDERS = [str(uuid.UUID(int=number + 1)) for number in range(4)]
 CONSUMERS = [str(uuid.UUID(int=number + 1)) for number in range(2)]
@@ -166,22 +166,14 @@ class World:
         """Let a consumer hold nothing."""
         self._write(writer, claims.delete, CONSUMERS[which % len(CONSUMERS)])
 
-    def claim_as_before(self, writer, which):
-        """Claim as a process of the release before does, which tells no amounts."""
+    def claim_without_amounts(self, writer, which):
+        """Claim so much at once that the feed tells no amounts."""
 
         def tell_no_amounts(transaction):
             transaction.touch_providers(list(transaction.touched_providers), Part.ALLOCATIONS)
 
         consumer, provider = CONSUMERS[which % len(CONSUMERS)], PROVIDERS[which]
         self._claim(writer, consumer, provider, 2, tell_no_amounts)
-
-    def claim_as_later(self, writer, which):
-        """Claim as a process of a later release may, whose amounts have another form."""
-        self.claim(writer, which)
-        with self.onlooker.engine.begin() as connection:
-            connection.execute(
-                sa.update(feed).where(feed.c.amounts.is_not(None)).values(amounts="[2]")
-            )
 
     def trait(self, writer, which):
         """Make a trait, or take it away."""

@@ -81,13 +81,7 @@ class SyncDatabase(_StoreCommand):
         await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
         require_usable_server(store.engine, configuration.database)
         before = set(sa.inspect(store.engine).get_table_names())
-        later = schema.sync(store.engine)
-        if later is not None:
-            say(
-                f"A later release of Treeclaim made its tables in this database (revision {later}), "
-                "and says that this one can use them. Nothing was changed."
-            )
-            return
+        schema.sync(store.engine)
         store.write(standard_names.sync_standard_names)
         made = set(sa.inspect(store.engine).get_table_names()) - before
         say(

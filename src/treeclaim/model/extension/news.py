@@ -33,23 +33,19 @@ class ProviderChange:
     Attributes:
         generation: As it is now; None if the provider is gone.
         parts: What changed, at least.
-        trees: Uuids of the roots that it has and had; None where that is not known.
+        trees: Uuids of the roots that it has and had.
         root: Uuid of the root that it has now; None if the provider is gone.
     """
 
     generation: int | None
     parts: Part
-    trees: AbstractSet[str] | None
+    trees: AbstractSet[str]
     root: str | None
 
     def after(self, earlier: "ProviderChange") -> "ProviderChange":
         """Return the two changes of one provider as one."""
-        unknown = self.trees is None or earlier.trees is None
         return ProviderChange(
-            self.generation,
-            self.parts | earlier.parts,
-            None if unknown else (self.trees or frozenset()) | (earlier.trees or frozenset()),
-            self.root,
+            self.generation, self.parts | earlier.parts, self.trees | earlier.trees, self.root
         )
 
     @property
@@ -99,13 +95,11 @@ class News:
         """
         tree_uuids = set(roots).union(root for root in roots.values() if root is not None)
         for named in roots.keys() & self.changes.keys():
-            tree_uuids |= self.changes[named].trees or frozenset()
+            tree_uuids |= self.changes[named].trees
         kept = {
             uuid: change
             for uuid, change in self.changes.items()
-            if change.trees is None
-            or uuid in tree_uuids
-            or not tree_uuids.isdisjoint(change.trees)
+            if uuid in tree_uuids or not tree_uuids.isdisjoint(change.trees)
         }
         # The object tells callers that everything is kept.
         return self if len(kept) == len(self.changes) else News(self.cursor, kept, self.catalogue)

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.cursor_text import WrittenCursor
 from treeclaim.model.extension.news import News, ProviderChange
-from treeclaim.model.parts import EVERYTHING, Part, stored_parts
+from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.transactions import ReadTransaction, chunks
-from treeclaim.store.feed.rows import CATALOGUE, PROVIDER, is_unknown
+from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER
 from treeclaim.store.feed.unread import (
     StreamRow,
     feed_since,
@@ -42,19 +42,17 @@ _PRESENT = sa.select(
 def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
     """Return what was committed since a cursor; None if that cannot be known any more.
 
-    It cannot be where a reader of the feed would load everything (decision 0011), where a row is of
-    a later release, and where a process of a release before 0003 deleted a provider.
+    It cannot be where a reader of the feed would load everything (decision 0011), and where a row has
+    another format.
     """
     rows = stream_rows(transaction)
     cursor = since if isinstance(since, Cursor) else resolve_cursor(rows, since)
     if cursor is None or has_gap(rows, cursor):
         return None
     feed_rows = feed_since(transaction, rows, cursor.positions, _TOLD)
-    if any(is_unknown(row.format) for row in feed_rows):
+    if any(row.format != FORMAT for row in feed_rows):
         return None
     changes = _changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
-    if changes is None:
-        return None
     return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in feed_rows))
 
 
@@ -76,7 +74,7 @@ def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     ]
     trees: set[str] = set()
     for change in moved:
-        trees |= change.trees or frozenset()
+        trees |= change.trees
         trees |= frozenset() if change.root is None else {change.root}
     return news.within(roots).beside(members_of(transaction, trees))
 
@@ -135,10 +133,8 @@ def roots_of(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, 
     return root_by_uuid
 
 
-def _changes(
-    transaction: ReadTransaction, feed_rows: Sequence[Any]
-) -> dict[str, ProviderChange] | None:
-    """Return the changes by uuid; None if a deleted provider's identity is unknown."""
+def _changes(transaction: ReadTransaction, feed_rows: Sequence[Any]) -> dict[str, ProviderChange]:
+    """Return the changes by uuid."""
     by_id: dict[int, list[Any]] = {}
     for row in feed_rows:
         by_id.setdefault(row.object_id, []).append(row)
@@ -151,8 +147,6 @@ def _changes(
         provider = present.get(provider_id)
         if provider is not None:
             _add(change_by_uuid, provider.uuid, _change_of(provider, of_provider))
-        elif any(row.format is None for row in of_provider):
-            return None
     return change_by_uuid
 
 
@@ -178,8 +172,6 @@ def _deletion_of(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderC
 def _change_of(provider: Any, feed_rows: Sequence[Any]) -> ProviderChange:
     parts = Part(0)
     for row in feed_rows:
-        parts |= EVERYTHING if row.format is None else stored_parts(row.parts)
-    if any(row.format is None for row in feed_rows):
-        return ProviderChange(provider.generation, parts, None, provider.root)
+        parts |= Part(row.parts)
     trees = {provider.root} | {row.tree for row in feed_rows if row.tree is not None}
     return ProviderChange(provider.generation, parts, frozenset(trees), provider.root)

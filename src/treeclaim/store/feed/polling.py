@@ -37,7 +37,7 @@ _STREAM = "stream"
 """Stands for the kind in the rows that are streams."""
 
 _SQL = """
-SELECT 'stream', id, COALESCE(identity, id), position, pruned_to, epoch, closed_in, NULL, NULL
+SELECT 'stream', id, identity, position, pruned_to, epoch, closed_in, NULL, NULL
 FROM treeclaim_streams
 """
 _SQL_OF_FEED = """
@@ -57,7 +57,7 @@ _LOAD = CompiledStatement(
             _STREAMS,
             sa.select(
                 tables.streams.c.id,
-                sa.func.coalesce(tables.streams.c.identity, tables.streams.c.id).label("identity"),
+                tables.streams.c.identity,
                 tables.streams.c.position,
                 tables.streams.c.pruned_to,
                 tables.streams.c.epoch,

@@ -20,7 +20,7 @@ everything in the same snapshot would show:
 4. *Everything else*, such as the shape of a tree, inventories and names, is recorded by naming the provider,
    which is then loaded in the snapshot of the positions; so the amounts for it in the same rows are
    loaded already, and are not counted. The same is true of a transaction that claims and also
-   changes a provider otherwise, and of rows of a release that records no amounts.
+   changes a provider otherwise.
 5. *What does not exist.* A change of a class of which a provider has no inventory, or of a provider
    that is gone, is old data: nobody sees its usage. If there is an inventory later, the provider is
    named, and loaded.
@@ -28,10 +28,10 @@ everything in the same snapshot would show:
 Whether (3) is so can be checked: what was known plus all steps must be the greatest generation recorded.
 If it is not, somebody has written beside the feed, and the reader loads everything.
 
-**Amounts.** How much a claim changed is text in the column `amounts`, a JSON list of integers: the form, by
-how much the generation was raised, and to what; then each class and by how much its usage rose. A reader that does
-not know the form loads the provider, as it does if there is no text. The time is in the row: `created_at`
-is what `updated_at` of the provider was set to, rounded by the database in the same way.
+**Amounts.** How much a claim changed is text in the column `amounts`, a JSON list of integers: by how much the
+generation was raised, and to what; then each class and by how much its usage rose. If there is no text, a reader
+loads the provider. The time is in the row: `created_at` is what `updated_at` of the provider was set to,
+rounded by the database in the same way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,10 +50,7 @@ PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
 FORMAT = 1
-"""The format of the rows that this release writes, and the newest that it reads. A reader that meets
-a newer one loads everything."""
-
-_FORM = 1
+"""The format of the rows that this release writes. A reader that meets another one loads everything."""
 
 _seconds = lru_cache(maxsize=16)(seconds)
 """All rows of a commit have one time, and a commit may have thousands."""
@@ -66,7 +63,7 @@ class FeedRow(NamedTuple):
     stream_id: int
     object_id: int
     position: int
-    format: int | None
+    format: int
     amounts: str | None
     created_at: datetime | str
 
@@ -79,7 +76,7 @@ class FeedDelta:
         provider_ids: Providers to load.
         usage: What claims changed of others, by provider id.
         catalogue: Whether traits and resource classes are to be loaded.
-        is_unknown: Whether a row is of a later release, so that all is to be loaded.
+        is_unknown: Whether a row has another format, so that all is to be loaded.
     """
 
     provider_ids: frozenset[int]
@@ -94,7 +91,7 @@ class FeedDelta:
         usage: dict[int, UsageChange] = {}
         catalogue = unknown = False
         for row in rows:
-            unknown = unknown or is_unknown(row.format)
+            unknown = unknown or row.format != FORMAT
             catalogue = catalogue or row.kind == CATALOGUE
             if row.kind != PROVIDER or row.object_id in provider_ids:
                 continue
@@ -108,11 +105,6 @@ class FeedDelta:
         return cls(frozenset(provider_ids), usage, catalogue, unknown)
 
 
-def is_unknown(form: int | None) -> bool:
-    """Return whether a row of the feed has a format of a later release."""
-    return form is not None and form > FORMAT
-
-
 def amounts_text(change: UsageChange | None) -> str | None:
     """Return a change as text; None if readers are to load the provider instead.
 
@@ -120,7 +112,7 @@ def amounts_text(change: UsageChange | None) -> str | None:
     """
     if change is None:
         return None
-    numbers = [_FORM, change.steps, change.generation]
+    numbers = [change.steps, change.generation]
     for class_id, amount in change.used.items():
         if amount:
             numbers += class_id, amount
@@ -135,9 +127,8 @@ def change_in(text: str | None, at: datetime | str) -> UsageChange | None:
         text: The text of the column; None where it is NULL.
         at: `created_at` of the row, as a driver gives it.
     """
-    numbers = [] if text is None else orjson.loads(text)
-    if not numbers or numbers[0] != _FORM:
+    if text is None:
         return None
-    _, steps, generation, *used = numbers
+    steps, generation, *used = orjson.loads(text)
     amounts = dict(zip(used[::2], used[1::2], strict=True))
     return UsageChange(amounts, steps, generation, _seconds(at))

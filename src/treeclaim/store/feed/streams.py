@@ -31,7 +31,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.extension.news import ProviderEffect
-from treeclaim.model.parts import EVERYTHING, stored
+from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
@@ -141,7 +141,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "object_id": object_id,
                 "created_at": transaction.now,
                 "format": FORMAT,
-                "parts": stored(what.parts),
+                "parts": int(what.parts),
                 "uuid": what.uuid,
                 "tree": what.tree,
                 "amounts": amounts_text(what.usage),

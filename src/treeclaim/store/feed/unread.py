@@ -21,12 +21,12 @@ from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
 from treeclaim.store.schema.tables import feed, resource_providers, streams
 
-_POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
+_POSITIONS_SQL = "SELECT identity, position FROM treeclaim_streams"
 
 _STREAMS = CompiledStatement(
     sa.select(
         streams.c.id,
-        sa.func.coalesce(streams.c.identity, streams.c.id).label("identity"),
+        streams.c.identity,
         streams.c.position,
         streams.c.pruned_to,
         streams.c.epoch,

@@ -13,13 +13,14 @@ from treeclaim.store.database.connecting.connections import connected, writing
 from treeclaim.store.database.dialects.session_timeouts import extend_timeouts
 from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
-from treeclaim.store.schema import later_releases
 from treeclaim.store.schema.tables import (
     NEVER_UNUSED,
+    OWN_REVISION,
     PLACEMENT_REVISION,
     alembic_version,
     new_identity,
     own_tables,
+    own_version,
     placement,
     resource_providers,
     streams,
@@ -29,16 +30,11 @@ _LOCK_WAIT = 60
 """Seconds that one process waits while another one makes the schema."""
 
 
-def sync(engine: Engine) -> str | None:
-    """Bring the schema to the newest revision; idempotent, and safe if two processes do it at once.
-
-    Returns:
-        The revision of the own tables if a later release made them, and says that this one can use
-        them: nothing was changed then. Else None.
+def sync(engine: Engine) -> None:
+    """Create the tables that are missing; idempotent, and safe if two processes do it at once.
 
     Raises:
-        SchemaRevisionError: if the Placement tables are at another revision, or the own tables at a
-            later one that this release cannot use.
+        SchemaRevisionError: if the Placement tables or the own tables are at another revision.
         StoreUnavailableError: if the database does not answer.
     """
     try:
@@ -52,11 +48,9 @@ def sync(engine: Engine) -> str | None:
                 connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
             else:
                 _require_known(revision)
-            later = later_releases.later_revision(connection)
-            if later is None and not later_releases.is_newest(connection):
+            if own_revision(connection) is None:
                 _create_own_tables(connection)
             connection.commit()
-            return later
     except SQLAlchemyError as error:
         raise unavailable(error) from error
 
@@ -84,9 +78,29 @@ def require_ready(engine: Engine) -> None:
 
 def version(connection: Connection) -> str | None:
     """Return the revision of the Placement schema, None if there is none."""
-    if not sa.inspect(connection).has_table(alembic_version.name):
+    return _revision_in(connection, alembic_version)
+
+
+def own_revision(connection: Connection) -> str | None:
+    """Return the revision of Treeclaim's own tables, None if they are not complete.
+
+    Raises:
+        SchemaRevisionError: if it is not the one that this program understands.
+    """
+    revision = _revision_in(connection, own_version)
+    if revision not in (None, OWN_REVISION):
+        raise SchemaRevisionError(
+            f"Treeclaim's own tables in the database are at revision {revision}; this program "
+            f"understands {OWN_REVISION} only. Nothing was changed. Use the release that made "
+            "them, or restore a backup from before it."
+        )
+    return revision
+
+
+def _revision_in(connection: Connection, table: sa.Table) -> str | None:
+    if not sa.inspect(connection).has_table(table.name):
         return None
-    revision = connection.execute(sa.select(alembic_version.c.version_num)).scalar()
+    revision = connection.execute(sa.select(table.c.version_num)).scalar()
     return None if revision is None else str(revision)
 
 
@@ -108,23 +122,23 @@ def _require_known(revision: str) -> None:
 
 
 def _require_own(connection: Connection) -> None:
-    """Require all columns that this release uses; extra ones do no harm, if they say so."""
-    later_releases.later_revision(connection)
-    is_new = later_releases.own_revision(connection) is None
+    if own_revision(connection) is None:
+        raise SchemaRevisionError(
+            "The database has Placement's tables but not all of Treeclaim's own. Run 'treeclaim "
+            "db sync', or set [placement_database]/sync_on_startup."
+        )
     inspector = sa.inspect(connection)
     for table in own_tables.sorted_tables:
-        if not inspector.has_table(table.name) and is_new:
-            state = "has Placement's tables but not Treeclaim's own"
-        elif not inspector.has_table(table.name) or not {
-            column["name"] for column in inspector.get_columns(table.name)
-        }.issuperset(table.columns.keys()):
-            state = "has Treeclaim's own tables as an earlier release made them"
-        else:
-            continue
-        raise SchemaRevisionError(
-            f"The database {state}. Run 'treeclaim db sync', or set "
-            "[placement_database]/sync_on_startup."
+        columns = (
+            {column["name"] for column in inspector.get_columns(table.name)}
+            if inspector.has_table(table.name)
+            else set()
         )
+        if missing := set(table.columns.keys()) - columns:
+            raise SchemaRevisionError(
+                f"The table {table.name} in the database has no column {min(missing)}, although "
+                f"it is recorded at revision {OWN_REVISION}. Restore it from a backup."
+            )
 
 
 def _require_empty(connection: Connection) -> None:
@@ -160,7 +174,7 @@ def _create_own_tables(connection: Connection) -> None:
             "epoch": 0,
         }
         connection.execute(sa.insert(streams), first_epoch)
-    later_releases.record_newest(connection)
+    connection.execute(sa.insert(own_version), {"version_num": OWN_REVISION})
 
 
 @contextmanager

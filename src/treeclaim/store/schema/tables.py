@@ -33,11 +33,8 @@ from sqlalchemy.dialects import mysql
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
-OWN_REVISIONS = ("0001",)
-"""All revisions of Treeclaim's own tables, oldest first."""
-
-USABLE_FROM = "0001"
-"""The oldest revision whose programs can use the own tables as this release makes them."""
+OWN_REVISION = "0001"
+"""The only revision of Treeclaim's own tables that this program understands."""
 
 placement = MetaData()
 """The tables of the Placement service."""
@@ -230,11 +227,20 @@ consumers = Table(
     **_mysql(),
 )
 
+own_version = Table(
+    "treeclaim_alembic_version",
+    own_tables,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="treeclaim_alembic_version_pkc"),
+    **_mysql(),
+)
+"""The revision of Treeclaim's own tables; its row is written when all of them are there."""
+
 streams = Table(
     "treeclaim_streams",
     own_tables,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("identity", BigInteger),
+    Column("identity", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
     Column("pruned_to", BigInteger, nullable=False),
     Column("used_at", DateTime, nullable=False),
@@ -245,13 +251,10 @@ streams = Table(
 )
 """Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
 
-The database may assign an `id` twice; an `identity` is unique for ever. Streams of an earlier
-release have none. For a closed stream, `closed_in` is the number of the epoch in which it was
-closed. For an epoch, `epoch` is its number; its other columns have no meaning.
+The database may assign an `id` twice; an `identity` is unique for ever. For a closed stream,
+`closed_in` is the number of the epoch in which it was closed. For an epoch, `epoch` is its number;
+its other columns have no meaning.
 """
-
-_LEAST_IDENTITY = 1 << 32
-"""Above all ids, which stand for the identities of streams from an earlier release."""
 
 
 def new_identity() -> int:
@@ -259,11 +262,11 @@ def new_identity() -> int:
 
     The bits come from the operating system, so two processes after a fork draw different ones.
     """
-    return _LEAST_IDENTITY + secrets.randbelow((1 << 63) - _LEAST_IDENTITY)
+    return secrets.randbits(63)
 
 
 NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
-"""`used_at` of an epoch, naive UTC: no release mistakes it for an unused stream."""
+"""`used_at` of an epoch, naive UTC: nobody mistakes it for an unused stream."""
 
 LONGEST_AMOUNTS = 255
 """Characters of `amounts` in the feed: enough for a claim of some dozen classes on one provider."""
@@ -286,11 +289,10 @@ feed = Table(
 )
 """The providers that each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
 
-`format` says how a row is to be read: none is that of a release before 0003, which tells nothing
-but that something of the provider changed. In format 1, `parts` are the bits of `model.parts.Part`
-(31 for everything), `uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a provider
-that was moved. `amounts` tells by how much claims changed usage and generation; without it, or where
-its own form is not known, readers load the provider.
+`format` says how a row is to be read; lock rows have none. In format 1, `parts` are the bits of
+`model.parts.Part`, `uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a
+provider that was moved. `amounts` tells by how much claims changed usage and generation; without it, readers
+load the provider.
 """
 
 holds = Table(

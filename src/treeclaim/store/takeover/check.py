@@ -13,16 +13,12 @@ from treeclaim.store.database.failures.kinds import cause_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.providers.some_providers import load_catalogue
 from treeclaim.store.reading.providers.whole import whole_inventory
-from treeclaim.store.schema.later_releases import (
-    OWN_VERSION_TABLE,
-    later_revision,
-    own_revision,
-)
+from treeclaim.store.schema.revisions import own_revision
 from treeclaim.store.schema.tables import (
-    OWN_REVISIONS,
     PLACEMENT_REVISION,
     alembic_version,
     own_tables,
+    own_version,
     placement,
 )
 from treeclaim.store.takeover.findings import Columns, Finding, failed, passed, warned
@@ -139,21 +135,17 @@ def _check_revision(connection: Connection) -> Finding:
 
 def _check_own_tables(connection: Connection, present: Columns) -> Finding:
     subject = "own tables"
-    if OWN_VERSION_TABLE not in present:
+    if own_version.name not in present:
         return passed(subject, "not there yet; 'treeclaim db sync' makes them")
     try:
-        later = later_revision(connection)
+        revision = own_revision(connection)
     except SchemaRevisionError as error:
         return failed(subject, str(error), "")
-    if later is not None:
-        return passed(
-            subject,
-            f"at revision {later} of a later release, which says that this one can use them",
-        )
-    revision = own_revision(connection)
-    if revision != OWN_REVISIONS[-1] or not own_tables.tables.keys() <= present.keys():
-        return warned(subject, "not of the newest revision", _SYNC)
-    return passed(subject, f"at the newest revision, {revision}")
+    if revision is None:
+        return warned(subject, "not complete", _SYNC)
+    if missing := _missing_columns(own_tables, present):
+        return failed(subject, f"missing: {', '.join(missing)}", "Restore them from a backup.")
+    return passed(subject, f"at revision {revision}")
 
 
 def _check_character_sets(connection: Connection) -> Iterator[Finding]:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Treeclaim's own tables: created, continued, and refused at another revision."""
+
+import pytest
+import sqlalchemy as sa
+
+from tests.databases import EACH_DATABASE, empty_database
+from tests.service import schema_on, start_on
+from treeclaim.cli.main import main
+from treeclaim.model.errors import SchemaRevisionError
+from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.schema import revisions
+from treeclaim.store.schema.tables import streams
+
+LATER = "0099"
+
+
+@pytest.fixture(params=EACH_DATABASE)
+def url(request, tmp_path):
+    """A database with the tables of this release."""
+    with empty_database(request.param, tmp_path) as made:
+        schema_on(made)
+        yield made
+
+
+def migrate_as_later_release(url):
+    """Change the own tables as the `db sync` of a release with one more revision does."""
+    engine = make_engine(DatabaseSettings(url))
+    with engine.begin() as connection:
+        for change in (
+            "ALTER TABLE treeclaim_feed ADD COLUMN mood VARCHAR(20)",
+            f"UPDATE treeclaim_alembic_version SET version_num = '{LATER}'",
+        ):
+            connection.exec_driver_sql(change)
+    engine.dispose()
+
+
+def state(url):
+    """The revision of the own tables, and the columns of all tables."""
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        query = "SELECT version_num FROM treeclaim_alembic_version"
+        revision = connection.exec_driver_sql(query).scalar()
+        inspector = sa.inspect(connection)
+        columns = {
+            table: sorted(column["name"] for column in inspector.get_columns(table))
+            for table in inspector.get_table_names()
+        }
+        traits = connection.exec_driver_sql("SELECT count(*) FROM traits").scalar()
+    engine.dispose()
+    return revision, columns, traits
+
+
+def test_tables_of_a_later_release_are_refused(url, tmp_path, capsys):
+    migrate_as_later_release(url)
+    before = state(url)
+    file = tmp_path / "placement.conf"
+    file.write_text(f"[placement_database]\nconnection = {url}\n")
+    assert main(["db", "sync", "--config-file", str(file)]) == 1
+    assert f"at revision {LATER}" in capsys.readouterr().err
+    for sync in (True, False):
+        refused = pytest.raises(SchemaRevisionError, match=f"at revision {LATER}")
+        with refused, start_on(url, tmp_path, **{"placement_database.sync_on_startup": sync}):
+            pass
+    assert state(url) == before
+
+
+def test_interrupted_sync_is_continued(url):
+    complete = state(url)
+    engine = make_engine(DatabaseSettings(url))
+    with engine.begin() as connection:
+        for table in ("treeclaim_conditions", "treeclaim_alembic_version"):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+        streams.indexes.copy().pop().drop(connection)
+    with pytest.raises(SchemaRevisionError, match="Run 'treeclaim db sync'"):
+        revisions.require_ready(engine)
+    for _ in range(2):
+        revisions.sync(engine)
+    revisions.require_ready(engine)
+    assert state(url) == complete
+    with engine.connect() as connection:
+        indexes = sa.inspect(connection).get_indexes(streams.name)
+        assert [index["name"] for index in indexes] == [index.name for index in streams.indexes]
+        numbers = sa.select(streams.c.epoch).where(streams.c.epoch.is_not(None))
+        epochs = connection.execute(numbers).scalars().all()
+    engine.dispose()
+    assert epochs == [0]
+
+
+def test_own_tables_without_a_column_are_refused(url):
+    engine = make_engine(DatabaseSettings(url))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE treeclaim_feed DROP COLUMN amounts")
+    with pytest.raises(SchemaRevisionError, match="has no column amounts"):
+        revisions.require_ready(engine)
+    engine.dispose()
