@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.funnel import Lenient, funnel
+from tests.reference.funnel import KINDS, Lenient, funnel
 from tests.reference.strategies import (
     cards,
     consuming,
@@ -101,7 +101,7 @@ def check(world, request, told):
     check_funnel(world, request, told, where)
     check_nearest(told, {uuid_of(one) for one in matching}, where)
     check_nothing_else_blocks(world, request, told, where)
-    check_nearest_come_first(world, request, told, where)
+    check_order_of_nearest(world, request, told, where)
     check_advice(world, request, told, where)
 
 
@@ -135,45 +135,21 @@ def check_nothing_else_blocks(world, request, told, where):
         assert tree["root_provider"]["uuid"] in set(map(uuid_of, matching)), (where, tree)
 
 
-def check_nearest_come_first(world, request, told, where):
-    names = {uuid_of(provider.name): provider.name for provider in world.providers}
-    shown = [names[one["root_provider"]["uuid"]] for one in told["nearest"]]
-    named, stocked = list(places_of(world, request)), list(classes_of(world, request))
-    distances = [
-        (-sum(root in met for met in named), -sum(root in met for met in stocked))
-        for root in shown
-    ]
-    assert distances == sorted(distances), (where, distances)
+def check_order_of_nearest(world, request, told, where):
+    """Trees that satisfy more groups alone come first, of equal ones the older tree."""
+    roots = [provider.name for provider in world.providers if provider.parent is None]
+    satisfied = [satisfying(world, request, group) for group in request.groups]
+    ranked = sorted(roots, key=lambda root: -sum(root in trees for trees in satisfied))
+    shown = [one["root_provider"]["uuid"] for one in told["nearest"]]
+    assert shown == [uuid_of(root) for root in ranked if uuid_of(root) in shown], where
 
 
-def places_of(world, request):
-    """For each list of places: the trees that hold a provider of it, or are served from it."""
-    for group in request.groups:
-        asked = Group(group.suffix, group.resources)
-        for named, bare in (
-            (group.in_tree, replace(asked, in_tree=group.in_tree)),
-            (group.in_subtree, replace(asked, in_subtree=group.in_subtree)),
-        ):
-            if named:
-                yield roots_of(world, named) | having(world, bare)
-
-
-def classes_of(world, request):
-    """For each group and class: the trees that have, or are lent, some inventory of it."""
-    for group in request.groups:
-        for name, amount in group.resources.items():
-            yield having(world, Group(group.suffix, {name: amount}))
-
-
-def having(world, group):
-    """The roots of the trees that match where a group alone is asked for, of any amount."""
-    return Lenient(world, frozenset(), sums_groups=False).matching(Request((group,)))
-
-
-def roots_of(world, names):
-    """The roots of the trees that hold some providers."""
-    reference = Reference(world)
-    return {reference.root(name) for name in names if name in reference.P}
+def satisfying(world, request, group):
+    """The roots of the trees that match where a group alone is asked for."""
+    judged = {(group.suffix, name, kind) for name in group.resources for kind in KINDS}
+    can_split = frozenset() if group.suffix else request.can_split
+    alone = Request((group,), can_split=can_split, split_policy=request.split_policy)
+    return Lenient(world, frozenset(judged), sums_groups=False).matching(alone, MOST_COMBINATIONS)
 
 
 def check_advice(world, request, told, where):

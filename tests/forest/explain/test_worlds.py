@@ -38,9 +38,9 @@ CLOUD = World(
 )
 
 
-def nearest(group):
+def nearest(*groups):
     """Return the names of the nearest trees, with the reasons why they do not match."""
-    result = explain_request(forest_of(CLOUD), candidate_request(Request((group,))), Focus())
+    result = explain_request(forest_of(CLOUD), candidate_request(Request(groups)), Focus())
     return [
         (one["root_provider"]["name"], [blocked["reason"] for blocked in one["blocked_by"]])
         for one in result["nearest"]
@@ -48,32 +48,42 @@ def nearest(group):
 
 
 @pytest.mark.parametrize("suffix", ["", "_1"])
-def test_the_nearest_tree_has_the_class_and_the_most_room(suffix):
+def test_trees_that_satisfy_no_group_are_in_order_of_creation(suffix):
     assert nearest(Group(suffix, {"VCPU": 10})) == [
-        ("large", ["capacity"]),
+        ("pool", ["no_inventory"]),
         ("small", ["capacity"]),
         ("full", ["capacity"]),
-        ("pool", ["no_inventory"]),
+        ("large", ["capacity"]),
+    ]
+
+
+def test_trees_that_satisfy_more_groups_come_first():
+    groups = Group("_1", {"VCPU": 3}), Group("_2", {"VCPU": 6})
+    assert nearest(*groups) == [
+        ("large", ["combined_capacity"]),
+        ("small", ["capacity"]),
+        ("pool", ["no_inventory", "no_inventory"]),
+        ("full", ["capacity", "capacity"]),
     ]
 
 
 @pytest.mark.parametrize("suffix", ["", "_1"])
-@pytest.mark.parametrize("named", ["small", "full", "pool"])
-def test_tree_named_by_in_tree_is_nearest(suffix, named):
-    first, *others = nearest(Group(suffix, {"VCPU": 10}, in_tree=(named,)))
-    assert first == (named, ["no_inventory" if named == "pool" else "capacity"])
-    for name, reasons in others:
-        assert name == "pool" or reasons == ["capacity", "not_in_tree"]
+@pytest.mark.parametrize("named", ["small", "full"])
+def test_other_trees_than_the_named_one_are_blocked_by_in_tree(suffix, named):
+    blocked = dict(nearest(Group(suffix, {"VCPU": 10}, in_tree=(named,))))
+    assert blocked.pop(named) == ["capacity"]
+    assert blocked.pop("pool")[0] == "no_inventory"
+    assert all(reasons == ["capacity", "not_in_tree"] for reasons in blocked.values())
 
 
 @pytest.mark.parametrize("suffix", ["", "_1"])
 def test_failed_conditions_are_reported_beside_amounts(suffix):
     """Without the classes that it asks for, a group without a suffix asks for nothing at all."""
     group = Group(suffix, {"VCPU": 10}, required=(frozenset({"HW_CPU_X86_AVX2"}),))
-    assert nearest(group)[:3] == [
-        ("large", ["capacity"]),
+    assert nearest(group)[1:] == [
         ("small", ["capacity", "trait_missing"]),
         ("full", ["capacity", "trait_missing"]),
+        ("large", ["capacity"]),
     ]
 
 

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
@@ -21,7 +23,6 @@ from treeclaim.forest.explain.matching_trees import (
     Judge,
     MatchingTrees,
 )
-from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, free_holds, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
@@ -79,10 +80,7 @@ def explain_request(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    unnamed_held = forest.held.everywhere
-    if unnamed_held is not None:
-        unnamed_held = unnamed_held.less(list(forest.held.of_holds(forest, request.from_holds)))
-        unnamed_held = held_with_consumed(forest, unnamed_held)
+    unnamed_held = _unnamed_held(forest, request)
     forest, request = free_holds(forest, request, budget)
     constraints = constraints_of(
         request,
@@ -110,6 +108,15 @@ def explain_request(
         ],
         "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, unnamed_held)],
     }
+
+
+def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldColumns | None:
+    """Return what the holds have that a request does not name; None where that is not of interest."""
+    everywhere = forest.held.everywhere
+    if everywhere is None:
+        return None
+    named = list(forest.held.of_holds(forest, request.from_holds))
+    return held_with_consumed(forest, everywhere.less(named))
 
 
 def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldColumns | None) -> Iterator[str]:
@@ -168,12 +175,24 @@ def _step(
 def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
     """Return the indices of the trees to explain one by one."""
     if focus.tree is None:
-        return nearest(trees, focus.nearest)
+        return _nearest(trees, focus.nearest)
     order = trees.forest.order
     row = trees.forest.row_of(focus.tree)
     if row is None:
         return []
     return [int(order.tree[row])]
+
+
+def _nearest(trees: MatchingTrees, count: int) -> list[int]:
+    """Return the trees that do not match: those that satisfy the most groups alone first, then as created."""
+    others = np.flatnonzero(~trees.matching(trees.constraints))
+    if not count or not len(others):
+        return []
+    satisfied = np.zeros(len(others), dtype=np.int64)
+    for group in trees.request.groups:
+        satisfied += trees.matching(trees.of_group(group.suffix), [group.suffix])[others]
+    nearest: list[int] = others[np.argsort(-satisfied, kind="stable")][:count].tolist()
+    return nearest
 
 
 def _explain_tree(
