@@ -142,7 +142,6 @@ def test_random_history_equals_a_full_load(seed, is_small, monkeypatch):
     if is_small:
         monkeypatch.setattr(thresholds, "FEWEST_DEAD_ROWS", 0)
         monkeypatch.setattr(thresholds, "ROWS_COPIED_TOGETHER", 1)
-        monkeypatch.setattr(thresholds, "MANY_COUNTED", 1)
     history = History(seed)
     for _ in range(30):
         history.step()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import forest_of
 from tests.reference.world import Provider, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.table.held import HeldColumns, with_free, without
+from treeclaim.forest.table.held import HeldColumns, with_free
 
 INVENTORIES = st.tuples(
     st.sampled_from([1, 2, 3, 2**31 - 1]), st.sampled_from([1, 2, 7, 2**31 - 1])
@@ -44,27 +44,24 @@ def test_held_columns_equal_a_dictionary(amounts, gone):
         st.tuples(st.sampled_from("abcd"), st.sampled_from(["VCPU", "VGPU"])), st.integers(1, 30)
     )
 )
-def test_removing_held_amounts_by_columns_equals_by_names(held):
+def test_held_amounts_of_existing_inventories_are_free(held):
     forest = forest_of(World((
         Provider("b", None, {"VCPU": Stock(10, used=30), "VGPU": Stock(3, used=3)}),
         Provider("a", "b", {"VCPU": Stock(10, reserved=2, allocation_ratio=1.5, used=12)}),
         Provider("c", None, {"VGPU": Stock(8, used=40)}),
     )))  # fmt: skip
     ids = {name: entry.id for name, entry in forest.catalogue.resource_classes.items()}
-    by_name, by_id = {}, []
+    by_name, by_id = {}, Counter()
     for (provider, name), amount in held.items():
         by_name.setdefault(uuid_of(provider), {})[name] = amount
         row = forest.row_of(uuid_of(provider))
-        # A provider, or a class, that is not there any more.
-        by_id.append(
-            (99 if row is None else int(forest.id.values[row]), ids.get(name, 99), amount)
-        )
-    expected = with_free(forest, [by_name], Budget())
-    result = without(forest, HeldColumns.of(by_id))
+        if row is not None:
+            by_id[int(forest.id.values[row]), ids[name]] = amount
+    result = with_free(forest, [by_name], Budget())
     for number, columns in forest.classes.items():
         living = columns.living()
-        for each in ("used", "free"):
-            assert (
-                getattr(result.classes[number], each).values[living].tolist()
-                == getattr(expected.classes[number], each).values[living].tolist()
-            )
+        providers = forest.id.values[columns.row.values[living]].tolist()
+        freed = [by_id[provider, number] for provider in providers]
+        now = result.classes[number]
+        assert (columns.used.values[living] - now.used.values[living]).tolist() == freed
+        assert (now.free.values[living] - columns.free.values[living]).tolist() == freed

@@ -104,13 +104,6 @@ summed up by a child."""
 CLASSES_COPIED = 500
 """The bound for the classes of these, however few inventories each has."""
 
-GROUPS_RELEASED_TOGETHER = 1024
-"""Lists of rows of the former table that are dropped at a time: there may be one for each aggregate."""
-
 MOST_TREES_EDITED = 16
 """Changed trees that the canonical order, and pairs of anchor and provider, follow; after more, both are found
 again."""
-
-MANY_COUNTED = 16
-"""From so many providers on, what claims changed of them is written with operations on columns, which
-cost as much for one as for a dozen."""

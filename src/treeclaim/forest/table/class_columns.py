@@ -244,17 +244,10 @@ class ClassColumns:
         return room
 
 
-def free_of_all(
+def free_of(
     total: Numbers, reserved: Numbers, ratio: npt.NDArray[np.float64], used: Numbers
 ) -> npt.NDArray[np.int64]:
-    """Return for many inventories what `free_of` returns for one."""
+    """Return what is free of some inventories, as the column says it."""
     whole = np.clip((total - reserved) * ratio, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
     free: npt.NDArray[np.int64] = np.maximum(whole - used, NEVER_FREE + 1)
     return free
-
-
-def free_of(inventory: Inventory, used: int) -> int:
-    """Return how much is free of an inventory, as the column says it."""
-    capacity = inventory.capacity
-    whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
-    return max(whole - used, NEVER_FREE + 1)

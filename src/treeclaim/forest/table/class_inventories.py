@@ -14,7 +14,6 @@ from treeclaim.forest.table.class_columns import (
     Indices,
     UnitLimits,
     free_of,
-    free_of_all,
 )
 from treeclaim.forest.table.columns import (
     Column,
@@ -49,7 +48,7 @@ class ClassInventories(ClassColumns):
         for name in _AMOUNTS:
             getattr(self, name).extend([getattr(inventory, name) for inventory in inventories])
         self.used.extend([record.used for record in records])
-        self.free.extend([free_of(record.inventory, record.used) for record in records])
+        self.free.extend(self._free(slice(len(self.free), None)))
         self.modified_at.extend([record.modified_at for record in records])
         self._consume_nothing(len(records))
         for inventory in inventories:
@@ -61,14 +60,7 @@ class ClassInventories(ClassColumns):
         for name in (*_AMOUNTS, "used", "modified_at"):
             getattr(self, name).extend(getattr(columns, name)[which])
         self._consume_nothing(len(rows))
-        self.free.extend(
-            free_of_all(
-                columns.total[which],
-                columns.reserved[which],
-                columns.allocation_ratio[which],
-                columns.used[which],
-            )
-        )
+        self.free.extend(self._free(slice(None)))
         self._limits.note_all(
             columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
         )
@@ -117,46 +109,40 @@ class ClassInventories(ClassColumns):
         inventory = record.inventory
         for name in _AMOUNTS:
             getattr(self, name).values[index] = getattr(inventory, name)
-        used = record.used + int(self.consumed.values[index])
-        self.used.values[index] = used
-        self.free.values[index] = free_of(inventory, used)
+        self.used.values[index] = record.used + self.consumed.values[index]
+        self.free.values[index] = self._free(slice(index, index + 1))[0]
         self.modified_at.values[index] = record.modified_at
         self._limits.note(inventory)
         self.refreshed += 1
         if self.written is not None:
             self.written.note(index)
 
-    def use(self, index: int, amount: int) -> None:
-        """Let more of an inventory be used, or less where the amount is below zero."""
-        used = int(self.used.values[index]) + amount
-        self.used.values[index] = used
-        self.free.values[index] = free_of(self.inventory(index), used)
-        if self.written is not None:
-            self.written.note(index)
-
     def consume(self, index: int, amount: int) -> None:
         """Let more of an inventory be consumed by others, or less where the amount is below zero."""
         self.consumed.begin_writing()[index] += amount
-        self.use(index, amount)
+        self.use_each(np.array([index]), np.array([amount]))
 
     def use_each(self, indices: Rows, amounts: Integers) -> None:
-        """Do for many inventories together what `use` does for one.
+        """Let more of some inventories be used, or less where the amount is below zero.
 
         Args:
             indices: Each once, int64.
             amounts: Units, int64, of the same shape.
         """
-        used = self.used.values[indices] + amounts
-        self.used.values[indices] = used
-        self.free.values[indices] = free_of_all(
-            self.total.values[indices],
-            self.reserved.values[indices],
-            self.allocation_ratio.values[indices],
-            used,
-        )
+        self.used.values[indices] += amounts
+        self.free.values[indices] = self._free(indices)
         if self.written is not None:
             for index in indices.tolist():
                 self.written.note(index)
+
+    def _free(self, indices: Indices) -> Integers:
+        """Compute what is free of some inventories."""
+        return free_of(
+            self.total.values[indices],
+            self.reserved.values[indices],
+            self.allocation_ratio.values[indices],
+            self.used.values[indices],
+        )
 
     def bury(self, rows: Rows) -> None:
         """Mark the inventories of some rows as those of dead ones: nothing ever fits there again."""

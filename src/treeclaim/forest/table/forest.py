@@ -21,12 +21,14 @@ import copy
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
-from treeclaim.forest.table.change.compaction import Compaction, FormerTables, is_too_large
+from treeclaim.forest.table.change.compaction import Compaction, is_too_large
 from treeclaim.forest.table.change.in_place import WritingInPlace
 from treeclaim.forest.table.change.rewriting import edited_order, rewritten
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.named_table import NamedTable
 from treeclaim.forest.table.order import TreeOrder
@@ -83,7 +85,6 @@ class Forest(NamedTable):
         self._count = 0
         self._order: TreeOrder | None = None
         self._compaction: Compaction | None = None
-        self._former = FormerTables()
 
     def __len__(self) -> int:
         """Return the number of providers."""
@@ -101,16 +102,11 @@ class Forest(NamedTable):
 
         If not, something was written beside the feed, and nothing that is known can be trusted.
         """
-        usage, by_id = changes.usage, self._register.by_id
-        rows = (
-            map(by_id.get, usage)
-            if len(usage) < thresholds.MANY_COUNTED
-            else by_id.get_each(list(usage))
-        )
+        rows = self._register.by_id.get_each(list(changes.usage))
         return not any(
             change.steps
             and (row is None or self.generation.values[row] + change.steps != change.generation)
-            for row, change in zip(rows, usage.values(), strict=True)
+            for row, change in zip(rows, changes.usage.values(), strict=True)
         )
 
     def apply(self, changes: Changes) -> None:
@@ -184,7 +180,6 @@ class Forest(NamedTable):
             Whether the rows are others now: nothing that was read by rows holds any more. What
             clients see is the same.
         """
-        self._former.release_some()
         if self._compaction is None and is_too_large(self, len(self)):
             self._compaction = Compaction(self, len(self))
         if self._compaction is None:
@@ -198,12 +193,12 @@ class Forest(NamedTable):
     @property
     def is_tidy(self) -> bool:
         """Tell whether there is no such work left."""
-        return self._compaction is None and self._former.is_gone
+        return self._compaction is None
 
     def _take(self, compaction: Compaction) -> None:
         """Use the copies from now on."""
         self._compaction = None
-        self._former.take(self.become(compaction.table))
+        self.become(compaction.table)
         self._register.place_all(compaction.row)
         self._order = None
         self.moment += 1
@@ -248,6 +243,11 @@ class Forest(NamedTable):
     def row_of_id(self, provider_id: int) -> int | None:
         """Return the row of the provider with this id, or None."""
         return self._register.by_id.get(provider_id)
+
+    def rows_of_ids(self, provider_ids: Sequence[int]) -> Rows:
+        """Return the row of each of some providers, `NO_ROW` for those that do not exist."""
+        rows = self._register.by_id.get_each(provider_ids)
+        return np.array([NO_ROW if row is None else row for row in rows], dtype=np.int64)
 
     def rows_created_behind(self, provider_id: int, count: int) -> Rows:
         """Return the rows of the first so many providers with greater ids, in any order."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.table.columns import Rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
 from treeclaim.model.request import CandidateRequest
 
 if TYPE_CHECKING:
@@ -44,11 +44,9 @@ class HeldColumns:
 
     @classmethod
     def of(cls, held: Sequence[HeldOf]) -> Self:
-        """Return what is held of inventories, each of which is named once."""
-        table = np.array(held, dtype=np.int64).reshape(-1, 3)
-        keys = _keys(table)
-        order = np.argsort(keys)
-        return cls(keys[order], table[order, 2])
+        """Return what is held of inventories."""
+        nothing: Rows = np.empty(0, dtype=np.int64)
+        return cls(nothing, nothing).plus(held)
 
     def __len__(self) -> int:
         """Return of how many inventories something is held."""
@@ -61,18 +59,19 @@ class HeldColumns:
         is_known = index < len(self) and self.keys[index] == key
         return int(self.amounts[index]) if is_known else 0
 
-    def less(self, gone: Sequence[HeldOf]) -> "HeldColumns":
+    def less(self, gone: Sequence[HeldOf]) -> Self:
         """Return what is held without some of it; an inventory may be named more than once."""
         return self.plus([(provider, name, -amount) for provider, name, amount in gone])
 
-    def plus(self, more: Sequence[HeldOf]) -> "HeldColumns":
+    def plus(self, more: Sequence[HeldOf]) -> Self:
         """Return what is held with more of it; an inventory may be named more than once."""
         table = np.array(more, dtype=np.int64).reshape(-1, 3)
-        keys, places = np.unique(np.concatenate([self.keys, _keys(table)]), return_inverse=True)
+        added_keys = table[:, 1] << _PROVIDER_BITS | table[:, 0]
+        keys, places = np.unique(np.concatenate([self.keys, added_keys]), return_inverse=True)
         amounts = np.zeros(len(keys), dtype=np.int64)
         np.add.at(amounts, places, np.concatenate([self.amounts, table[:, 2]]))
         is_positive = amounts > 0
-        return HeldColumns(keys[is_positive], amounts[is_positive])
+        return type(self)(keys[is_positive], amounts[is_positive])
 
     def of_class(self, class_id: int) -> tuple[Rows, Rows]:
         """Return the ids of providers, ascending, of whose inventory something is held, and how much."""
@@ -90,14 +89,9 @@ class HeldColumns:
         held[is_held] = self.amounts[at[is_held]]
         return held
 
-    def classes(self) -> Iterator[int]:
-        """Yield the ids of the classes of which something is held."""
-        yield from np.unique(self.keys >> _PROVIDER_BITS).tolist()
-
-
-def _keys(table: Rows) -> Rows:
-    keys: Rows = table[:, 1] << _PROVIDER_BITS | table[:, 0]
-    return keys
+    def classes(self) -> set[int]:
+        """Return the ids of the classes of which something is held."""
+        return set(np.unique(self.keys >> _PROVIDER_BITS).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,34 +137,15 @@ def free_holds(
 
 
 def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "Forest":
-    """Return a Forest in which some of what is used is free, to be searched at once.
+    """Return a Forest in which some held amounts are free, with what they consume, to be searched at once.
 
-    What it has no inventory for is overlooked.
+    Amounts of inventories that do not exist are ignored.
     """
-    forest.prepare()
-    forest_copy = copy.copy(forest)
-    forest_copy.classes = dict(forest.classes)
+    held = HeldColumns.of(())
     for part in parts:
-        for uuid, amounts in part.items():
-            budget.check()
-            row = forest.row_of(uuid)
-            indices = {} if row is None else dict(forest.inventory_indices(row))
-            for name, amount in amounts.items():
-                entry = forest.catalogue.resource_classes.get(name)
-                if entry is None or entry.id not in indices:
-                    continue
-                _free(forest_copy, forest, entry.id, indices[entry.id], amount)
-                for use in forest.uses_of(entry.id, indices[entry.id]):
-                    index = forest.classes[use.class_id].index_of((row or 0) + use.offset)
-                    _free(forest_copy, forest, use.class_id, index, amount * use.amount)
-    return forest_copy
-
-
-def _free(forest_copy: "Forest", forest: "Forest", class_id: int, index: int, amount: int) -> None:
-    """Let some of an inventory be free in a copy of a Forest."""
-    if forest_copy.classes[class_id] is forest.classes[class_id]:
-        forest_copy.classes[class_id] = forest.classes[class_id].changeable()
-    forest_copy.classes[class_id].use(index, -amount)
+        budget.check()
+        held = held.plus(list(amounts_by_id(forest, part)))
+    return without(forest, held_with_consumed(forest, held))
 
 
 def held_with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
@@ -192,22 +167,15 @@ def held_with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
 
 
 def without(forest: "Forest", held: HeldColumns) -> "Forest":
-    """Return a Forest in which what is held, with what that consumes, is free, to be searched at once."""
+    """Return a Forest in which held amounts, which include what they consume, are free, to be searched at once."""
     forest.prepare()
     forest_copy = copy.copy(forest)
     forest_copy.classes = dict(forest.classes)
-    rows = forest.living_rows
-    ids = forest.id.values[rows]
-    order = np.argsort(ids)
-    for class_id in held.classes():
-        providers, amounts = held.of_class(class_id)
-        at = search_ascending(ids[order], providers)
-        is_known = at < len(ids)
-        is_known[is_known] = ids[order[at[is_known]]] == providers[is_known]
-        columns = forest.classes.get(class_id)
-        if columns is None:
-            continue
-        has, indices = columns.indices_of(rows[order[at[is_known]]])
-        forest_copy.classes[class_id] = columns.changeable()
-        forest_copy.classes[class_id].use_each(indices, -amounts[is_known][has])
+    for class_id in held.classes() & forest.classes.keys():
+        provider_ids, amounts = held.of_class(class_id)
+        rows = forest.rows_of_ids(provider_ids.tolist())
+        is_known = rows != NO_ROW
+        columns = forest_copy.classes[class_id] = forest.classes[class_id].changeable()
+        has, indices = columns.indices_of(rows[is_known])
+        columns.use_each(indices, -amounts[is_known][has])
     return forest_copy

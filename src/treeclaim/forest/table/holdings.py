@@ -130,12 +130,6 @@ class Memberships(Generic[_Group]):
         """Return how many rows are listed for a group that there is."""
         return len(self._rows[group])
 
-    def release(self, count: int) -> bool:
-        """Drop this many groups, if all are to be dropped; return whether any are left."""
-        for _ in range(min(count, len(self._rows))):
-            self._rows.popitem()
-        return bool(self._rows)
-
     def begin_with(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
         """Note the groups of all rows, before any other, and return them, ascending for each row.
 

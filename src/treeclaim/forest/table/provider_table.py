@@ -180,18 +180,8 @@ class ProviderTable(ProviderRows):
         ):
             self.classes[class_id].refresh(index, inventory)
 
-    def count(self, row: int, change: UsageChange) -> None:
-        """Write what claims changed: usage and, where it was raised, the generation."""
-        if change.steps:
-            self.generation.values[row] = change.generation
-            self.modified_at.values[row] = change.modified_at
-        self.stamp.values[row] = next(_STAMPS)
-        for class_id in change.used.keys() & set(self.class_ids_of(row)):
-            columns = self.classes[class_id]
-            columns.use(columns.index_of(row), change.used[class_id])
-
     def count_each(self, rows: Sequence[int], changes: Sequence[UsageChange]) -> None:
-        """Do for many rows together what `count` does for one."""
+        """Write what claims changed: usage and, where it was raised, the generation."""
         self.touch(np.array(rows, dtype=np.int64))
         by_class: dict[int, tuple[list[int], list[int]]] = {}
         for row, change in zip(rows, changes, strict=True):
@@ -257,19 +247,12 @@ class ProviderTable(ProviderRows):
         for name, links in self.links.items():
             links.other = other.links[name]
 
-    def become(self, other: "ProviderTable") -> list[Any]:
-        """Have the rows of another table from now on, which is not to be used any more.
-
-        Returns:
-            The former columns, inventories and lists of rows. To drop them all at once takes long.
-        """
-        former: list[Any] = [getattr(self, name) for name in _COLUMNS]
-        former += [*self.classes.values(), *self.links.values(), self.attributes]
+    def become(self, other: "ProviderTable") -> None:
+        """Have the rows of another table from now on, which must not be used any more."""
         vars(self).update(vars(other))
         self._other = None
         for links in self.links.values():
             links.other = None
-        return former
 
 
 def _copied_from(

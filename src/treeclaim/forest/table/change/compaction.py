@@ -7,14 +7,12 @@ rows are. So nobody has to wait for longer than a step takes, and when all rows 
 takes the place of the old one.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
-from treeclaim.forest.table.holdings import Memberships
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 
 _SPAN = 8
@@ -115,29 +113,3 @@ def is_too_large(table: ProviderTable, living: int) -> bool:
     return dead > max(thresholds.FEWEST_DEAD_ROWS, living // 2) or (
         table.row_count > max(thresholds.FEWEST_FULL_ROWS, table.id.room * 3 // 4)
     )
-
-
-class FormerTables:
-    """Columns of former tables, which are dropped bit by bit: dropping all at once takes long."""
-
-    def __init__(self) -> None:
-        self._parts: list[Any] = []
-
-    def take(self, parts: Sequence[Any]) -> None:
-        """Take the columns, inventories and lists of rows of a table that is not used any more."""
-        self._parts += parts
-
-    @property
-    def is_gone(self) -> bool:
-        """Tell whether nothing is left."""
-        return not self._parts
-
-    def release_some(self) -> None:
-        """Drop one of them, or some of its lists."""
-        if not self._parts:
-            return
-        part = self._parts[-1]
-        if not isinstance(part, Memberships) or not part.release(
-            thresholds.GROUPS_RELEASED_TOGETHER
-        ):
-            self._parts.pop()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.change.compaction import Compaction
+from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.forest.table.register import Register
@@ -48,7 +48,7 @@ class WritingInPlace:
             added_amounts = self._more_allocated(row, record)
             for table, place in self._places_of(row):
                 table.write(place, record)
-            self._forget_summary(row)
+            self._forget_summaries(np.array([row]))
             for use, amount in added_amounts:
                 self._consume(row + use.offset, use.class_id, amount * use.amount)
         return reshaped
@@ -73,58 +73,40 @@ class WritingInPlace:
             columns = table.classes[class_id]
             columns.consume(columns.index_of(place), amount)
             table.touch(np.array([place]))
-        self._forget_summary(row)
+        self._forget_summaries(np.array([row]))
 
     def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
         """Count what claims changed."""
-        if self.table.holdings.patterns.are_any:
-            self._count_consumed(usage)
-        if len(usage) >= thresholds.MANY_COUNTED:
-            self._count_together(usage)
-            return
-        for provider_id, change in usage.items():
-            row = self.register.by_id.get(provider_id)
-            if row is not None:
-                for table, place in self._places_of(row):
-                    table.count(place, change)
-                self._forget_summary(row)
-
-    def _count_consumed(self, usage: Mapping[int, UsageChange]) -> None:
-        """Count what is consumed by what claims changed."""
-        for provider_id, change in usage.items():
-            row = self.register.by_id.get(provider_id)
-            if row is None:
-                continue
-            for class_id in change.used.keys() & set(self.table.class_ids_of(row)):
-                for use in self.table.uses_of(
-                    class_id, self.table.classes[class_id].index_of(row)
-                ):
-                    self._consume(
-                        row + use.offset, use.class_id, change.used[class_id] * use.amount
-                    )
-
-    def _count_together(self, usage: Mapping[int, UsageChange]) -> None:
-        rows_of = self.register.by_id.get_each(list(usage))
-        changed = {
+        rows = self.register.by_id.get_each(list(usage))
+        changes = {
             row: change
-            for row, change in zip(rows_of, usage.values(), strict=True)
+            for row, change in zip(rows, usage.values(), strict=True)
             if row is not None
         }
-        rows = np.array(list(changed), dtype=np.int64)
-        self.table.count_each(list(changed), list(changed.values()))
+        if not changes:
+            return
+        if self.table.holdings.patterns.are_any:
+            self._count_consumed(changes)
+        self.table.count_each(list(changes), list(changes.values()))
+        changed_rows = np.array(list(changes), dtype=np.int64)
         if self.compaction is not None:
-            copies, copied = self.compaction.copied_among(rows)
-            self.compaction.table.count_each(copies, [changed[row] for row in copied])
-        roots = self.table.root.values[rows]
-        self.summaries.forget(
-            self.table.handle.values[rows].tolist(), self.table.handle.values[roots].tolist()
-        )
+            copies, copied_rows = self.compaction.copied_among(changed_rows)
+            self.compaction.table.count_each(copies, [changes[row] for row in copied_rows])
+        self._forget_summaries(changed_rows)
 
-    def _forget_summary(self, row: int) -> None:
-        root = int(self.table.root.values[row])
-        self.summaries.forget(
-            [int(self.table.handle.values[row])], [int(self.table.handle.values[root])]
-        )
+    def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
+        """Count what is consumed by what claims changed, by row."""
+        for row, change in changes.items():
+            for class_id in change.used.keys() & set(self.table.class_ids_of(row)):
+                index = self.table.classes[class_id].index_of(row)
+                for use in self.table.uses_of(class_id, index):
+                    amount = change.used[class_id] * use.amount
+                    self._consume(row + use.offset, use.class_id, amount)
+
+    def _forget_summaries(self, rows: Rows) -> None:
+        """Forget the texts of some rows and of their trees."""
+        handles, roots = self.table.handle.values, self.table.root.values
+        self.summaries.forget(handles[rows].tolist(), handles[roots[rows]].tolist())
 
     def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
         """Yield where a row is to be written: here, and where it is copied to."""
