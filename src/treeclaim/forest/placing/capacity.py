@@ -171,7 +171,7 @@ class _Counter:
         if counts is not None:
             self.fits, self.at_most, self.when_empty = map(sum_of, counts.numbers)
             return
-        self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
+        self.at_most = at_most(self._forest, self._request, self._budget)
         self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
         if self.is_complete and self._with_empty:
             self.when_empty = self._placed_everywhere(Scratch(self._forest.emptied()))
@@ -184,19 +184,19 @@ class _Counter:
 
     def _count(self, trees: Trees) -> TreeCounts | None:
         """Count in each of some trees; return None where trees concern each other."""
-        now = self._in_each(Scratch(self._forest), trees)
+        now = self._in_each(self._forest, trees)
         if now is None:
             return None
         fits = when_empty = now[0][trees]
         if self.is_complete and self._with_empty:
-            empty = self._in_each(Scratch(self._forest.emptied()), trees)
+            empty = self._in_each(self._forest.emptied(), trees)
             if empty is None:
                 return None
             when_empty = empty[0][trees]
         numbers = np.stack([fits, now[1][trees], when_empty])
         return TreeCounts(numbers, self.is_complete)
 
-    def _in_each(self, scratch: Scratch, trees: Trees) -> tuple[Integers, Integers] | None:
+    def _in_each(self, forest: Forest, trees: Trees) -> tuple[Integers, Integers] | None:
         """Return how many fit into each of some trees, and an upper bound of that, by root.
 
         Returns:
@@ -206,13 +206,14 @@ class _Counter:
         if order is not None and order.mixes:
             # What a mix has room for elsewhere decides which candidate of a tree comes first.
             return None
-        counted = counts_at_once(scratch, self._request, trees, self._budget)
+        counted = counts_at_once(forest, self._request, trees, self._budget)
         if counted is None:
             return None
         counts, remaining_trees = counted
         if not len(remaining_trees):
             return counts, counts
-        bounds = at_most_by_tree(scratch, self._request, self._budget)
+        bounds = at_most_by_tree(forest, self._request, self._budget)
+        scratch = Scratch(forest)
         counts[remaining_trees] = 0
         with self.until_the_end():
             if order is not None:

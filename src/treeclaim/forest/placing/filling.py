@@ -7,7 +7,7 @@ that had a candidate, until no tree has one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import first_of_each
-from treeclaim.forest.solve.partial.blocks import CandidateBlock, Choices
-from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees
+from treeclaim.forest.solve.partial.blocks import Choices
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.request import CandidateRequest
 
-_Part = tuple[Integers, Rows, int]
-"""Numbers of candidates, the index of an inventory for each, and the units that each uses."""
+ClassUses = dict[int, tuple[Rows, Integers, Integers]]
+"""By class id: indices of inventories, the number of the candidate that uses each, and the units that it uses."""
 
 
 def fill_trees(
@@ -48,40 +48,45 @@ def fill_trees(
             problem = relate_request(scratch.forest, request, budget)
             blocks = list(first_of_each(problem, trees))
         for block in blocks:
-            yield block.tree, _take(scratch, problem.plan, block)
+            yield block.tree, _take(scratch, problem.plan, block.chosen)
         trees = np.sort(np.concatenate([trees[:0], *(block.tree for block in blocks)]))
 
 
-def _take(scratch: Scratch, plan: Plan, found_candidates: CandidateBlock) -> Integers:
+def _take(scratch: Scratch, plan: Plan, chosen: Choices) -> Integers:
     """Take each candidate, all of different trees, as often as it fits; return how often."""
     scratch.copy_used(plan.request.classes)
-    forest = scratch.forest
-    times = np.full(len(found_candidates.tree), GREATEST)
-    sums: dict[int, tuple[Rows, Integers, Integers]] = {}
-    for class_id, parts in _uses(forest, plan, found_candidates.chosen).items():
-        candidates, indices = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
-        amounts = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
-        distinct, first, which = np.unique(indices, return_index=True, return_inverse=True)
-        total = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(total, which, amounts)
-        sums[class_id] = distinct, candidates[first], total
-        free = forest.classes[class_id].free.values[distinct]
-        np.minimum.at(times, candidates[first], free // total)
-    heads = armed_heads(forest)
-    beginning = np.zeros(0, dtype=np.int64)
-    if heads is not None:
-        used = found_candidates.chosen[:, [slot for slot, _ in _supplying(plan)]]
-        beginning = np.flatnonzero((heads[used] != NO_ROW).any(axis=1))
-        times[beginning] = 1
-    for class_id, (indices, candidates, total) in sums.items():
-        scratch.take_of_class(class_id, indices, total * times[candidates])
-    for chosen in found_candidates.chosen[beginning].tolist():
+    uses = class_uses(scratch.forest, plan, chosen)
+    beginning = begin_conditions(scratch.forest, plan, chosen)
+    times = times_of(scratch.forest, uses, len(chosen))
+    times[beginning] = 1
+    for class_id, (indices, candidates, units) in uses.items():
+        scratch.take_of_class(class_id, indices, units * times[candidates])
+    for candidate in chosen[beginning].tolist():
         scratch.begin_conditions(
-            (chosen[slot], name, amount)
+            (candidate[slot], name, amount)
             for slot, want in _supplying(plan)
             for name, amount in want.resources.items()
         )
     return times
+
+
+def times_of(forest: Forest, uses: ClassUses, count: int) -> Integers:
+    """Return how often each of some candidates fits, int64, shape (count,)."""
+    times = np.full(count, GREATEST)
+    for class_id, (indices, candidates, units) in uses.items():
+        free = np.maximum(forest.classes[class_id].free.values[indices], 0)
+        np.minimum.at(times, candidates, free // units)
+    return times
+
+
+def begin_conditions(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
+    """Return which candidates begin an `on_use` condition, which lets no other consumer in."""
+    heads = armed_heads(forest)
+    if heads is None:
+        return np.zeros(len(chosen), dtype=np.bool_)
+    used = chosen[:, [slot for slot, _ in _supplying(plan)]]
+    beginning: Mask = (heads[used] != NO_ROW).any(axis=1)
+    return beginning
 
 
 def _supplying(plan: Plan) -> list[tuple[int, Slot]]:
@@ -89,20 +94,34 @@ def _supplying(plan: Plan) -> list[tuple[int, Slot]]:
     return [(number, slot) for number, slot in enumerate(plan.slots) if slot.resources]
 
 
-def _uses(forest: Forest, plan: Plan, chosen: Choices) -> dict[int, list[_Part]]:
-    """Return what candidates use of each class, with what they consume, by class id."""
-    uses: defaultdict[int, list[_Part]] = defaultdict(list)
+def class_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
+    """Return what candidates use, with what they consume; no two may use an inventory in common."""
+    if not len(chosen):
+        return {}
+    parts: defaultdict[int, list[tuple[Rows, Integers, int]]] = defaultdict(list)
     every = np.arange(len(chosen))
     for slot, want in _supplying(plan):
         rows = chosen[:, slot]
         for name, amount in want.resources.items():
             columns = forest.class_inventories(name)
             _, indices = columns.indices_of(rows)
-            uses[forest.catalogue.resource_classes[name].id].append((every, indices, amount))
+            parts[forest.catalogue.resource_classes[name].id].append((indices, every, amount))
             patterns = columns.pattern.values[indices]
             for pattern, is_user in forest.holdings.patterns.among(patterns):
                 for use in pattern:
                     consumed = forest.classes[use.class_id]
                     _, indices = consumed.indices_of(rows[is_user] + use.offset)
-                    uses[use.class_id].append((every[is_user], indices, amount * use.amount))
-    return uses
+                    parts[use.class_id].append((indices, every[is_user], amount * use.amount))
+    return {class_id: _add_up(of_class) for class_id, of_class in parts.items()}
+
+
+def _add_up(parts: Sequence[tuple[Rows, Integers, int]]) -> tuple[Rows, Integers, Integers]:
+    """Join the parts of a class, each inventory once."""
+    indices, candidates = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
+    amounts = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
+    if len(parts) == 1:
+        return indices, candidates, amounts
+    distinct, first, which = np.unique(indices, return_index=True, return_inverse=True)
+    units = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(units, which, amounts)
+    return distinct, candidates[first], units

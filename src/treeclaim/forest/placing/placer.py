@@ -130,7 +130,7 @@ class Placer:
         """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
         if not isinstance(query, IndependentQuery):
             return np.full(domains.count, GREATEST)
-        return domains.sums(at_most_by_tree(query.scratch, query.request, self.budget))
+        return domains.sums(at_most_by_tree(query.scratch.forest, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
 

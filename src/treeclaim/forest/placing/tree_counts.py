@@ -17,11 +17,12 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.filters import armed_heads
+from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
-from treeclaim.forest.order.mixes.request_counts import relate_request
-from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.order.mixes.request_counts import RequestCounts, relate_request
+from treeclaim.forest.placing.filling import begin_conditions, class_uses, times_of
 from treeclaim.forest.solve.combine import matching_anchors
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees
@@ -96,98 +97,54 @@ def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
     return marks_of(map(forest.class_inventories, sorted(names)))
 
 
-def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
+def at_most(forest: Forest, request: CandidateRequest, budget: Budget) -> int:
     """Return a number of consumers that no order of candidates exceeds.
 
-    A slot is served as often as its providers together can serve it, and all that is free of a
-    class is enough for so many consumers.
+    The whole cloud is counted like a tree (contract page 101, definitions).
     """
-    problem = _relate(scratch, request, budget)
-    part = np.zeros(len(scratch.forest.order.roots), dtype=np.int64)
-    return int(_bounds(problem, part, 1)[0])
+    counts = RequestCounts(forest, replace(request, order=None), budget)
+    part = np.zeros(len(counts.possible), dtype=np.int64)
+    return int(_bounds(forest, counts, part, 1)[0]) if counts.possible.any() else 0
 
 
-def at_most_by_tree(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Rows:
-    """Return the same for each root, where trees do not concern each other."""
-    roots = len(scratch.forest.order.roots)
-    return _bounds(_relate(scratch, request, budget), np.arange(roots), roots)
+def at_most_by_tree(forest: Forest, request: CandidateRequest, budget: Budget) -> Rows:
+    """Return the same bound for each root, where trees do not concern each other."""
+    counts = RequestCounts(forest, replace(request, order=None), budget)
+    roots = len(counts.possible)
+    return np.where(counts.possible, _bounds(forest, counts, np.arange(roots), roots), 0)
 
 
-def _relate(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Problem:
-    return relate_request(scratch.forest, replace(request, order=None), budget)
-
-
-def _bounds(problem: Problem, part: Rows, parts: int) -> Rows:
-    """Return a bound for each part of the Forest.
-
-    Args:
-        problem: A search.
-        part: The part that each root belongs to.
-        parts: How many there are.
-    """
+def _bounds(forest: Forest, counts: RequestCounts, part: Rows, parts: int) -> Rows:
+    """Return a bound for each part of the Forest, from the number of the part that each root belongs to."""
     bounds = np.full(parts, GREATEST)
-    for want, relation in zip(problem.plan.slots, problem.relations, strict=True):
-        if want.resources:
-            times = times_of_pairs(problem.forest, relation, want)
-            positions, first = np.unique(relation.pairs.provider, return_index=True)
-            times = _once_where_armed(problem.forest, positions, times[first])
-            bounds = np.minimum(bounds, _sums(problem, positions, times, part, parts))
-    relations: dict[str, list[Relation]] = {
-        name: [] for want in problem.plan.slots for name in want.resources
-    }
-    totals: dict[str, int] = dict(problem.plan.split)
-    for want, relation in zip(problem.plan.slots, problem.relations, strict=True):
-        for name, amount in want.resources.items():
-            relations[name].append(relation)
-            totals[name] = totals.get(name, 0) + amount
-    for name, relation in zip(problem.plan.split, problem.split_relations, strict=True):
-        relations.setdefault(name, []).append(relation)
-    for name, class_relations in relations.items():
-        positions = np.unique(np.concatenate([relation.providers for relation in class_relations]))
-        columns = problem.forest.class_inventories(name)
-        _, slots = columns.indices_of(np.sort(positions))
-        rows = columns.row.values[slots]
-        free = np.maximum(columns.free.values[slots], 0)
-        free_of = _sums(problem, rows, free, part, parts)
+    tests = [
+        (each.served, each.amounts, each.copies) for each in counts.parts if not each.is_divided
+    ]
+    tests += [(counts.serving(name), {name: 1}, units) for name, units in counts.amounts.items()]
+    for served, amounts, copies in tests:
+        # Where nothing is shared, no provider is in two trees.
+        providers = served.providers if counts.are_apart else np.unique(served.providers)
+        times = np.full(len(providers), GREATEST)
+        for name, amount in amounts.items():
+            columns = forest.class_inventories(name)
+            free = columns.free.values[columns.indices_of(providers)[1]]
+            times = np.minimum(times, free // amount)
+        sums = sums_by(part[forest.order.tree[providers]], times, parts)
         # A sum that is cut off bounds nothing.
-        times = np.where(free_of < GREATEST, free_of // totals[name], GREATEST)
-        bounds = np.minimum(bounds, times)
+        bounds = np.minimum(bounds, np.where(sums < GREATEST, sums // copies, GREATEST))
     return bounds
 
 
-def _once_where_armed(forest: Forest, positions: Rows, times: Rows) -> Rows:
-    """Return how often providers serve a slot where a first use begins an `on_use` condition.
-
-    Such a condition lets one consumer into its subtree.
-    """
-    heads = armed_heads(forest)
-    if heads is None:
-        return times
-    armed = np.flatnonzero((heads[positions] != NO_ROW) & (times > 0))
-    _, first = np.unique(heads[positions[armed]], return_index=True)
-    once = times.copy()
-    once[armed] = 0
-    once[armed[first]] = 1
-    return once
-
-
-def _sums(problem: Problem, positions: Rows, values: Rows, part: Rows, parts: int) -> Rows:
-    """Return sums over the parts in which providers are, each provider counted once."""
-    distinct, first = np.unique(positions, return_index=True)
-    return sums_by(part[problem.forest.order.tree[distinct]], values[first], parts)
-
-
 def counts_at_once(
-    scratch: Scratch, request: CandidateRequest, trees: Trees, budget: Budget
-) -> tuple[Rows, Rows] | None:
-    """Return how many consumers fit into each of some trees.
+    forest: Forest, request: CandidateRequest, trees: Trees, budget: Budget
+) -> tuple[Rows, Trees] | None:
+    """Return how many consumers fit into each of some trees, whatever the order in which they come.
 
     Returns:
         One number for each root, 0 for other trees, and the numbers of the trees in which consumers must
         be placed to find out. None where trees share something, or an amount is split.
     """
-    forest = scratch.forest
-    problem = _relate(scratch, request, budget)
+    problem = relate_request(forest, replace(request, order=None), budget)
     if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
@@ -196,13 +153,28 @@ def counts_at_once(
         # Providers that consume of the same inventory are not independent of each other.
         return counts, matching
     if len(problem.plan.slots) == 1 and problem.plan.slots[0].resources:
-        counts[matching] = _of_one_slot(problem, problem.plan.slots[0])[matching]
-        return counts, matching[:0]
-    options = [_options_of(relation)[matching] == 1 for relation in problem.relations]
-    single = np.logical_and.reduce(options)
-    single_anchors = matching[single]
-    counts[single_anchors] = _of_single_options(problem, single_anchors)
-    return counts, matching[~single]
+        numbers = _pairs_of(problem.relations[0], matching)
+        providers = problem.relations[0].pairs.provider[numbers]
+        times = _once_where_armed(forest, providers, _times(problem, providers[:, None]))
+        return sums_by(forest.order.tree[providers], times, len(counts)), matching[:0]
+    is_single = np.logical_and.reduce(
+        [_options_of(relation)[matching] == 1 for relation in problem.relations]
+    )
+    numbers_by_slot = [_pairs_of(each, matching[is_single]) for each in problem.relations]
+    only = [
+        relation.pairs.provider[numbers]
+        for relation, numbers in zip(problem.relations, numbers_by_slot, strict=True)
+    ]
+    chosen = np.stack(only, axis=1)
+    times = _times(problem, chosen)
+    times[begin_conditions(forest, problem.plan, chosen)] = 1
+    counts[matching[is_single]] = times
+    return counts, matching[~is_single]
+
+
+def _times(problem: Problem, chosen: Choices) -> Integers:
+    """Return how often candidates fit that use nothing in common."""
+    return times_of(problem.forest, class_uses(problem.forest, problem.plan, chosen), len(chosen))
 
 
 def _options_of(relation: Relation) -> Integers:
@@ -213,58 +185,24 @@ def _options_of(relation: Relation) -> Integers:
     return np.diff(counts_before(relation.fits)[starts])
 
 
-def times_of_pairs(forest: Forest, relation: Relation, want: Slot) -> Rows:
-    """Return for each pair how often its provider can give what a slot wants; 0 where it cannot."""
-    times = np.full(len(relation.pairs.provider), GREATEST)
-    for name, amount in want.resources.items():
-        free = forest.class_inventories(name).free.values[relation.pairs.indices[name]]
-        times = np.minimum(times, free // amount)
-    if relation.fits is not None:
-        times = np.where(relation.fits, times, 0)
-    at_least_none: Rows = np.maximum(times, 0)
-    return at_least_none
+def _pairs_of(relation: Relation, trees: Trees) -> Integers:
+    """Return the numbers of the pairs with room in some trees of a local relation."""
+    starts = relation.pairs.starts
+    _, numbers = Window(starts[trees], starts[trees + 1] - starts[trees]).pairs()
+    return numbers if relation.fits is None else numbers[relation.fits[numbers]]
 
 
-def _of_one_slot(problem: Problem, want: Slot) -> Rows:
-    """Return for each root the sum over its providers."""
-    (relation,) = problem.relations
-    times = times_of_pairs(problem.forest, relation, want)
-    times = _once_where_armed(problem.forest, relation.pairs.provider, times)
-    trees = np.repeat(np.arange(len(problem.forest.order.roots)), np.diff(relation.pairs.starts))
-    return sums_by(trees, times, len(problem.forest.order.roots))
+def _once_where_armed(forest: Forest, providers: Rows, times: Rows) -> Rows:
+    """Return how often providers serve a slot where a first use begins an `on_use` condition.
 
-
-def _of_single_options(problem: Problem, anchors: Rows) -> Rows:
-    """Return how often the only candidate of each of some anchors fits."""
-    times = np.full(len(anchors), GREATEST)
-    numbers = [_only_pairs(relation, anchors) for relation in problem.relations]
-    positions = [
-        relation.pairs.provider[number]
-        for relation, number in zip(problem.relations, numbers, strict=True)
-    ]
-    for slot, want in enumerate(problem.plan.slots):
-        for name in want.resources:
-            total = np.zeros(len(anchors), dtype=np.int64)
-            for rival_slot, rival in enumerate(problem.plan.slots):
-                rival_amount = rival.resources.get(name, 0)
-                total += np.where(positions[rival_slot] == positions[slot], rival_amount, 0)
-            slots = problem.relations[slot].pairs.indices[name]
-            slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
-            free = problem.forest.class_inventories(name).free.values[slots[numbers[slot]]]
-            times = np.minimum(times, free // total)
-        heads = armed_heads(problem.forest)
-        if want.resources and heads is not None:
-            # The first consumer begins the conditions, which let no other one in.
-            is_armed = heads[positions[slot]] != NO_ROW
-            times = np.where(is_armed, np.minimum(times, 1), times)
-    at_least_none: Rows = np.maximum(times, 0)
-    return at_least_none
-
-
-def _only_pairs(relation: Relation, anchors: Rows) -> Integers:
-    """Return the number of the only pair with room under each of some anchors."""
-    starts = relation.pairs.starts[anchors]
-    if relation.fits is None:
-        return starts
-    only: Integers = np.flatnonzero(relation.fits)[counts_before(relation.fits)[starts]]
-    return only
+    Such a condition lets one consumer into its subtree.
+    """
+    heads = armed_heads(forest)
+    if heads is None:
+        return times
+    armed = np.flatnonzero((heads[providers] != NO_ROW) & (times > 0))
+    _, first = np.unique(heads[providers[armed]], return_index=True)
+    once = times.copy()
+    once[armed] = 0
+    once[armed[first]] = 1
+    return once

@@ -192,9 +192,9 @@ class FailureTrials:
         self._budget.check()
         with self._budget.scope():
             if isinstance(self._query(request), IndependentQuery):
-                bounds = at_most_by_tree(self.scratch, request, self._budget)
+                bounds = at_most_by_tree(self.scratch.forest, request, self._budget)
                 return sum_of(bounds[~gone])
-            return at_most(self.scratch, request, self._budget)
+            return at_most(self.scratch.forest, request, self._budget)
 
     def _free(self, name: str, gone: Mask) -> int:
         """Return what is free of a class outside some trees."""
