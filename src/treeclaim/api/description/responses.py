@@ -83,9 +83,6 @@ _SUFFIXED = (
 
 _INTEGERS: dict[str, Schema] = {
     "^[1-9][0-9]*$": {"minimum": 1},
-    "^[1-9][0-9]{0,4}$": {"minimum": 1, "maximum": 99_999},
-    "^([1-9][0-9]{0,2}|1000)$": {"minimum": 1, "maximum": 1_000},
-    "^([0-9]|[1-5][0-9]|60)$": {"minimum": 0, "maximum": 60},
     "^([0-4]?[0-9]|50)$": {"minimum": 0, "maximum": 50},
 }
 """The bounds of integers in queries, by the patterns that check their texts."""

@@ -18,6 +18,7 @@ from treeclaim.api.protocol.operations import (
     operation,
 )
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, DashedUuid, ShortText
+from treeclaim.api.protocol.request.query_models import QueryReader, Uuids
 from treeclaim.api.protocol.request.schemas import (
     GENERATION,
     LINKS,
@@ -31,7 +32,6 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
     MOST_VALUES_OF_SOME,
-    require_query,
 )
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
@@ -48,14 +48,21 @@ from treeclaim.store.operations.providers import part_tables
 AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
 """The aggregates of a provider."""
 
-_NAMES_PATH = "/treeclaim/aggregates/names"
 _KIND = "names"
 _MOST = 10_000
 
-QUERY = VersionedSchema(record({}, {"uuid": lists.UUIDS} | lists.PARAMETERS))
 
 NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 """A page of names, by uuid of an aggregate."""
+
+
+class NamesQuery(lists.ListQuery):
+    """The query of a list of names."""
+
+    uuid: Uuids = ()
+
+
+_QUERY = QueryReader(NamesQuery)
 
 
 class NamesBody(Body):
@@ -121,18 +128,17 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     "GET /treeclaim/aggregates/names",
     policy="placement:resource_providers:aggregates:list",
     answers=(NAMES,),
-    query=QUERY,
+    query=_QUERY,
     needs_opt_in=True,
 )
 def list_aggregate_names(call: Call) -> Reply:
     """List names of aggregates."""
-    pairs = call.query()
-    query = require_query(QUERY.at(call.version), pairs)
-    after, limit = lists.marker_of(query, _KIND), lists.limit_of(query)
+    query: NamesQuery = _QUERY.read_pairs(call.query())
+    after, limit = query.after(_KIND), query.limit
     if after and normalised_uuid(after) != after:
-        raise lists.unreadable(query["marker"])
-    if "uuid" in query:
-        named_uuids = [normalised_uuid(uuid) or uuid for uuid in lists.several(query["uuid"])]
+        raise query.unreadable_marker()
+    if query.uuid:
+        named_uuids = [uuid.lower() for uuid in query.uuid]
         name_by_uuid = call.services.store.read(
             aggregate_names.names_of_aggregates, [uuid for uuid in named_uuids if uuid > after]
         )
@@ -140,8 +146,8 @@ def list_aggregate_names(call: Call) -> Reply:
         name_by_uuid = call.services.store.read(aggregate_names.page, after, limit + 1)
     names = dict(list(name_by_uuid.items())[:limit])
     next_after = list(names)[-1] if len(name_by_uuid) > limit else None
-    links = lists.links(call.link(_NAMES_PATH), pairs, _KIND, next_after)
-    return Reply(body={"names": names, "links": links}, modified_at=now())
+    body = {"names": names, "links": lists.links(call, _KIND, next_after)}
+    return Reply(body=body, modified_at=now())
 
 
 @operation(

@@ -14,12 +14,11 @@ from treeclaim.api.protocol.operations import (
     Call,
     Forms,
     Reply,
-    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
+from treeclaim.api.protocol.request.query_models import QueryReader
 from treeclaim.api.protocol.request.schemas import INTEGER, record, text
-from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations.hold_terms import until_of
 from treeclaim.api.resources.extension.parts import SHOWN
@@ -30,7 +29,6 @@ from treeclaim.store.operations.providers import conditions as store
 
 _SHOWN = Answer(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))
 _AFFECTED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
-_DRY_RUN = "dry_run"
 
 
 class ConditionBody(Body):
@@ -43,7 +41,13 @@ class ConditionBody(Body):
     began: bool = False
 
 
-_QUERY = VersionedSchema(record({}, {_DRY_RUN: {"type": "string", "enum": ["true", "false"]}}))
+class ConditionQuery(Body):
+    """The query of a condition that a provider gets."""
+
+    dry_run: Literal["true", "false"] = "false"
+
+
+_QUERY = QueryReader(ConditionQuery)
 
 
 def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
@@ -95,10 +99,10 @@ def list_conditions(call: Call) -> Reply:
 def put_condition(call: Call) -> Reply:
     """Give a resource provider a condition, or say what that would affect."""
     uuid, services = call.arguments["uuid"], call.services
-    query = require_query(_QUERY.at(call.version), call.query())
+    query: ConditionQuery = _QUERY.read_pairs(call.query())
     body: ConditionBody = json_for_provider(call)
     condition = condition_of(call, call.arguments["key"], body)
-    if query.get(_DRY_RUN) == "true":
+    if query.dry_run == "true":
         affected = services.store.read(store.affected, uuid)
         counts = {"consumers": affected.consumers, "providers": affected.providers}
         return Reply(body=counts, modified_at=now())

@@ -102,7 +102,7 @@ class Operation:
         answers: Its successful answers, one for each status.
         since: What brought it; None where it is there at every microversion.
         body: Schema, or model, of the JSON body; None where a body is ignored.
-        query: Schema of the query string; None where it is ignored.
+        query: Schema, or model, of the query string; None where it is ignored.
         body_until: What ended that a body is read; None where nothing did.
         media_first: True where media types are judged before "does not exist at this version".
         missing: Status below `since`.
@@ -125,7 +125,7 @@ class Operation:
     answers: tuple[Answer, ...]
     since: Feature | None = None
     body: VersionedSchema | BodyReader | None = None
-    query: VersionedSchema | None = None
+    query: VersionedSchema | BodyReader | None = None
     body_until: Feature | None = None
     media_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND

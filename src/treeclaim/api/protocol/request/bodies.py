@@ -65,6 +65,7 @@ _WORDS = {
     "string_too_short": "a text of fewer than {min_length} characters",
     "too_long": "{actual_length} are more than {max_length}",
     "too_short": "{actual_length} are fewer than {min_length}",
+    "enum": "{value} is not one of {expected}",
     "literal_error": "{value} is not one of {expected}",
     "union_tag_invalid": "{tag!r} is not one of {expected_tags}",
     "union_tag_not_found": "{discriminator} is required",
@@ -120,8 +121,18 @@ def _bounds(model: type[Body]) -> Mapping[str, tuple[bool, int]]:
     }
 
 
+def _invalid_body(problem: str) -> ApiError:
+    return bad_request(f"JSON does not validate: {problem}")
+
+
 class BodyReader:
-    """Reads bodies of one operation into its model; see `VersionedSchema` for those of Placement."""
+    """Reads bodies of one operation into its model; see `VersionedSchema` for those of Placement.
+
+    Attributes:
+        refusal: Makes the 400 from the words of a problem.
+    """
+
+    refusal = staticmethod(_invalid_body)
 
     def __init__(self, model: type[Body]) -> None:
         self._model = model
@@ -145,7 +156,7 @@ class BodyReader:
         try:
             return self._model.model_validate(value)
         except ValidationError as error:
-            raise _refusal(error, value, place) from None
+            raise self.refusal(_describe_problem(error, value, place)) from None
 
 
 def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
@@ -178,7 +189,7 @@ def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
     }
 
 
-def _refusal(error: ValidationError, body: Any, within: str) -> ApiError:
+def _describe_problem(error: ValidationError, body: Any, within: str) -> str:
     first = error.errors(include_url=False)[0]
     kind, steps = first["type"], list(first["loc"])
     words = dict(first.get("ctx", {}), value=shown_value(first["input"]))
@@ -195,7 +206,7 @@ def _refusal(error: ValidationError, body: Any, within: str) -> ApiError:
         text = _WORDS[kind].format(**words) if kind in _WORDS else first["msg"]
         text = _MEMBER.sub(r"\1", text)
     place = ".".join(filter(None, (within, _place(body, steps))))
-    return bad_request(f"JSON does not validate: {place}{': ' if place else ''}{text}")
+    return f"{place}: {text}" if place else text
 
 
 def shown_value(value: Any) -> str:

@@ -10,6 +10,7 @@ from treeclaim.api.protocol.request.validation import invalid_query
 from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.request import ProviderConditions
 
 _RESOURCES_FORM = (
     "Badly formed resources parameter. Expected resources query string parameter in form: "
@@ -187,6 +188,19 @@ def _aggregates(value: str) -> frozenset[str]:
                 f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quote_value(value)}"
             )
     return frozenset(aggregates)
+
+
+def provider_conditions(
+    traits: Traits, membership: Membership, in_tree: tuple[str, ...]
+) -> ProviderConditions:
+    """Return the conditions of filters of lists of providers (page 20, section 2)."""
+    return ProviderConditions(
+        required=traits.required,
+        forbidden=traits.forbidden,
+        member_of=membership.member_of,
+        forbidden_aggregates=membership.forbidden,
+        in_tree=in_tree,
+    )
 
 
 def is_uuid_like(value: str) -> bool:

@@ -5,21 +5,24 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Reply, VersionedSchema, operation
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body, BodyReader, UuidText, items
+from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     MOST_NAMED,
     STRING,
     TYPE_NAME,
     Schema,
+    list_pattern,
     mapping,
     record,
+    text,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
@@ -36,11 +39,6 @@ from treeclaim.model.names import normalised_uuid
 from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
 
-_MOST_ITEMS = 1_000
-"""Most findings of each kind in an answer."""
-
-DEFAULT_ITEMS = 100
-
 MOST_REPAIRS = 1_000
 """Repairs that one call may make."""
 
@@ -52,19 +50,24 @@ _OLDEST = 10**9
 """Seconds: thirty years."""
 
 
-def query() -> Schema:
-    """Return the schema of the query."""
-    kinds = f"({'|'.join(FindingKind)})"
-    return record(
-        {},
-        {
-            "kind": {"type": "string", "pattern": f"^{kinds}(,{kinds})*$"},
-            "limit": {"type": "string", "pattern": f"^([1-9][0-9]{{0,2}}|{_MOST_ITEMS})$"},
-        },
-    )
+class AuditQuery(Body):
+    """The kinds of findings that are looked for, and the greatest number of each."""
+
+    kind: Annotated[
+        tuple[Annotated[FindingKind, Field(strict=False)], ...],
+        items(),
+        BeforeValidator(lambda value: value.split(",")),
+        WithJsonSchema(text(list_pattern(f"({'|'.join(FindingKind)})"))),
+    ] = ()
+    limit: Annotated[int, Field(ge=1, le=1_000), READ_INTEGER] = 100
+
+    @property
+    def kinds(self) -> list[FindingKind]:
+        """Return the kinds in the order of an answer."""
+        return [kind for kind in FindingKind if not self.kind or kind in self.kind]
 
 
-QUERY = VersionedSchema(query())
+_QUERY = QueryReader(AuditQuery)
 
 
 class LivingBody(Body):
@@ -185,25 +188,24 @@ _ONE_AT_A_TIME = Gate(1)
     "GET /treeclaim/audit",
     policy="treeclaim:audit:list",
     answers=(FINDINGS,),
-    query=QUERY,
+    query=_QUERY,
     needs_opt_in=True,
     media_first=True,
 )
 def show_audit(call: Call) -> Reply:
     """Look for what is wrong with the records."""
-    kinds, limit = _read_query(call)
-    if FindingKind.ORPHANED in kinds:
-        if "kind" in dict(call.query()):
-            raise bad_request("kind=orphaned needs a POST with the living consumers.")
-        kinds = [kind for kind in kinds if kind is not FindingKind.ORPHANED]
-    return Reply(body=_find(call, kinds, limit, None), modified_at=now())
+    query: AuditQuery = _QUERY.read_pairs(call.query())
+    if FindingKind.ORPHANED in query.kind:
+        raise bad_request("kind=orphaned needs a POST with the living consumers.")
+    kinds = [kind for kind in query.kinds if kind is not FindingKind.ORPHANED]
+    return Reply(body=_find(call, kinds, query.limit, None), modified_at=now())
 
 
 @operation(
     "POST /treeclaim/audit",
     policy="treeclaim:audit:list",
     answers=(FINDINGS_FOR_A_LIST,),
-    query=QUERY,
+    query=_QUERY,
     body=BodyReader(LivingBody),
     most_values=MOST_VALUES_IN_BULK,
     needs_opt_in=True,
@@ -211,7 +213,7 @@ def show_audit(call: Call) -> Reply:
 )
 def audit_against_living(call: Call) -> Reply:
     """Look for what is wrong, and for consumers that no longer exist in the cloud."""
-    kinds, limit = _read_query(call)
+    query: AuditQuery = _QUERY.read_pairs(call.query())
     body: LivingBody = call.json()
     living = Living(
         {
@@ -220,7 +222,7 @@ def audit_against_living(call: Call) -> Reply:
         },
         body.older_than,
     )
-    return Reply(body=_find(call, kinds, limit, living))
+    return Reply(body=_find(call, query.kinds, query.limit, living))
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
@@ -231,11 +233,11 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
         RequestGivenUpError: if the deadline has passed.
     """
     living = set()
-    for number, text in enumerate(call.deadline.watched(uuids)):
-        uuid = normalised_uuid(text)
+    for number, value in enumerate(call.deadline.watched(uuids)):
+        uuid = normalised_uuid(value)
         if uuid is None:
             raise bad_request(
-                f"JSON does not validate: living.{name}[{number}]: {quote_value(text)!r} is not the UUID of a consumer"
+                f"JSON does not validate: living.{name}[{number}]: {quote_value(value)!r} is not the UUID of a consumer"
             )
         living.add(uuid)
     return frozenset(living)
@@ -278,17 +280,8 @@ def repair_findings(call: Call) -> Reply:
     return Reply(body={"repairs": results})
 
 
-def _read_query(call: Call) -> tuple[list[FindingKind], int]:
-    query = require_query(QUERY.at(call.version), call.query())
-    all_kinds = tuple(FindingKind)
-    named_kinds = set(query["kind"].split(",")) if "kind" in query else set(all_kinds)
-    return [kind for kind in all_kinds if kind in named_kinds], int(
-        query.get("limit", DEFAULT_ITEMS)
-    )
-
-
 def _find(
-    call: Call, kinds: list[FindingKind], limit: int, living: Living | None
+    call: Call, kinds: Sequence[FindingKind], limit: int, living: Living | None
 ) -> dict[str, dict[str, Findings]]:
     tolerated = partial(tolerated_keys, call)
     with _ONE_AT_A_TIME.held(0, what="audit"):

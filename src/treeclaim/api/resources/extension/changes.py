@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
+from typing import Annotated
+
+from pydantic import Field
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Answer, Call, Reply, VersionedSchema, operation
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, Schema, record
-from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.request.bodies import Body
+from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader, Uuids
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.texts import now, quote_value
-from treeclaim.api.resources.extension import lists
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
@@ -25,20 +28,19 @@ from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
-LONGEST_WAIT = 60
-"""Seconds (contract page 99, section 4)."""
-
 MOST_TREES = 2_000
 """Uuids of `in_tree`: as many as have room in the longest head of a request, and some more."""
 
 
-_PARAMETERS: dict[str, Schema] = {
-    "since": {"type": "string", "maxLength": cursor_text.LONGEST},
-    "in_tree": lists.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
-    "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
-}
+class ChangesQuery(Body):
+    """The query of a list of changes; `wait` is in seconds."""
 
-QUERY = VersionedSchema(record({}, _PARAMETERS))
+    since: Annotated[str, Field(max_length=cursor_text.LONGEST)] | None = None
+    in_tree: Annotated[Uuids, Field(max_length=MOST_TREES)] = ()
+    wait: Annotated[int, Field(ge=0, le=60), READ_INTEGER] = 0
+
+
+QUERY = QueryReader(ChangesQuery)
 
 _PARTS = [part.word for part in Part]
 
@@ -152,21 +154,21 @@ def list_changes(call: Call) -> Reply:
 
 
 def _read_query(call: Call) -> _ChangesQuery:
-    values = require_query(QUERY.at(call.version), call.query())
+    query: ChangesQuery = QUERY.read_pairs(call.query())
     adopt = call.request.env.get(ADOPT_KEY)
     offers = (JSON,) if adopt is None else (JSON, EVENT_STREAM)
     accepted = best_match(call.request.get_header("Accept"), offers)
     if accepted is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
     is_stream = accepted == EVENT_STREAM
-    text = values.get("since", "")
+    text = query.since or ""
     if is_stream:
         text = call.request.get_header("Last-Event-ID") or text
     return _ChangesQuery(
-        since=_cursor(text) if text or "since" in values else None,
+        since=_cursor(text) if text or query.since is not None else None,
         since_text=text,
-        trees=lists.several(values.get("in_tree")),
-        wait=int(values.get("wait", 0)),
+        trees=query.in_tree,
+        wait=query.wait,
         is_stream=is_stream,
         adopt=adopt,
     )

@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations in bulk (contract page 99, section 2)."""
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
 from treeclaim.api.protocol.operations import (
     Answer,
     Call,
-    Forms,
     Reply,
-    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.bodies import ShortText
+from treeclaim.api.protocol.request.query_models import (
+    ClassNames,
+    Membership,
+    QueryReader,
+    Time,
+    Uuids,
+)
 from treeclaim.api.protocol.request.schemas import (
     HELD,
     LINKS,
-    SHORT_TEXT,
     STRING,
     TYPE_NAME,
-    Schema,
     record,
 )
-from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
@@ -35,30 +42,45 @@ from treeclaim.store.reading.holdings_of_many import (
     of_consumers,
 )
 
-PATH = "/treeclaim/allocations"
-
-REQUESTS = "requests"
-"""Values of `include`: the requests that consumers were placed by."""
+_KIND = "consumers"
 
 
-def query() -> Schema:
-    """Return the schema of the query."""
-    parameters: dict[str, Schema] = {
-        "consumer": lists.UUIDS,
-        "project_id": SHORT_TEXT,
-        "user_id": SHORT_TEXT,
-        "consumer_type": {"type": "string", "pattern": TYPE_NAME},
-        "provider": lists.UUIDS,
-        "in_tree": lists.UUIDS,
-        "member_of": STRING,
-        "resource_class": lists.CLASSES,
-        "include": {"type": "string", "enum": [REQUESTS]},
-        "created_since": lists.TIME,
-    }
-    return record({}, parameters | lists.PARAMETERS)
+class ConsumersQuery(lists.ListQuery):
+    """Filters of consumers, and whether the requests that they were placed by are included."""
+
+    consumer: Uuids = ()
+    project_id: ShortText | None = None
+    user_id: ShortText | None = None
+    consumer_type: Annotated[str, Field(pattern=TYPE_NAME)] | None = None
+    provider: Uuids = ()
+    in_tree: Uuids = ()
+    member_of: Membership = parameters.Membership()
+    resource_class: ClassNames = ()
+    include: Literal["requests"] | None = None
+    created_since: Time | None = None
+
+    @property
+    def consumer_filter(self) -> ConsumerFilter:
+        """Return the filter of consumers."""
+        return ConsumerFilter(
+            records=RecordFilter(
+                providers=self.provider,
+                in_tree=self.in_tree,
+                member_of=self.member_of.member_of,
+                forbidden_aggregates=self.member_of.forbidden,
+                classes=self.resource_class,
+            ),
+            consumers=[uuid.lower() for uuid in self.consumer],
+            project_id=self.project_id,
+            user_id=self.user_id,
+            consumer_type=self.consumer_type,
+            created_since=self.created_since,
+            after=self.after(_KIND),
+            limit=self.limit,
+        )
 
 
-QUERY = VersionedSchema(query())
+_QUERY = QueryReader(ConsumersQuery)
 
 
 CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
@@ -71,28 +93,19 @@ CONSUMERS = Answer(
 """A page of consumers."""
 
 
-_KIND = "consumers"
-
-
 @operation(
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
     answers=(CONSUMERS,),
-    query=QUERY,
-    forms=Forms(
-        query={
-            "member_of": lists.SELECTION["member_of"],
-            "created_since": {"type": "string", "format": "date-time"},
-        }
-    ),
+    query=_QUERY,
     needs_opt_in=True,
     media_first=True,
 )
 def list_allocations_in_bulk(call: Call) -> Reply:
     """List consumers in bulk, with everything that they hold."""
-    pairs = call.query()
-    consumer_filter = _consumer_filter(call, pairs)
-    has_requests = ("include", REQUESTS) in pairs
+    query: ConsumersQuery = _QUERY.read_pairs(call.query())
+    consumer_filter = query.consumer_filter
+    has_requests = query.include is not None
 
     def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails]:
         cursor = cursor_text.write_cursor(present_cursor(transaction))
@@ -111,30 +124,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         body={
             "consumers": page.consumers,
             "cursor": cursor,
-            "links": lists.links(call.link(PATH), pairs, _KIND, page.next_after),
+            "links": lists.links(call, _KIND, page.next_after),
         },
         modified_at=now(),
-    )
-
-
-def _consumer_filter(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
-    query = require_query(QUERY.at(call.version), pairs)
-    membership = parameters.member_of(
-        [value for name, value in pairs if name == "member_of"], call.version
-    )
-    return ConsumerFilter(
-        records=RecordFilter(
-            providers=lists.several(query.get("provider")),
-            in_tree=lists.several(query.get("in_tree")),
-            member_of=membership.member_of,
-            forbidden_aggregates=membership.forbidden,
-            classes=lists.several(query.get("resource_class")),
-        ),
-        consumers=[uuid.lower() for uuid in lists.several(query.get("consumer"))],
-        project_id=query.get("project_id"),
-        user_id=query.get("user_id"),
-        consumer_type=query.get("consumer_type"),
-        created_since=lists.time_of(query, "created_since"),
-        after=lists.marker_of(query, _KIND),
-        limit=lists.limit_of(query),
     )

@@ -9,23 +9,26 @@ from pydantic import Field
 from treeclaim.api.protocol.operations import (
     Answer,
     Call,
-    Forms,
     Reply,
-    VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request.bodies import Alternatives, Body, BodyReader, ConsumerKey
+from treeclaim.api.protocol.request.bodies import (
+    Alternatives,
+    Body,
+    BodyReader,
+    ConsumerKey,
+    ShortText,
+)
+from treeclaim.api.protocol.request.query_models import QueryReader, Time, Uuids
 from treeclaim.api.protocol.request.schemas import (
     HELD,
     INTEGER,
     LINKS,
-    SHORT_TEXT,
     STRING,
     STRINGS,
-    Schema,
     record,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
@@ -38,18 +41,20 @@ from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_holds
 
-PATH = "/treeclaim/holds"
+_KIND = "holds"
 
 
-_PARAMETERS: dict[str, Schema] = {
-    "project_id": SHORT_TEXT,
-    "drawable_by": SHORT_TEXT,
-    "provider": lists.UUIDS,
-    "in_tree": lists.UUIDS,
-    "until_before": lists.TIME,
-}
+class HoldsQuery(lists.ListQuery):
+    """Filters of holds."""
 
-QUERY = VersionedSchema(record({}, _PARAMETERS | lists.PARAMETERS))
+    project_id: ShortText | None = None
+    drawable_by: ShortText | None = None
+    provider: Uuids = ()
+    in_tree: Uuids = ()
+    until_before: Time | None = None
+
+
+_QUERY = QueryReader(HoldsQuery)
 
 _MANY: Any = Field(min_length=1, max_length=1_000)
 
@@ -93,30 +98,25 @@ UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=Fa
 """The number of named consumers that exist, and those that do not."""
 
 
-_KIND = "holds"
-
-
 @operation(
     "GET /treeclaim/holds",
     policy="treeclaim:holds:list",
     answers=(HOLDS,),
-    query=QUERY,
-    forms=Forms(query={"until_before": {"type": "string", "format": "date-time"}}),
+    query=_QUERY,
     needs_opt_in=True,
     media_first=True,
 )
 def list_holds(call: Call) -> Reply:
     """List holds, with what they hold and what is drawn from them."""
-    pairs = call.query()
-    query = require_query(QUERY.at(call.version), pairs)
+    query: HoldsQuery = _QUERY.read_pairs(call.query())
     hold_filter = HoldFilter(
-        project_id=query.get("project_id"),
-        drawable_by=query.get("drawable_by"),
-        providers=lists.several(query.get("provider")),
-        in_tree=lists.several(query.get("in_tree")),
-        until_before=lists.time_of(query, "until_before"),
-        after=lists.marker_of(query, _KIND),
-        limit=lists.limit_of(query),
+        project_id=query.project_id,
+        drawable_by=query.drawable_by,
+        providers=query.provider,
+        in_tree=query.in_tree,
+        until_before=query.until_before,
+        after=query.after(_KIND),
+        limit=query.limit,
     )
 
     def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
@@ -128,7 +128,7 @@ def list_holds(call: Call) -> Reply:
         body={
             "holds": page.holds,
             "cursor": cursor,
-            "links": lists.links(call.link(PATH), pairs, _KIND, page.next_after),
+            "links": lists.links(call, _KIND, page.next_after),
         },
         modified_at=now(),
     )

@@ -1,35 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers in bulk: GET /treeclaim/providers (contract page 99, section 1)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import orjson
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import (
     Answer,
     Call,
-    Forms,
     Reply,
-    VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.query_models import Amounts, QueryReader, Uuids
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     INTEGER,
     LINKS,
     STRING,
     TEXT_OR_NULL,
-    Schema,
     list_pattern,
     mapping,
     record,
     text,
 )
-from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.parts import SHOWN
@@ -41,8 +37,6 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
-
-PATH = "/treeclaim/providers"
 
 _ALLOCATIONS = "allocations"
 _INCLUDES = {
@@ -61,18 +55,35 @@ def _texts(include: frozenset[str]) -> frozenset[str]:
     return include
 
 
-_PARAMETERS: dict[str, Schema] = {
-    "name": STRING,
-    "uuid": lists.UUIDS,
-    "member_of": STRING,
-    "resources": STRING,
-    "in_tree": lists.UUIDS,
-    "required": STRING,
-    "include": text(list_pattern(f"({'|'.join(_INCLUDES)})")),
-}
+_KIND = "providers"
 
-QUERY = VersionedSchema(record({}, _PARAMETERS | lists.PARAMETERS))
+_MOST_WITH_ALLOCATIONS = 1_000
+"""Providers of a page with their allocations, of which a host may have hundreds."""
 
+
+class ProvidersQuery(lists.SelectionQuery):
+    """Filters of providers, and the parts that are included."""
+
+    name: str | None = None
+    uuid: Uuids = ()
+    resources: Amounts = Field(default_factory=dict)
+    include: Annotated[
+        frozenset[Literal[tuple(_INCLUDES)]],  # type: ignore[valid-type]
+        Field(strict=False),
+        BeforeValidator(lambda value: value.split(",")),
+        WithJsonSchema(text(list_pattern(f"({'|'.join(_INCLUDES)})"))),
+    ] = frozenset()
+
+    def page(self, forest: Forest) -> Page:
+        """Return the rows of the page."""
+        uuids = frozenset(self.uuid) if self.uuid else None
+        selection = ProviderSelection(self.name or None, uuids, self.conditions, self.resources)
+        with lists.classes_named_by("resources"):
+            rows = select_rows(forest, selection)
+        return page_of(forest, rows, self.after_id(_KIND), self.limit)
+
+
+_QUERY = QueryReader(ProvidersQuery)
 
 _PROVIDER = record(
     {
@@ -99,8 +110,6 @@ _PROVIDERS = Answer(
 """A page of providers."""
 
 
-_KIND = "providers"
-
 _PREPARED_AT_ONCE = 1_000
 """Providers whose texts are written before others have their turn at the Forest: 10 ms."""
 
@@ -114,42 +123,18 @@ _MOST_TURNS = 120
 """Turns in which texts are prepared; whatever changes faster than that is written in the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """The query of a request.
-
-    Attributes:
-        selection: Which providers.
-        include: What belongs to them.
-        after: Id behind which the page begins.
-        limit: How many at most.
-    """
-
-    selection: ProviderSelection
-    include: frozenset[str]
-    after: int
-    limit: int
-
-    def page(self, forest: Forest) -> Page:
-        """Return the rows of the page."""
-        with lists.classes_named_by("resources"):
-            rows = select_rows(forest, self.selection)
-        return page_of(forest, rows, self.after, self.limit)
-
-
 @operation(
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
     answers=(_PROVIDERS,),
-    query=QUERY,
-    forms=Forms(query=lists.SELECTION),
+    query=_QUERY,
     needs_opt_in=True,
     media_first=True,
 )
 def list_providers_in_bulk(call: Call) -> Reply:
     """List resource providers in bulk, with everything that belongs to them."""
-    pairs = call.query()
-    query = _read_query(call, pairs, require_query(QUERY.at(call.version), pairs))
+    query: ProvidersQuery = _QUERY.read_pairs(call.query())
+    _require_allowed(call, query)
     _prepare(call, query)
     replica = call.services.replica
     if _ALLOCATIONS in query.include:
@@ -158,34 +143,22 @@ def list_providers_in_bulk(call: Call) -> Reply:
         with replica.current() as forest:
             page = _take_page(call, query, forest, replica.cursor)
         call.deadline.look()
-    links = lists.links(call.link(PATH), pairs, _KIND, page.next_after)
+    links = lists.links(call, _KIND, page.next_after)
     tail = orjson.dumps({"cursor": page.cursor, "links": links})
     texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
     body = b"".join([b'{"providers":[', *texts, b"],", tail[1:]])
     return Reply(body=[body], modified_at=now(), is_ready_made=True)
 
 
-def _read_query(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str]) -> _Query:
-    include = frozenset(lists.several(query.get("include")))
+def _require_allowed(call: Call, query: ProvidersQuery) -> None:
     for name, rule in _INCLUDES.items():
-        if name in include:
+        if name in query.include:
             call.require_allowed(rule)
-    most = lists.MOST_WITH_ALLOCATIONS if _ALLOCATIONS in include else lists.MOST
-    selection = ProviderSelection(
-        name=query.get("name") or None,
-        uuids=frozenset(lists.several(query["uuid"])) if "uuid" in query else None,
-        conditions=lists.conditions_of(call, pairs, query),
-        resources=parameters.resources(query["resources"]) if "resources" in query else {},
-    )
-    return _Query(
-        selection,
-        include,
-        lists.number_marker_of(query, _KIND),
-        lists.limit_of(query, most),
-    )
+    if _ALLOCATIONS in query.include and query.limit > _MOST_WITH_ALLOCATIONS:
+        raise bad_request(f"Invalid limit: {query.limit} is more than {_MOST_WITH_ALLOCATIONS}.")
 
 
-def _prepare(call: Call, query: _Query) -> None:
+def _prepare(call: Call, query: ProvidersQuery) -> None:
     """Write the texts that the page needs, some in each turn, so that others get theirs."""
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
@@ -216,7 +189,7 @@ class _TakenPage(NamedTuple):
     next_after: int | None
 
 
-def _take_page(call: Call, query: _Query, forest: Forest, cursor: Cursor) -> _TakenPage:
+def _take_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor) -> _TakenPage:
     page = query.page(forest)
     return _TakenPage(
         forest.id.values[page.rows].tolist(),

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import orjson
+from pydantic import Field
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import (
     Answer,
     Call,
-    Forms,
     Reply,
-    VersionedSchema,
     operation,
 )
 from treeclaim.api.protocol.request.bodies import BodyReader
+from treeclaim.api.protocol.request.query_models import ClassNames, QueryReader
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     LINKS,
@@ -28,7 +28,7 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import arrival_of
@@ -54,32 +54,22 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
-from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.planning import question_under
 from treeclaim.replica.question import HoldsQuery, OnePiece, Question
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.locks.consumed import load_consumption, with_consumed
 from treeclaim.store.reading.holds import load_held_sums
 
-_PATH = "/treeclaim/totals"
+
+class TotalsQuery(lists.SelectionQuery):
+    """Filters of inventories, the kind of parts, and the name of a mix."""
+
+    resource_class: ClassNames = ()
+    by: Annotated[By, Field(strict=False)] | None = None
+    mix: str | None = None
 
 
-_QUERY = VersionedSchema(
-    record(
-        {},
-        {
-            "in_tree": lists.UUIDS,
-            "member_of": STRING,
-            "required": STRING,
-            "resource_class": lists.CLASSES,
-            "by": {"type": "string", "enum": [kind.value for kind in By]},
-            "mix": STRING,
-        }
-        | lists.PARAMETERS,
-    )
-)
-
-_FORMS = Forms(query={name: lists.SELECTION[name] for name in ("required", "member_of")})
+_QUERY = QueryReader(TotalsQuery)
 
 
 class TotalsBody(QuestionBody):
@@ -112,27 +102,19 @@ GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), da
 
 
 @dataclass(frozen=True, slots=True)
-class _TotalsQuery:
-    """The query of a request.
+class _TotalsCall:
+    """A call for totals, whose query is read.
 
     Attributes:
-        path: The path of the operation, with the mount prefix.
-        pairs: The query string.
-        conditions: Which providers count.
-        classes: Which of their inventories; None for all.
-        by: What the parts are; None for no parts.
+        call: The call.
+        query: Its query.
         after: Key behind which the page of parts begins.
-        limit: How many parts at most.
-        mix: The mix for which to tell which free amounts are of no use to it; None for none.
+        mix: The mix for which stranded amounts are reported; None for none.
     """
 
-    path: str
-    pairs: Sequence[tuple[str, str]]
-    conditions: ProviderConditions
-    classes: tuple[str, ...] | None
-    by: By | None
+    call: Call
+    query: TotalsQuery
     after: str
-    limit: int
     mix: Mix | None
 
     @classmethod
@@ -142,22 +124,11 @@ class _TotalsQuery:
         Raises:
             ApiError: 400.
         """
-        pairs = call.query()
-        query = require_query(_QUERY.at(call.version), pairs)
-        by = By(query["by"]) if "by" in query else None
-        after = lists.marker_of(query, query.get("by", ""))
-        if by is By.TREE:
-            after = str(lists.number_marker_of(query, by))
-        return cls(
-            call.link(_PATH),
-            pairs,
-            lists.conditions_of(call, pairs, query),
-            lists.several(query["resource_class"]) if "resource_class" in query else None,
-            by,
-            after,
-            lists.limit_of(query),
-            _mix(call, query["mix"]) if "mix" in query else None,
-        )
+        query: TotalsQuery = _QUERY.read_pairs(call.query())
+        after = query.after(query.by or "")
+        if query.by is By.TREE:
+            after = str(query.after_id(query.by))
+        return cls(call, query, after, None if query.mix is None else _mix(call, query.mix))
 
     def rows(self, forest: Forest) -> Rows:
         """Return the providers that count.
@@ -165,13 +136,14 @@ class _TotalsQuery:
         Raises:
             ResourceClassNotFoundError: for an unknown class.
         """
-        rows = meeting(forest, self.conditions)
-        require_known_classes(forest, self.classes or ())
+        rows = meeting(forest, self.query.conditions)
+        require_known_classes(forest, self.query.resource_class)
         return rows
 
     def summable(self, forest: Forest, rows: Rows) -> Summable:
         """Copy out of the Forest what is to be summed up."""
-        return summable(forest, rows, self.classes, self.by, after=self.after, limit=self.limit)
+        query, classes = self.query, self.query.resource_class or None
+        return summable(forest, rows, classes, query.by, after=self.after, limit=query.limit)
 
     def stranded(self, forest: Forest, rows: Rows, budget: Budget) -> dict[str, int]:
         """Return the free amounts that are of no use to the mix."""
@@ -197,7 +169,7 @@ class _TotalsQuery:
         if parts is not None:
             body["parts"] = parts.parts
         next_after = None if parts is None else parts.next_after
-        links = lists.links(self.path, self.pairs, self.by or "", next_after)
+        links = lists.links(self.call, self.query.by or "", next_after)
         return body | {"cursor": cursor, "links": links}
 
     def question(self, assumptions: AssumptionSet) -> Question:
@@ -224,20 +196,19 @@ class _TotalsQuery:
     policy="placement:resource_providers:list",
     answers=(TOTALS,),
     query=_QUERY,
-    forms=_FORMS,
     needs_opt_in=True,
     media_first=True,
 )
 def show_totals(call: Call) -> Reply:
     """Sum up inventories, and what is used and free of them."""
-    query = _TotalsQuery.read(call)
+    totals_call = _TotalsCall.read(call)
 
     def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool] | None:
-        rows = query.rows(forest)
-        if takes_long(forest, rows, query.classes, query.by):
+        rows, query = totals_call.rows(forest), totals_call.query
+        if takes_long(forest, rows, query.resource_class or None, query.by):
             return None
         consumes = forest.holdings.patterns.are_any
-        return query.summable(forest, rows), cursor_text.write_cursor(cursor), consumes
+        return totals_call.summable(forest, rows), cursor_text.write_cursor(cursor), consumes
 
     def with_held(
         transaction: ReadTransaction, copied: tuple[Summable, str, bool] | None
@@ -249,13 +220,15 @@ def show_totals(call: Call) -> Reply:
 
     with lists.classes_named_by("resource_class"), refusing_queries():
         # To count what fits takes long.
-        if query.mix is None:
+        if totals_call.mix is None:
             totals = call.services.replica.at_one_moment(of_forest, with_held)
             if totals is not None:
                 call.deadline.look()
-                return Reply(body=query.document(*totals, call.deadline.look), modified_at=now())
-        body = call.services.replica.answer(query.question(NO_ASSUMPTIONS), arrival_of(call))
-    return Reply(body=body, is_ready_made=True, modified_at=now())
+                body = totals_call.document(*totals, call.deadline.look)
+                return Reply(body=body, modified_at=now())
+        question = totals_call.question(NO_ASSUMPTIONS)
+        pieces = call.services.replica.answer(question, arrival_of(call))
+    return Reply(body=pieces, is_ready_made=True, modified_at=now())
 
 
 def _read_held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
@@ -275,13 +248,12 @@ def _read_held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     body=BodyReader(TotalsBody),
     query=_QUERY,
     most_values=MOST_VALUES_IN_BULK,
-    forms=_FORMS,
     needs_opt_in=True,
     only_reads=True,
 )
 def show_given_totals(call: Call) -> Reply:
     """Sum up inventories, and what would be used and free of them."""
-    query = _TotalsQuery.read(call)
+    totals_call = _TotalsCall.read(call)
     body: TotalsBody = call.json()
     arrival = arrival_of(call)
     with (
@@ -290,7 +262,7 @@ def show_given_totals(call: Call) -> Reply:
         refusing_entries(call),
     ):
         assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
-        document = call.services.replica.answer(query.question(assumptions), arrival)
+        document = call.services.replica.answer(totals_call.question(assumptions), arrival)
     return Reply(body=document, is_ready_made=True)
 
 

@@ -20,11 +20,14 @@ from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
     INTEGER,
     LINKS,
+    MEMBER_OF,
     STRING,
     TEXT_OR_NULL,
     UUID,
     Schema,
+    list_pattern,
     record,
+    text,
 )
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
@@ -119,6 +122,19 @@ PROVIDERS = Answer(body=record({"resource_providers": {"type": "array", "items":
 """A list of providers."""
 
 
+_BLANK = r"\s\x00-\x1f\x7f-\x9f"
+"""Characters that are stripped from an element of a list: regular expressions differ about blanks."""
+
+_ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
+_ANY_SIGNED_TRAITS = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
+
+_ANY_SELECTION: dict[str, Schema] = {
+    "resources": text(list_pattern("[^:,]*:[1-9][0-9]*")),
+    "required": text(f"(in:{list_pattern(_ANY_TRAIT)}|{_ANY_SIGNED_TRAITS})"),
+    "member_of": MEMBER_OF,
+}
+"""Filters with names of every form: whether a name exists is not asked where the other filters leave no provider."""
+
 _FEW = 8
 """Providers up to which a list is written one by one, and is not worth keeping: a tree, or what a
 name finds. Writing a longer one column by column is quicker."""
@@ -129,7 +145,7 @@ name finds. Writing a longer one column by column is quicker."""
     policy="placement:resource_providers:list",
     answers=(PROVIDERS,),
     query=QUERY,
-    forms=Forms(query=lists.ANY_SELECTION),
+    forms=Forms(query=_ANY_SELECTION),
 )
 def list_providers(call: Call) -> Reply:
     """List resource providers (section 2)."""
@@ -164,14 +180,20 @@ def _list_reply(body: Iterable[bytes | memoryview], newest: float | None) -> Rep
 def _provider_query(call: Call) -> ProviderQuery:
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
+    memberships = [value for name, value in pairs if name == "member_of"]
+    membership = parameters.member_of(memberships, call.version)
+    required = [value for name, value in pairs if name == "required"]
     if not call.has(Feature.ANY_TRAITS):
         # The last one counts.
-        required = [pair for pair in pairs if pair[0] == "required"][-1:]
-        pairs = [*(pair for pair in pairs if pair[0] != "required"), *required]
+        required = required[-1:]
+    traits = parameters.Traits.together(
+        parameters.required(value, call.version) for value in required
+    )
+    in_tree = (query["in_tree"],) if "in_tree" in query else ()
     return ProviderQuery(
         name=query.get("name") or None,
         uuid=query.get("uuid"),
-        conditions=lists.conditions_of(call, pairs, query),
+        conditions=parameters.provider_conditions(traits, membership, in_tree),
         resources=parameters.resources(query["resources"]) if "resources" in query else {},
     )
 

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Query strings of the extension as pydantic models: description, reader and the words of refusals in one."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.bodies import BodyReader, DashedUuid, items, shown_value
+from treeclaim.api.protocol.request.schemas import (
+    CLASS_NAME,
+    DASHED_UUID,
+    MEMBER_OF,
+    list_pattern,
+    text,
+)
+from treeclaim.api.protocol.request.validation import invalid_query
+from treeclaim.api.protocol.texts import quote_value
+from treeclaim.model.extension.holds import utc_of
+from treeclaim.model.microversions import NEWEST
+
+_NAME = CLASS_NAME.strip("^$")
+_UUID = str(DASHED_UUID["pattern"]).strip("^$")
+
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
+"""Python reads only integers of some thousand digits."""
+
+_REPEATED = frozenset({"member_of", "required"})
+"""Parameters that narrow a list each time that they occur; of any other, the last occurrence counts."""
+
+
+class QueryReader(BodyReader):
+    """Reads query strings of one operation into its model; see `VersionedSchema` for those of Placement."""
+
+    refusal = staticmethod(invalid_query)
+
+    def read_pairs(self, pairs: Iterable[tuple[str, str]]) -> Any:
+        """Read the names and values of a query string.
+
+        Raises:
+            ApiError: 400 with the name and the words of the first problem.
+        """
+        values: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in _REPEATED:
+                values.setdefault(name, []).append(value)
+            else:
+                values[name] = value
+        return self.read(values)
+
+
+def _read_integer(value: str) -> int:
+    if not _INTEGER.fullmatch(value):
+        raise ValueError(f"{shown_value(value)} is not an integer")
+    return int(value)
+
+
+READ_INTEGER = BeforeValidator(_read_integer)
+
+
+def _split_list(value: str) -> list[str]:
+    values = value.removeprefix("in:").split(",") if value.startswith("in:") else [value]
+    return list(dict.fromkeys(values))
+
+
+def _one_or_several(item: str) -> WithJsonSchema:
+    return WithJsonSchema(text(f"({item}|in:{list_pattern(item)})"))
+
+
+Uuids = Annotated[
+    tuple[DashedUuid, ...], items(), BeforeValidator(_split_list), _one_or_several(_UUID)
+]
+"""A UUID, or `in:` several."""
+
+ClassNames = Annotated[
+    tuple[Annotated[str, Field(pattern=CLASS_NAME)], ...],
+    items(),
+    BeforeValidator(_split_list),
+    _one_or_several(_NAME),
+]
+"""A resource class, or `in:` several."""
+
+
+def _read_time(value: str, info: ValidationInfo) -> datetime:
+    moment = utc_of(value)
+    if moment is None:
+        raise bad_request(
+            f"Invalid {info.field_name}: {quote_value(value)} is not a time in the form of RFC 3339."
+        )
+    return moment
+
+
+Time = Annotated[
+    datetime,
+    PlainValidator(_read_time),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""A time, naive UTC."""
+
+
+def _read_membership(values: Sequence[str]) -> parameters.Membership:
+    return parameters.member_of(list(values), NEWEST)
+
+
+Membership = Annotated[
+    parameters.Membership, PlainValidator(_read_membership), WithJsonSchema(MEMBER_OF)
+]
+
+
+def _read_traits(values: Sequence[str]) -> parameters.Traits:
+    return parameters.Traits.together(parameters.required(value, NEWEST) for value in values)
+
+
+Traits = Annotated[
+    parameters.Traits,
+    PlainValidator(_read_traits),
+    WithJsonSchema(text(f"(in:{list_pattern(_NAME)}|{list_pattern(f'!?{_NAME}')})")),
+]
+
+Amounts = Annotated[
+    dict[str, int],
+    PlainValidator(parameters.resources),
+    WithJsonSchema(text(list_pattern(f"{_NAME}:[1-9][0-9]*"))),
+]
+"""Amounts by resource class. Names have the form of those that may exist: others are always refused."""
