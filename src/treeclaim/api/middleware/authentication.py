@@ -53,6 +53,13 @@ def _is_open(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
     return path in _OPEN_PATHS or (empty_too and path == "")
 
 
+_NOAUTH2_TOKENS = (
+    ": 'admin' or 'admin:PROJECT' for an administrator; 'USER' or 'USER:PROJECT' with the roles of "
+    "the header X-Roles"
+)
+"""The tokens of `noauth2` (contract page 05, section 1.1)."""
+
+
 class NoAuthentication:
     """The strategy `noauth2`: believes what the token says, for tests and standalone use."""
 
@@ -67,7 +74,7 @@ class NoAuthentication:
             return self._application(environment, start_response)
         token = environment.get("HTTP_X_AUTH_TOKEN")
         if token is None:
-            return _answer_unauthorized(environment, start_response)
+            return _answer_unauthorized(environment, start_response, _NOAUTH2_TOKENS)
         user, _, project = token.partition(":")
         environment["HTTP_X_USER_ID"] = user
         if not environment.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
@@ -269,9 +276,9 @@ def _restore_system_scope(environment: "WSGIEnvironment") -> None:
 
 
 def _answer_unauthorized(
-    environment: "WSGIEnvironment", start_response: "StartResponse"
+    environment: "WSGIEnvironment", start_response: "StartResponse", advice: str = ""
 ) -> Iterable[bytes]:
-    detail = "The request needs a valid token in the header X-Auth-Token."
+    detail = f"The request needs a valid token in the header X-Auth-Token{advice}."
     return _refuse(ApiError(HTTPStatus.UNAUTHORIZED, detail), environment, start_response)
 
 
