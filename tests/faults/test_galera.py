@@ -251,9 +251,9 @@ def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
     here, there = stores
     one = make(here, "one")
     here.write(standard_names.sync_standard_names)
-    add = Paused(inventories.add, lambda: there.write(providers.delete, one.uuid))
+    add = Paused(inventories.write_inventories, lambda: there.write(providers.delete, one.uuid))
     with pytest.raises(ProviderNotFoundError):
-        here.write(add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+        here.write(add, one.uuid, {"VCPU": Inventory(8)})
 
 
 def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
@@ -261,7 +261,7 @@ def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
     here.write(standard_names.sync_standard_names)
     root = make(here, "root")
     host = make(here, "host", root.uuid)
-    here.write(inventories.add, host.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+    here.write(inventories.write_inventories, host.uuid, {"VCPU": Inventory(8)})
     card = make(here, "card", host.uuid)
     device = make(here, "device", card.uuid)
     stock = {"MEMORY_MB": Inventory(2, consumes=[Consumes(host.uuid, "VCPU", 1)])}
@@ -270,16 +270,16 @@ def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
         # The tree stays the same, so no row of the device is written.
         there.write(providers.update, card.uuid, name="card", parent=root.uuid)
 
-    replace = Paused(inventories.replace_all, move)
+    replace = Paused(inventories.write_inventories, move)
     with pytest.raises(ConsumptionError, match="nor an ancestor"):
-        here.write(replace, device.uuid, 0, stock, zero_capacity_allowed=True)
+        here.write(replace, device.uuid, stock, 0)
 
 
 def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
     here, there = stores
     one = make(here, "one")
     here.write(standard_names.sync_standard_names)
-    here.write(inventories.add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+    here.write(inventories.write_inventories, one.uuid, {"VCPU": Inventory(8)})
     mine, theirs = (
         [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
         for _ in range(2)
@@ -302,7 +302,7 @@ def barring(stores):
     host = make(here, "host")
     card = make(here, "card", host.uuid)
     here.write(standard_names.sync_standard_names)
-    here.write(inventories.add, card.uuid, "VGPU", Inventory(4), zero_capacity_allowed=True)
+    here.write(inventories.write_inventories, card.uuid, {"VGPU": Inventory(4)})
     claim = ConsumerClaim(str(uuid.uuid4()), {card.uuid: {"VGPU": 1}}, "project", "user", None)
     return host.uuid, Condition("CLEANING", Effect.NO_NEW), claim
 
@@ -366,9 +366,11 @@ def test_a_class_deleted_on_another_node_gets_no_inventory(stores):
     here, there = stores
     one = make(here, "one")
     here.write(resource_classes.create, "CUSTOM_GOLD")
-    add = Paused(inventories.add, lambda: there.write(resource_classes.delete, "CUSTOM_GOLD"))
+    add = Paused(
+        inventories.write_inventories, lambda: there.write(resource_classes.delete, "CUSTOM_GOLD")
+    )
     with pytest.raises(ResourceClassNotFoundError):
-        here.write(add, one.uuid, "CUSTOM_GOLD", Inventory(8), zero_capacity_allowed=True)
+        here.write(add, one.uuid, {"CUSTOM_GOLD": Inventory(8)})
 
 
 @pytest.fixture
@@ -436,6 +438,6 @@ def test_a_deleted_class_leaves_no_inventory_even_if_one_node_lags(stores, lag):
         lag()
         there.write(resource_classes.delete, "CUSTOM_GOLD")
 
-    add = Paused(inventories.add, delete)
+    add = Paused(inventories.write_inventories, delete)
     with pytest.raises(ResourceClassNotFoundError):
-        here.write(add, one.uuid, "CUSTOM_GOLD", Inventory(8), zero_capacity_allowed=True)
+        here.write(add, one.uuid, {"CUSTOM_GOLD": Inventory(8)})

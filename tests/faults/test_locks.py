@@ -129,7 +129,7 @@ def test_class_is_not_deleted_while_its_first_inventory_is_created(place):
     with ThreadPoolExecutor() as pool:
 
         def add(transaction):
-            inventories.add(transaction, provider, name, Inventory(8), zero_capacity_allowed=True)
+            inventories.write_inventories(transaction, provider, {name: Inventory(8)})
             deletion = pool.submit(store.write, resource_classes.delete, name)
             await_waiter(place.engine, session_of(transaction.connection))
             return deletion

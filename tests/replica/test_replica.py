@@ -127,7 +127,7 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     begun = next(pieces)
     claim(store, 3)
     gone = str(uuid.UUID(int=4))
-    store.write(inventories.delete_all, gone)
+    store.write(inventories.write_inventories, gone, {})
     store.write(providers.delete, gone)
     with replica.current() as forest:
         assert len(forest) == 19

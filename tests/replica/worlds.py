@@ -34,7 +34,7 @@ def plant(store, number):
     one = str(uuid.UUID(int=number))
     store.write(providers.create, uuid=one, name=f"host {number}", parent_uuid=None)
     stock = {"VCPU": Inventory(total=8)}
-    store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
+    store.write(inventories.write_inventories, one, stock, 0)
 
 
 def claim(store, number, amount=8):

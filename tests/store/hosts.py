@@ -15,7 +15,7 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
     store.write(providers.create, uuid=uuid, name=name or uuid, parent_uuid=parent)
     if stock is not None:
         new = {"VCPU": Inventory(stock)} if isinstance(stock, int) else stock
-        store.write(inventories.replace_all, uuid, 0, new, zero_capacity_allowed=True)
+        store.write(inventories.write_inventories, uuid, new, 0)
     return uuid
 
 

@@ -84,7 +84,7 @@ def contents(store):
 def test_repair_skips_outdated_findings(store):
     host = add(store, "host")
     stock = {"VCPU": Inventory(total=16)}
-    store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
+    store.write(inventories.write_inventories, host, stock, 0)
     store.write(part_tables.replace_aggregates, host, [uuid_of("rack")], 1)
     consumer, nobody = uuid_of("consumer"), uuid_of("nobody")
     claim = ConsumerClaim(consumer, {host: {"VCPU": 1}}, *OWNER)

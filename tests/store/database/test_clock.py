@@ -76,7 +76,7 @@ def on_a_machine(shift, url):
 def hold(store, host):
     """Let a consumer hold something of a provider."""
     stock = Inventory(total=1, reserved=0, min_unit=1, max_unit=1, step_size=1, allocation_ratio=1)
-    store.write(inventories.replace_all, host, 0, {"VCPU": stock}, zero_capacity_allowed=True)
+    store.write(inventories.write_inventories, host, {"VCPU": stock}, 0)
     held = {host: {"VCPU": 1}}
     consumer = str(uuid.uuid4())
     store.replace_allocations([ConsumerClaim(consumer, held, "p", "u", None, "INSTANCE")])

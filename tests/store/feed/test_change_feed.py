@@ -62,7 +62,7 @@ def write_at_random(url, seed, shared, ready, begin):
 def several(transaction, uuids, pause):
     """Change some providers in one transaction that takes its time."""
     for uuid in sorted(uuids):
-        inventories.delete_all(transaction, uuid)
+        inventories.write_inventories(transaction, uuid, {})
         stop = multiprocessing.Event()
         stop.wait(pause)
 
@@ -74,7 +74,7 @@ def give_up(transaction, uuids):
 
 def delete_leaf(transaction, newest):
     """Delete the newest provider; it has no children."""
-    inventories.delete_all(transaction, newest)
+    inventories.write_inventories(transaction, newest, {})
     providers.delete(transaction, newest)
 
 
@@ -125,7 +125,7 @@ def hold_a_transaction(url, provider, holding):
     store = Store(DatabaseSettings(url))
 
     def change_and_wait(transaction):
-        inventories.delete_all(transaction, provider)
+        inventories.write_inventories(transaction, provider, {})
         holding.set()
         signal.pause()
 
@@ -145,8 +145,8 @@ def test_a_writer_killed_before_its_commit_leaves_no_trace(store, database_url):
         assert forest.records() == before
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()
-    store.write(inventories.delete_all, other)
-    store.write(inventories.delete_all, victim)
+    store.write(inventories.write_inventories, other, {})
+    store.write(inventories.write_inventories, victim, {})
     with replica.current() as forest:
         followed, fresh, _, _ = equal_to_fresh(store, forest)
     assert followed == fresh
@@ -163,7 +163,7 @@ def test_change_that_begins_first_and_commits_last_is_read(store, database_url):
     second = Store(DatabaseSettings(database_url))
 
     def overtaken(transaction):
-        inventories.delete_all(transaction, early)
+        inventories.write_inventories(transaction, early, {})
         new_provider(second)
         with replica.current() as forest:
             assert [record.generation for record in forest.records()] == [1, 1]
@@ -179,7 +179,7 @@ def test_a_slow_reader_survives_pruning(store):
     one = new_provider(store)
     with slow.current():
         pass
-    store.write(inventories.delete_all, one)
+    store.write(inventories.write_inventories, one, {})
     assert store.prune(timedelta(seconds=-1)) > 0
     with slow.current() as forest:
         followed, fresh, _, _ = equal_to_fresh(store, forest)

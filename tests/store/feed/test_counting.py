@@ -18,6 +18,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
 from treeclaim.store.feed.rows import amounts_text, change_in
 from treeclaim.store.operations.providers import inventories
+from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -111,7 +112,7 @@ def test_changed_provider_with_new_claims_is_loaded_once(store, hosts, other):
     claim(other, hosts[0])
     stock = Inventory(50)
     other.write(
-        inventories.replace_one, hosts[0], 3, "DISK_GB", stock, zero_capacity_allowed=False
+        inventories.write_inventories, hosts[0], {"DISK_GB": stock}, 3, classes=Classes.PRESENT
     )
     claim(other, hosts[0])
     assert used_in(replica, hosts[0]) == {"VCPU": 3, "DISK_GB": 0}

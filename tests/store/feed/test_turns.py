@@ -107,7 +107,7 @@ def generation_of(replica, provider):
 
 
 def change(store, provider):
-    store.write(inventories.delete_all, provider)
+    store.write(inventories.write_inventories, provider, {})
 
 
 def test_waiting_readers_share_one_read_that_shows_earlier_writes(store, monkeypatch):

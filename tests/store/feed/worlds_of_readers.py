@@ -115,10 +115,8 @@ class World:
         """Give a provider some inventory, which raises its generation."""
 
         def change(transaction):
-            inventories.delete_all(transaction, PROVIDERS[which])
-            inventories.add(
-                transaction, PROVIDERS[which], CLASS, Inventory(8), zero_capacity_allowed=True
-            )
+            inventories.write_inventories(transaction, PROVIDERS[which], {})
+            inventories.write_inventories(transaction, PROVIDERS[which], {CLASS: Inventory(8)})
 
         self._write(writer, change)
 
@@ -139,7 +137,7 @@ class World:
 
     def replace(self, writer, which):
         """Delete a provider if it is there, and make another one."""
-        self._write(writer, inventories.delete_all, PROVIDERS[which])
+        self._write(writer, inventories.write_inventories, PROVIDERS[which], {})
         self.delete(writer, which)
         self.create(writer, (which + 1) % len(PROVIDERS))
 

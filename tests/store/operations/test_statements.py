@@ -110,9 +110,7 @@ def test_unchanged_inventories_take_one_statement(store, hosts):
     told = {name: Inventory(200, allocation_ratio=1.5) for name in names}
 
     def tell(generation, new):
-        store.write(
-            inventories.replace_all, hosts[0], generation, new, zero_capacity_allowed=False
-        )
+        store.write(inventories.write_inventories, hosts[0], new, generation, least_capacity=1)
 
     def rows():
         with store.engine.connect() as connection:

@@ -29,7 +29,7 @@ def claimed(store, consumer, amounts, kind, **more):
 def filled(store):
     store.write(providers.create, uuid=HOST, name="host", parent_uuid=None)
     stocks = {"VCPU": Inventory(16), "MEMORY_MB": Inventory(64)}
-    store.write(inventories.replace_all, HOST, 0, stocks, zero_capacity_allowed=False)
+    store.write(inventories.write_inventories, HOST, stocks, 0, least_capacity=1)
     terms = HoldTerms(returns=True)
     claimed(store, HOLD, {"VCPU": 8}, HOLD_TYPE, knows_holds=True, hold=terms)
     drawing = {"knows_holds": True, "from_holds": (HOLD,), "request": ("resources=VCPU:3",)}

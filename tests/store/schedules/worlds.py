@@ -31,6 +31,7 @@ from treeclaim.store.operations.providers import (
     providers,
 )
 from treeclaim.store.operations.providers.entries import apply
+from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.takeover import data_migrations
 
 UNCHECKED = Generation.UNCHECKED
@@ -90,21 +91,24 @@ def stock(**totals):
 
 def set_stock(provider, generation=GENERATION, **totals):
     """PUT of all inventories of a provider."""
-    return write(
-        inventories.replace_all, provider, generation, stock(**totals), zero_capacity_allowed=True
-    )
+    return write(inventories.write_inventories, provider, stock(**totals), generation)
 
 
 def add_stock(provider, resource_class, total=8):
     """POST of an inventory."""
     return write(
-        inventories.add, provider, resource_class, Inventory(total), zero_capacity_allowed=True
+        inventories.write_inventories,
+        provider,
+        {resource_class: Inventory(total)},
+        classes=Classes.MISSING,
     )
 
 
 def delete_stock(provider, resource_class):
     """DELETE of an inventory."""
-    return write(inventories.delete_one, provider, resource_class)
+    return write(
+        inventories.write_inventories, provider, {resource_class: None}, classes=Classes.PRESENT
+    )
 
 
 def release(consumer):
@@ -240,7 +244,7 @@ def claims_world(state):
         ),
         script("shrink", set_stock(HOST, VCPU=2)),
         script("delete-inventory", delete_stock(HOST, "VCPU")),
-        script("delete-all-inventories", write(inventories.delete_all, SPARE)),
+        script("delete-all-inventories", write(inventories.write_inventories, SPARE, {})),
         script("delete-provider", write(providers.delete, SPARE)),
         script(
             "reshape",
@@ -311,12 +315,11 @@ def classes_world(*, stocked):
         script(
             "replace-inventory",
             write(
-                inventories.replace_one,
+                inventories.write_inventories,
                 HOST,
+                {GOLD: Inventory(2)},
                 GENERATION,
-                GOLD,
-                Inventory(2),
-                zero_capacity_allowed=True,
+                classes=Classes.PRESENT,
             ),
         ),
         script("delete-inventory", delete_stock(HOST, GOLD)),
@@ -414,7 +417,7 @@ def consuming_stock(provider, **amounts):
     """PUT of an inventory whose units consume of the host's."""
     entries = consumes(*((HOST, name, amount) for name, amount in amounts.items()))
     new = {"MEMORY_MB": Inventory(8, consumes=entries)}
-    return write(inventories.replace_all, provider, GENERATION, new, zero_capacity_allowed=True)
+    return write(inventories.write_inventories, provider, new, GENERATION)
 
 
 def consumption_world():

@@ -22,7 +22,8 @@ from treeclaim.model.errors import (
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.operations.providers import inventories as store
+from treeclaim.store.operations.providers.inventories import write_inventories
+from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.reading.inventories import consumed_by
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
@@ -130,11 +131,11 @@ def add_inventory(call: Call) -> Reply:
     prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
     try:
         generation = call.services.store.write(
-            store.add,
+            write_inventories,
             provider_uuid,
-            resource_class,
-            inventory,
-            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+            {resource_class: inventory},
+            classes=Classes.MISSING,
+            least_capacity=_least_capacity(call),
         )
     except (CapacityTooSmallError, ResourceClassNotFoundError) as error:
         raise api_error(error, prefix=prefix, status=HTTPStatus.BAD_REQUEST) from error
@@ -164,11 +165,11 @@ def replace_inventories(call: Call) -> Reply:
     new = {name: inventory_of(inventory) for name, inventory in items}
     try:
         generation = call.services.store.write(
-            store.replace_all,
+            write_inventories,
             provider_uuid,
-            int(body[_GENERATION]),
             new,
-            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+            int(body[_GENERATION]),
+            least_capacity=_least_capacity(call),
         )
     except CapacityTooSmallError as error:
         raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
@@ -201,7 +202,7 @@ def replace_inventories(call: Call) -> Reply:
 )
 def delete_inventories(call: Call) -> Reply:
     """Delete all inventories of a resource provider (section 5)."""
-    call.services.store.write(store.delete_all, call.arguments["uuid"])
+    call.services.store.write(write_inventories, call.arguments["uuid"], {})
     return Reply(HTTPStatus.NO_CONTENT)
 
 
@@ -239,12 +240,12 @@ def replace_inventory(call: Call) -> Reply:
     inventory = inventory_of(body)
     try:
         generation = call.services.store.write(
-            store.replace_one,
+            write_inventories,
             provider_uuid,
+            {resource_class: inventory},
             int(body[_GENERATION]),
-            resource_class,
-            inventory,
-            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+            classes=Classes.PRESENT,
+            least_capacity=_least_capacity(call),
         )
     except CapacityTooSmallError as error:
         raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
@@ -267,8 +268,13 @@ def delete_inventory(call: Call) -> Reply:
     """Delete one inventory of a resource provider (section 8)."""
     resource_class = call.arguments["resource_class"]
     try:
-        call.services.store.write(store.delete_one, call.arguments["uuid"], resource_class)
-    except InventoryNotFoundError as error:
+        call.services.store.write(
+            write_inventories,
+            call.arguments["uuid"],
+            {resource_class: None},
+            classes=Classes.PRESENT,
+        )
+    except (InventoryNotFoundError, ResourceClassNotFoundError) as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"No inventory of class {resource_class} found for delete"
         ) from error
@@ -279,6 +285,10 @@ def delete_inventory(call: Call) -> Reply:
             code=errors.CONCURRENT_UPDATE,
         ) from error
     return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _least_capacity(call: Call) -> int:
+    return 0 if call.has(Feature.ZERO_CAPACITY) else 1
 
 
 def _cannot_update(provider_uuid: str) -> str:

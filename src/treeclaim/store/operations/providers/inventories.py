@@ -297,95 +297,32 @@ class InventoryWriter(PartWriter):
         ]
 
 
-def add(
+def write_inventories(
     transaction: WriteTransaction,
     provider_uuid: str,
-    resource_class: str,
-    inventory: Inventory,
+    inventories_by_class: Mapping[str, Inventory | None],
+    generation: int | None = None,
     *,
-    zero_capacity_allowed: bool,
+    classes: Classes = Classes.ALL,
+    least_capacity: int = 0,
 ) -> int:
-    """Add an inventory (section 3); return the provider's new generation.
+    """Write inventories of a provider, as the URLs of page 30 do; return its new generation.
 
-    Raises:
-        ProviderNotFoundError, CapacityTooSmallError, ResourceClassNotFoundError,
-        InventoryExistsError, ConsumptionError.
-    """
-    rules = _rules(Classes.MISSING, zero_capacity_allowed=zero_capacity_allowed)
-    return _write(transaction, provider_uuid, None, {resource_class: inventory}, rules)
-
-
-def replace_all(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    generation: int,
-    new: Mapping[str, Inventory],
-    *,
-    zero_capacity_allowed: bool,
-) -> int:
-    """Replace all inventories of a provider (section 4); return its new generation.
+    Args:
+        transaction: The transaction.
+        provider_uuid: UUID of the provider.
+        inventories_by_class: None deletes the inventory of a class.
+        generation: Generation that the client expects; None compares nothing.
+        classes: Which inventories of the provider are concerned.
+        least_capacity: Least capacity of an inventory.
 
     Raises:
         ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
-        ResourceClassNotFoundError, InventoryInUseError, ConsumptionError.
+        ResourceClassNotFoundError, InventoryExistsError, InventoryNotFoundError,
+        InventoryInUseError, ConsumptionError.
     """
-    rules = _rules(Classes.ALL, zero_capacity_allowed=zero_capacity_allowed)
-    return _write(transaction, provider_uuid, generation, new, rules)
-
-
-def replace_one(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    generation: int,
-    resource_class: str,
-    inventory: Inventory,
-    *,
-    zero_capacity_allowed: bool,
-) -> int:
-    """Replace an inventory that exists (section 7); return the provider's new generation.
-
-    Raises:
-        ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
-        ResourceClassNotFoundError, InventoryNotFoundError, ConsumptionError.
-    """
-    rules = _rules(Classes.PRESENT, zero_capacity_allowed=zero_capacity_allowed)
-    return _write(transaction, provider_uuid, generation, {resource_class: inventory}, rules)
-
-
-def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class: str) -> None:
-    """Delete an inventory (section 8).
-
-    Raises:
-        ProviderNotFoundError, InventoryNotFoundError, InventoryInUseError.
-    """
-    try:
-        _write(transaction, provider_uuid, None, {resource_class: None}, _rules(Classes.PRESENT))
-    except ResourceClassNotFoundError as error:
-        raise InventoryNotFoundError(provider_uuid, resource_class) from error
-
-
-def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
-    """Delete all inventories of a provider (section 5).
-
-    Raises:
-        ProviderNotFoundError, InventoryInUseError.
-    """
-    _write(transaction, provider_uuid, None, {}, _rules(Classes.ALL))
-
-
-def _rules(classes: Classes, *, zero_capacity_allowed: bool = True) -> WriteRules:
-    least_capacity = 0 if zero_capacity_allowed else 1
-    return WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
-
-
-def _write(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    generation: int | None,
-    value: Mapping[str, Inventory | None],
-    rules: WriteRules,
-) -> int:
+    rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
     writer = write_part(
-        transaction, InventoryWriter, provider_uuid, value, generation, rules=rules
+        transaction, InventoryWriter, provider_uuid, inventories_by_class, generation, rules=rules
     )
     return writer.generation
