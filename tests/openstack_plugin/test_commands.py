@@ -105,9 +105,9 @@ def test_repeated_place_shows_existing_placements(openstack, environment):
     first = output_of(openstack(*asked))["placements"]
     assert [placement["consumer"] for placement in first] == consumers
     assert first[0]["root_providers"] != first[1]["root_providers"]
-    columns = ("-c", "Was There", "-c", "Takes")
+    columns = ("-c", "Already Placed", "-c", "Takes")
     again = output_of(openstack(*asked, *columns))
-    assert again == [{"Takes": {"VGPU": 1}, "Was There": True}] * 2
+    assert again == [{"Takes": {"VGPU": 1}, "Already Placed": True}] * 2
     with client_in(environment) as client:
         for consumer in consumers:
             client.release(consumer)

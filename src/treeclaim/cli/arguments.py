@@ -1,10 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines: the parser of every command, the types of its options, and commands without a cloud."""
+r"""Command lines: the declaration of arguments, and the base of every command.
+
+A command declares its arguments as a table like that of its help: the argument, two spaces, its help.
+
+| argument | meaning |
+| --- | --- |
+| `FILE`, `[FILE]`, `HOST...` | required, optional, any number |
+| `--on-use` | a flag; `--[no-]traits` can be switched off |
+| `--note TEXT` | an option with a value |
+| `--limit N = 20` | an option with a default |
+| `--effect no_new\|leave` | an option with choices |
+| `--in-tree NAME...` | an option that may be repeated |
+| `--flavor NAME=VALUE+` | an option with one or more values |
+| `-f,--format json\|value` | an option with a short name |
+
+The name of a value decides its type (`_TYPES`); `NAME:VALUE` names the attribute of the parsed options. Of arguments
+that begin with `|` and follow each other, at most one may be given; with `!`, exactly one, so that a single one with `!`
+is required.
+"""
 
 import argparse
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from treeclaim.cli.output import CommandError, warn
@@ -14,6 +34,14 @@ _MOST_DIGITS = 9
 """Digits of a number on a command line; a longer one is a mistake."""
 
 _LAST_PORT = 65_535
+
+_MOST_HOURS = 24 * 36_500
+"""Hours of a hundred years: more than any feed holds, and less than a date can bear."""
+
+_COLUMNS = re.compile(r"\s{2,}")
+
+_ARGUMENT = re.compile(r"(-\S+)?(?:\s*(?:(\w+):)?(\S+?)(\.\.\.|\+)?)?(?:\s=\s(.+))?")
+"""An argument in a table: option, attribute, value, count and default."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -84,94 +112,137 @@ def port(text: str) -> int:
     return int(text)
 
 
-def add_number(parser: argparse.ArgumentParser, name: str, default: int, text: str) -> None:
-    """Add an option that takes a whole number of at least 1.
+def hours(text: str) -> float:
+    """Read a number of hours, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: for any other text.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= _MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
+    return number
+
+
+def permissions(text: str) -> int:
+    """Read permissions as chmod takes them, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: for any other text.
+    """
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not an octal number") from None
+
+
+_TYPES: Mapping[str, Callable[[str], Any]] = {
+    "N": positive,
+    "MIB": positive,
+    "LEVELS": natural,
+    "PERCENT": natural,
+    "SECONDS": natural,
+    "HOURS": hours,
+    "OCTAL": permissions,
+    "PORT": port,
+    "FILE": Path,
+}
+"""Types of values by their names in the help; all others are texts."""
+
+CONFIG_OPTIONS = """
+    --config-file PATH...  a configuration file; later ones take precedence
+    --config-dir DIR...    a directory with more configuration files
+"""
+
+
+def declare_arguments(parser: argparse.ArgumentParser, table: str) -> None:
+    """Add the arguments of a table to a parser.
 
     Args:
-        parser: The parser of the command.
-        name: Name of the option, without dashes.
-        default: The number without the option.
-        text: Help of the option, without the default.
+        parser: The parser of a command.
+        table: A line for each argument, as the docstring of the module describes.
     """
-    parser.add_argument(
-        f"--{name}", type=positive, default=default, help=f"{text} (default: %(default)s)"
-    )
+    group: Any = parser
+    mark = ""
+    for line in filter(None, map(str.strip, table.splitlines())):
+        argument, text = _COLUMNS.split(line, maxsplit=1)
+        previous_mark, mark = mark, argument[0] if argument[0] in "|!" else ""
+        if not mark:
+            group = parser
+        elif mark != previous_mark:
+            group = parser.add_mutually_exclusive_group(required=mark == "!")
+        name, settings = _read_argument(argument.removeprefix(mark).strip())
+        settings["help"] = text.replace("%", "%%") + settings.get("help", "")
+        group.add_argument(*name.split(","), **settings)
 
 
-def add_repeatable(
-    parser: argparse.ArgumentParser, name: str, metavar: str, text: str, **options: Any
-) -> None:
-    """Add an option that may be given several times; its value is a list, empty without it.
-
-    Args:
-        parser: The parser of the command.
-        name: Name of the option, without dashes.
-        metavar: Name of a value in the help.
-        text: Help of the option.
-        options: Further arguments for argparse, such as `dest`.
-    """
-    parser.add_argument(
-        f"--{name}",
-        action="append",
-        default=[],
-        metavar=metavar,
-        help=f"{text}; may be repeated",
-        **options,
-    )
-
-
-def add_config_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name configuration files."""
-    add_repeatable(
-        parser, "config-file", "PATH", "a configuration file; later ones take precedence"
-    )
-    add_repeatable(parser, "config-dir", "DIR", "a directory with more configuration files")
-
-
-def make_parser(
-    prog: str,
-    description: str | None,
-    example: str,
-    add_arguments: Callable[[argparse.ArgumentParser], None],
-) -> Parser:
-    """Return the parser of a command.
-
-    Args:
-        prog: The words of the command with those of the program.
-        description: The docstring of the command.
-        example: Arguments of an example.
-        add_arguments: Adds the arguments of the command.
-    """
-    parser = Parser(
-        prog=prog,
-        description=inspect.cleandoc(description or ""),
-        epilog=f"Example: {prog} {example}".rstrip(),
-    )
-    add_arguments(parser)
-    return parser
+def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
+    """Return the name and the settings of an argument, as argparse takes them."""
+    match = _ARGUMENT.fullmatch(argument)
+    assert match is not None, argument  # noqa: S101 - tests read all tables
+    option, destination, value, count, default = match.groups()
+    if value is None:
+        is_switch = "[no-]" in option
+        action = argparse.BooleanOptionalAction if is_switch else "store_true"
+        return option.replace("[no-]", ""), {"action": action}
+    metavar = value.strip("[]")
+    choices = metavar.split("|") if metavar.islower() else None
+    read = _TYPES.get(metavar, str)
+    settings: dict[str, Any] = {"type": read, "choices": choices}
+    if choices is None:
+        settings["metavar"] = metavar
+    if default is not None:
+        settings |= {"default": read(default), "help": " (default: %(default)s)"}
+    if option is None:
+        nargs = "*" if count else "?" if value.startswith("[") else None
+        settings |= {"nargs": nargs} | ({"default": []} if count else {})
+        return destination or metavar.lower(), settings
+    if destination:
+        settings["dest"] = destination
+    if count == "...":
+        settings |= {"action": "append", "default": [], "help": "; may be repeated"}
+    elif count == "+":
+        settings |= {"action": "extend", "default": [], "nargs": "+"}
+    return option, settings
 
 
-class LocalCommand:
-    """A command of `treeclaim` that needs no endpoint of a cloud.
+class DeclaredCommand:
+    """A command whose docstring and arguments make its help.
 
     Attributes:
+        arguments: The table of its arguments.
         example: Arguments of an example, for the help.
         failure_status: Exit status of a failure; 2 where 1 is an answer.
     """
 
+    arguments: ClassVar[str] = ""
     example: ClassVar[str] = ""
     failure_status: ClassVar[int] = 1
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of the command."""
+        declare_arguments(parser, self.arguments)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of the command."""
+        parser = Parser(
+            prog=prog_name,
+            description=inspect.cleandoc(type(self).__doc__ or ""),
+            epilog=f"Example: {prog_name} {self.example}".rstrip(),
+        )
+        self.add_arguments(parser)
+        return parser
+
+
+class LocalCommand(DeclaredCommand):
+    """A command of `treeclaim` that needs no endpoint of a cloud."""
 
     def act(self, options: argparse.Namespace) -> int | None:
         """Run the command; return an exit status other than 0."""
         raise NotImplementedError
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of the command."""
-        return make_parser(prog_name, type(self).__doc__, self.example, self.add_arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the command; return its exit status."""

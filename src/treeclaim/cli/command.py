@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from cliff.columns import FormattableColumn
 from cliff.command import Command
@@ -22,9 +22,9 @@ from cliff.show import ShowOne
 from keystoneauth1.adapter import Adapter
 from rich.console import RenderableType
 
-from treeclaim.cli.arguments import make_parser, report_failures
+from treeclaim.cli.arguments import DeclaredCommand, declare_arguments, report_failures
 from treeclaim.cli.compute import COMPUTE, compute_of
-from treeclaim.cli.connection import add_endpoint_options, open_client, region_adapter
+from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client, region_adapter
 from treeclaim.cli.output import (
     CommandError,
     Streams,
@@ -71,29 +71,18 @@ class Result:
     status: int = 0
 
 
-class CloudCommand(Command):
-    """A command that talks to a service.
-
-    Attributes:
-        example: Arguments of an example, for the help.
-        failure_status: Exit status of a failure; 2 where 1 is an answer.
-    """
-
-    example: ClassVar[str] = ""
-    failure_status: ClassVar[int] = 1
+class CloudCommand(DeclaredCommand, Command):
+    """A command that talks to a service."""
 
     def __init__(self, app: Any = None, app_args: Any = None, cmd_name: str | None = None) -> None:
         super().__init__(cast("Any", app or Streams()), app_args, cmd_name)
         self._is_plugin = app is not None
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments of the command."""
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command."""
-        parser = make_parser(prog_name, type(self).__doc__, self.example, self.add_arguments)
+        parser = super().get_parser(prog_name)
         if not self._is_plugin:
-            add_endpoint_options(parser)
+            declare_arguments(parser, ENDPOINT_OPTIONS)
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

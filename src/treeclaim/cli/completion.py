@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from treeclaim.cli.arguments import LocalCommand
 from treeclaim.cli.output import say_script
 
-_SHELLS = ("bash", "fish", "powershell", "tcsh", "zsh")
-
 
 class PrintCompletion(LocalCommand):
     """Print a completion script for a shell.
@@ -19,8 +17,7 @@ class PrintCompletion(LocalCommand):
 
     example = "bash"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("shell", choices=_SHELLS, help="the shell")
+    arguments = "shell:bash|fish|powershell|tcsh|zsh  the shell"
 
     def act(self, options: argparse.Namespace) -> None:
         # All commands, which only this one needs.

@@ -21,22 +21,12 @@ _LOCAL = f"http://127.0.0.1:{PORT}"
 _TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
 
 
-def add_endpoint_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name an endpoint; they take precedence over the environment."""
-    where = command.add_mutually_exclusive_group()
-    where.add_argument(
-        "--endpoint",
-        help="URL of any Placement API (or TREECLAIM_ENDPOINT); without it OS_CLOUD, then the "
-        f"usual OS_* variables tell where to go, and without those it is {_LOCAL}",
-    )
-    where.add_argument(
-        "--os-cloud",
-        metavar="NAME",
-        help="a cloud of clouds.yaml (or OS_CLOUD); needs treeclaim[cloud]",
-    )
-    command.add_argument(
-        "--token", help=f"token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)"
-    )
+ENDPOINT_OPTIONS = f"""
+    | --endpoint URL   any Placement API (or TREECLAIM_ENDPOINT); without it OS_CLOUD, then the usual OS_* variables name it, and without those it is {_LOCAL}
+    | --os-cloud NAME  a cloud of clouds.yaml (or OS_CLOUD); needs treeclaim[cloud]
+    --token TOKEN      token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)
+"""
+"""Options that name an endpoint; they take precedence over the environment."""
 
 
 @contextmanager

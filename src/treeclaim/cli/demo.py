@@ -67,20 +67,11 @@ class Demo(LocalCommand):
 
     example = "--keep"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "file",
-            type=Path,
-            nargs="?",
-            metavar="FILE",
-            help="a topology (default: that of the package)",
-        )
-        parser.add_argument(
-            "--keep", action="store_true", help="leave the service running until interrupted"
-        )
-        parser.add_argument(
-            "--topology", action="store_true", help="only print the package's topology"
-        )
+    arguments = """
+        [FILE]      a topology (default: that of the package)
+        --keep      leave the service running until interrupted
+        --topology  only print the package's topology
+    """
 
     def act(self, options: argparse.Namespace) -> int:
         if options.topology:

@@ -49,13 +49,10 @@ def find_provider(client: Client, name: str) -> Row:
     return rows[0]
 
 
-def add_tree_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that restricts a list to a tree."""
-    parser.add_argument(
-        "--in-tree",
-        metavar="PROVIDER",
-        help="only those in the tree of this provider, by name or uuid",
-    )
+TREE_OPTION = """
+    --in-tree PROVIDER  only those in the tree of this provider, by name or uuid
+"""
+"""The option that restricts a list to a tree."""
 
 
 def tree_filter(client: Client, options: argparse.Namespace) -> dict[str, str]:

@@ -40,41 +40,16 @@ _OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
 _SEVERAL = re.compile(rf"[^&=]+=[^&]*&({'|'.join(map(re.escape, BY_NAME))})[A-Za-z0-9_-]*=")
 
 
-def add_query_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that describe a query."""
-    parser.add_argument(
-        "parameters",
-        nargs="*",
-        metavar="NAME=VALUE",
-        help="parameters of the query, such as resources=VCPU:2 required_GPU=CUSTOM_A100; or a query "
-        "string",
-    )
-    parser.add_argument(
-        "--flavor-file",
-        type=Path,
-        metavar="FILE",
-        help="a flavor in YAML or JSON: vcpus, ram, disk, ephemeral, swap, extra_specs",
-    )
-    parser.add_argument(
-        "--flavor",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="parts of a flavor: vcpus=4 ram=8192 disk=20 resources_GPU:VGPU=1",
-    )
-    parser.add_argument(
-        "--server-flavor",
-        metavar="NAME",
-        help="a flavor of Nova, by name or id; the query is the one that Nova sends for it",
-    )
+QUERY_ARGUMENTS = """
+    parameters:NAME=VALUE...  parameters of the query, such as resources=VCPU:2 required_GPU=CUSTOM_A100; or a query string
+    --flavor-file FILE        a flavor in YAML or JSON: vcpus, ram, disk, ephemeral, swap, extra_specs
+    --flavor NAME=VALUE+      parts of a flavor: vcpus=4 ram=8192 disk=20 resources_GPU:VGPU=1
+    --server-flavor NAME      a flavor of Nova, by name or id; the query is the one that Nova sends for it
+"""
 
-
-def add_order_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that orders candidates."""
-    parser.add_argument(
-        "--order-by", metavar="TERMS", help="order of the candidates, such as spread or pack"
-    )
+ORDER_OPTION = """
+    --order-by TERMS  order of the candidates, such as spread or pack
+"""
 
 
 def has_query(options: argparse.Namespace) -> bool:

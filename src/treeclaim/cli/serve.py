@@ -7,7 +7,7 @@ import stat
 from importlib.util import find_spec
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand, add_config_options, add_number, port, positive
+from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import PORT, CommandError
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
@@ -26,15 +26,26 @@ class Serve(LocalCommand):
 
     example = "--workers 4 --config-file /etc/placement/placement.conf"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_listening_options(parser)
-        _add_process_options(parser)
-        add_config_options(parser)
+    arguments = f"""
+        --host ADDRESS = 127.0.0.1   address to listen on
+        {ALLOW_NOAUTH2}              let noauth2, which believes every caller, listen on addresses that other machines can reach
+        --port PORT = {PORT}         port to listen on
+        --unix-socket PATH           listen on a Unix socket instead of host and port
+        --unix-socket-mode OCTAL     permissions of the Unix socket, such as 660
+        --tls-certificate PATH       PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3
+        --tls-key PATH               PEM file with the certificate's key
+        --tls-client-ca PATH         PEM file of the authority that must have signed clients' certificates
+        --workers N = 1              number of processes
+        --threads N = {_THREADS}     requests that a process handles at a time
+        --worker-lifetime SECONDS    replace a process after this time, at least {_SHORTEST_LIFETIME} seconds
+        --worker-max-memory MIB      replace a process that holds more memory; checked every 30 seconds
+        {CONFIG_OPTIONS}
+    """
 
     def act(self, options: argparse.Namespace) -> None:
         _check_numbers(options)
         if options.unix_socket:
-            _check_unix_socket(options.unix_socket)
+            _check_unix_socket(Path(options.unix_socket))
         _check_tls(options)
         _serve_until_stopped(_settings(options))
 
@@ -49,8 +60,7 @@ class ServeAdmin(LocalCommand):
 
     example = "--config-file /etc/placement/placement.conf"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_config_options(parser)
+    arguments = CONFIG_OPTIONS
 
     def act(self, options: argparse.Namespace) -> None:
         _serve_until_stopped(
@@ -60,72 +70,6 @@ class ServeAdmin(LocalCommand):
                 config_dirs=_resolve(options.config_dir),
             )
         )
-
-
-def _add_listening_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
-    )
-    command.add_argument(
-        ALLOW_NOAUTH2,
-        action="store_true",
-        help="let noauth2, which believes every caller, listen on addresses that other machines can reach",
-    )
-    command.add_argument(
-        "--port", type=port, default=PORT, help="port to listen on (default: %(default)s)"
-    )
-    command.add_argument(
-        "--unix-socket",
-        type=Path,
-        metavar="PATH",
-        help="listen on a Unix socket instead of host and port",
-    )
-    command.add_argument(
-        "--unix-socket-mode",
-        type=_permissions,
-        metavar="OCTAL",
-        help="permissions of the Unix socket, such as 660",
-    )
-    command.add_argument(
-        "--tls-certificate",
-        type=Path,
-        metavar="PATH",
-        help="PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3",
-    )
-    command.add_argument(
-        "--tls-key", type=Path, metavar="PATH", help="PEM file with the certificate's key"
-    )
-    command.add_argument(
-        "--tls-client-ca",
-        type=Path,
-        metavar="PATH",
-        help="PEM file of the authority that must have signed clients' certificates",
-    )
-
-
-def _add_process_options(command: argparse.ArgumentParser) -> None:
-    add_number(command, "workers", 1, "number of processes")
-    add_number(command, "threads", _THREADS, "requests that a process handles at a time")
-    command.add_argument(
-        "--worker-lifetime",
-        type=positive,
-        metavar="SECONDS",
-        help="replace a process after this time, at least 60 seconds",
-    )
-    command.add_argument(
-        "--worker-max-memory",
-        type=positive,
-        metavar="MIB",
-        help="replace a process that holds more memory; checked every 30 seconds",
-    )
-
-
-def _permissions(text: str) -> int:
-    """Read permissions as chmod takes them."""
-    try:
-        return int(text, 8)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not an octal number") from None
 
 
 def _check_numbers(options: argparse.Namespace) -> None:
@@ -202,5 +146,5 @@ def _resolve(paths: list[str]) -> list[str]:
     return [str(Path(path).resolve()) for path in paths]
 
 
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path.resolve())
+def _text(path: str | None) -> str | None:
+    return path and str(Path(path).resolve())

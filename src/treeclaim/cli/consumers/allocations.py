@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from treeclaim.cli.arguments import add_number, add_repeatable, positive
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, provider_names, with_uuids
 from treeclaim.cli.output import CommandError, warn
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.progress import shown_waiting
 from treeclaim.cli.query_arguments import (
-    add_order_option,
-    add_query_arguments,
+    ORDER_OPTION,
+    QUERY_ARGUMENTS,
     in_words,
     ordered,
     query_of,
@@ -30,7 +29,9 @@ DEFAULT_OWNER = "treeclaim"
 
 _DEFAULT_TYPE = "INSTANCE"
 
-_OWNER = (("project", DEFAULT_OWNER), ("user", DEFAULT_OWNER), ("consumer-type", _DEFAULT_TYPE))
+_FROM_HOLD_OPTION = """
+    --from-hold UUID...  draw from this hold first, in order
+"""
 
 
 class ClaimAllocation(CloudShow):
@@ -41,21 +42,16 @@ class ClaimAllocation(CloudShow):
 
     example = "resources=VCPU:2,MEMORY_MB:2048 -f value -c Consumer"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        add_number(parser, "number", 1, "number of the candidate")
-        parser.add_argument("--consumer", metavar="UUID", help="consumer (default: a new one)")
-        parser.add_argument(
-            "--replace",
-            action="store_true",
-            help="replace the allocations of the consumer; it keeps its project, user and type unless "
-            "these are given",
-        )
-        _add_from_hold(parser)
-        for name, default in _OWNER:
-            parser.add_argument(
-                f"--{name}", help=f"{name} of the consumer (default of a new one: {default})"
-            )
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --number N = 1        number of the candidate
+        --consumer UUID       consumer (default: a new one)
+        --replace             replace the allocations of the consumer; it keeps its project, user and type unless these are given
+        {_FROM_HOLD_OPTION}
+        --project ID          project of the consumer (default of a new one: {DEFAULT_OWNER})
+        --user ID             user of the consumer (default of a new one: {DEFAULT_OWNER})
+        --consumer-type TYPE  type of the consumer (default of a new one: {_DEFAULT_TYPE})
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
@@ -147,8 +143,7 @@ class ReleaseAllocation(CloudAction):
 
     example = "0b1a4d6c-5b1f-4c6e-9d0f-1f2e3d4c5b6a"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("consumer", metavar="CONSUMER", help="its uuid")
+    arguments = "CONSUMER  its uuid"
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         consumer = consumer_uuid(options.consumer)
@@ -161,8 +156,7 @@ class ShowAllocation(CloudShow):
 
     example = "0b1a4d6c-5b1f-4c6e-9d0f-1f2e3d4c5b6a"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("consumer", metavar="CONSUMER", help="its uuid")
+    arguments = "CONSUMER  its uuid"
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         consumer = consumer_uuid(options.consumer)
@@ -201,29 +195,21 @@ class PlaceConsumers(CloudLister):
 
     example = "resources=VCPU:4 --amount 50 --spread tree"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        add_amount_option(parser, "new consumers")
-        add_repeatable(parser, "consumer", "UUID", "a consumer to place, instead of new ones")
-        add_order_option(parser)
-        parser.add_argument(
-            "--spread", metavar="DOMAINS", help=f"keep domains balanced: {DOMAINS_HELP}"
-        )
-        parser.add_argument("--most", type=positive, metavar="N", help="at most N in one tree")
-        parser.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
-        parser.add_argument(
-            "--partial",
-            action="store_true",
-            help="place as many as possible, instead of all or none",
-        )
-        parser.add_argument("--dry-run", action="store_true", help="claim nothing")
-        _add_from_hold(parser)
-        for name, default in _OWNER:
-            parser.add_argument(
-                f"--{name}",
-                default=default,
-                help=f"{name} of the consumers (default: %(default)s)",
-            )
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --amount N = 1        number of new consumers
+        --consumer UUID...    a consumer to place, instead of new ones
+        {ORDER_OPTION}
+        --spread DOMAINS      keep domains balanced: {DOMAINS_HELP}
+        --most N              at most N in one tree
+        --together DOMAINS    all in one of these domains
+        --partial             place as many as possible, instead of all or none
+        --dry-run             claim nothing
+        {_FROM_HOLD_OPTION}
+        --project ID = {DEFAULT_OWNER}  project of the consumers
+        --user ID = {DEFAULT_OWNER}     user of the consumers
+        --consumer-type TYPE = {_DEFAULT_TYPE}  type of the consumers
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
@@ -290,7 +276,7 @@ def placed_result(document: Mapping[str, Any], kind: str, *, is_dry: bool) -> Re
     missing = f", no place for {len(unplaced)}" if unplaced else ""
     note = f"{len(placements)}{' would be' if is_dry else ''} placed{missing}"
     return Result(
-        (kind, "Trees", "Takes", "Was There"),
+        (kind, "Trees", "Takes", "Already Placed"),
         rows,
         document,
         notes=[note],
@@ -311,15 +297,6 @@ def _rules(client: Client, options: argparse.Namespace) -> list[dict[str, Any]]:
     if options.together is not None:
         rules.append({"domains": domains_of(client, options.together), "same_domain": True})
     return rules
-
-
-def add_amount_option(parser: argparse.ArgumentParser, items: str) -> None:
-    """Add the option that says how many items there are to be."""
-    add_number(parser, "amount", 1, f"number of {items}")
-
-
-def _add_from_hold(parser: argparse.ArgumentParser) -> None:
-    add_repeatable(parser, "from-hold", "UUID", "draw from this hold first, in order")
 
 
 def add_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

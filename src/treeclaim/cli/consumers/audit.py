@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from treeclaim.cli.arguments import add_number, natural
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.compute import living_from
 from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
@@ -53,40 +52,31 @@ class Audit(CloudLister):
     example = "--kind orphaned --living-from nova"
     failure_status: ClassVar[int] = FAILED
 
+    arguments = """
+        --living-from nova|FILE  source of live consumers, for detecting orphans: the servers of the cloud, or a file with one uuid a line or {"INSTANCE": [uuid, ...], ...}
+        --older-than SECONDS     leave out consumers with an allocation younger than this (default: 3600)
+        --limit N = 100          most items of each kind
+    """
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--kind",
-            nargs="+",
-            choices=[kind.value for kind in FindingKind],
-            metavar="KIND",
-            help=f"only findings of these kinds: {', '.join(FindingKind)} (default: all)",
-        )
-        parser.add_argument(
-            "--living-from",
-            metavar="nova|FILE",
-            help="source of live consumers, for detecting orphans: the servers of the cloud, or a "
-            'file with one uuid a line or {"INSTANCE": [uuid, ...], ...}',
-        )
-        parser.add_argument(
-            "--older-than",
-            type=natural,
-            metavar="SECONDS",
-            help="leave out consumers with an allocation younger than this (default: 3600)",
-        )
-        parser.add_argument(
-            "--repair",
-            nargs="+",
-            choices=[kind.value for kind in REPAIRABLE],
-            metavar="KIND",
-            help=f"repair these after a confirmation: {', '.join(REPAIRABLE)}",
-        )
+        super().add_arguments(parser)
+        for option, kinds, text in (
+            ("--kind", tuple(FindingKind), "only findings of these kinds (default: all)"),
+            ("--repair", REPAIRABLE, "repair these after a confirmation"),
+        ):
+            parser.add_argument(
+                option,
+                nargs="+",
+                choices=[kind.value for kind in kinds],
+                metavar="KIND",
+                help=f"{text}: {', '.join(kinds)}",
+            )
         parser.add_argument(
             "--yes",
             action="count",
             default=0,
             help="repair without a confirmation; twice if more than a tenth would be orphans",
         )
-        add_number(parser, "limit", 100, "most items of each kind")
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:

@@ -4,20 +4,18 @@
 import argparse
 import uuid
 
-from treeclaim.cli.arguments import add_repeatable
 from treeclaim.cli.command import CloudLister, Result, amounts, lines
 from treeclaim.cli.consumers.allocations import (
     DEFAULT_OWNER,
-    add_amount_option,
     add_up,
     explained_refusals,
     placed_result,
 )
-from treeclaim.cli.names import add_tree_option, tree_filter, with_uuids
+from treeclaim.cli.names import TREE_OPTION, tree_filter, with_uuids
 from treeclaim.cli.progress import shown_waiting
 from treeclaim.cli.query_arguments import (
-    add_order_option,
-    add_query_arguments,
+    ORDER_OPTION,
+    QUERY_ARGUMENTS,
     ordered,
     query_of,
 )
@@ -34,34 +32,18 @@ class CreateHolds(CloudLister):
 
     example = "resources=VCPU:8 --amount 3 --until 2026-12-01T08:00:00Z"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        add_amount_option(parser, "holds, each for one claim of the query")
-        add_order_option(parser)
-        parser.add_argument(
-            "--until",
-            metavar="TIME",
-            help="end of the holds, such as 2026-12-01T08:00:00Z (default: never)",
-        )
-        parser.add_argument(
-            "--returns",
-            action="store_true",
-            help="a release gives back to the hold what was drawn from it",
-        )
-        add_repeatable(
-            parser,
-            "drawable-by",
-            "PROJECT",
-            "another project than --project whose consumers may draw",
-        )
-        parser.add_argument("--note", help="a note for people")
-        parser.add_argument("--dry-run", action="store_true", help="do not create the holds")
-        for name in ("project", "user"):
-            parser.add_argument(
-                f"--{name}",
-                default=DEFAULT_OWNER,
-                help=f"{name} of the holds (default: %(default)s)",
-            )
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --amount N = 1            number of holds, each for one claim of the query
+        {ORDER_OPTION}
+        --until TIME              end of the holds, such as 2026-12-01T08:00:00Z (default: never)
+        --returns                 a release gives back to the hold what was drawn from it
+        --drawable-by PROJECT...  another project than --project whose consumers may draw
+        --note TEXT               a note for people
+        --dry-run                 do not create the holds
+        --project ID = {DEFAULT_OWNER}  project of the holds
+        --user ID = {DEFAULT_OWNER}     user of the holds
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
@@ -90,19 +72,12 @@ class ListHolds(CloudLister):
 
     example = "--in-tree host-1"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--project", dest="project_id", metavar="ID", help="only those of this project"
-        )
-        parser.add_argument(
-            "--drawable-by", metavar="ID", help="only those from which this project may draw"
-        )
-        parser.add_argument(
-            "--until-before",
-            metavar="TIME",
-            help="only those that end before, such as 2026-12-01T08:00:00Z",
-        )
-        add_tree_option(parser)
+    arguments = f"""
+        --project project_id:ID  only those of this project
+        --drawable-by ID         only those from which this project may draw
+        --until-before TIME      only those that end before, such as 2026-12-01T08:00:00Z
+        {TREE_OPTION}
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {name: getattr(options, name) for name in _FILTERS if getattr(options, name)}

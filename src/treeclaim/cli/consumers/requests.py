@@ -45,16 +45,10 @@ class ImportRequests(CloudAction):
 
     example = "nova --dry-run"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "source",
-            metavar="nova|FILE",
-            help="the flavors of Nova's servers, or a file of lines "
-            '{"consumer": UUID, "request": [QUERY, …]}',
-        )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="read everything, and store nothing"
-        )
+    arguments = """
+        source:nova|FILE  the flavors of Nova's servers, or a file of lines {"consumer": UUID, "request": [QUERY, …]}
+        --dry-run         read everything, and store nothing
+    """
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
         with shown_progress() as report:

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -30,24 +29,22 @@ _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
 _LONGEST_NAME = 100
 
+_NAME = f"NAME  name of the mix: {NAME}"
+
 
 class SetMix(CloudAction):
     """Create or replace a mix."""
 
     example = "weekday mix.json"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_name(parser)
-        parser.add_argument(
-            "file",
-            metavar="FILE",
-            help='a document {"requests": {NAME: {"query": QUERY, "weight": N}, …}}; - for standard '
-            "input",
-        )
+    arguments = f"""
+        {_NAME}
+        FILE  a document {{"requests": {{NAME: {{"query": QUERY, "weight": N}}, …}}}}; - for standard input
+    """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
-        file = Path(options.file)
-        document = object_of(file, sys.stdin.read() if options.file == _STDIN else text_in(file))
+        file = options.file
+        document = object_of(file, sys.stdin.read() if str(file) == _STDIN else text_in(file))
         requests = document.get("requests")
         if len(document) != 1 or not (
             isinstance(requests, dict)
@@ -63,8 +60,7 @@ class DeleteMix(CloudAction):
 
     example = "weekday"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_name(parser)
+    arguments = _NAME
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         client.call("DELETE", _path(options.name))
@@ -75,8 +71,7 @@ class ShowMix(CloudLister):
 
     example = "weekday -f json"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_name(parser)
+    arguments = _NAME
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         return _mix_result(client.get(_path(options.name)))
@@ -108,16 +103,11 @@ class LearnMix(CloudLister):
 
     example = "weekday --since 2026-12-01T08:00:00Z"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_name(parser)
-        parser.add_argument(
-            "--since",
-            metavar="TIME",
-            help="only consumers created since then, such as 2026-12-01T08:00:00Z",
-        )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="show the mix without storing it"
-        )
+    arguments = f"""
+        {_NAME}
+        --since TIME  only consumers created since then, such as 2026-12-01T08:00:00Z
+        --dry-run     show the mix without storing it
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         requests = _learn(client, options.since)
@@ -128,10 +118,6 @@ class LearnMix(CloudLister):
 
 def _path(name: str) -> str:
     return f"/treeclaim/mixes/{escape_url(name)}"
-
-
-def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help=f"name of the mix: {NAME}")
 
 
 def _mix_result(mix: Mapping[str, Any]) -> Result:

@@ -4,29 +4,21 @@
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
-from treeclaim.cli.arguments import add_number, add_repeatable
+from treeclaim.cli.arguments import declare_arguments
 from treeclaim.cli.command import CloudLister, Result
-from treeclaim.cli.consumers.allocations import add_amount_option
 from treeclaim.cli.names import find_provider, with_uuids
 from treeclaim.cli.output import FAILED, object_of, say, text_in
-from treeclaim.cli.query_arguments import add_query_arguments, query_of
+from treeclaim.cli.query_arguments import QUERY_ARGUMENTS, query_of
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
 from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.watching import watch
 
-
-def add_given_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a file of assumptions."""
-    parser.add_argument(
-        "--given",
-        type=Path,
-        metavar="FILE",
-        help="JSON file of assumptions: release, without, providers, place",
-    )
+GIVEN_OPTION = """
+    --given FILE  JSON file of assumptions: release, without, providers, place
+"""
 
 
 def assumptions_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -40,43 +32,28 @@ def assumptions_of(options: argparse.Namespace) -> dict[str, Any]:
     return {"given": object_of(options.given, text_in(options.given))}
 
 
+_PLAN_OPTIONS = f"""
+    --max-moves N = 100      most moves
+    --consumer-type TYPE...  move only consumers of this type (default: all)
+    --cold                   a move releases the old place before it claims the new one
+    --explain                explain why the first consumer left has no room
+    {GIVEN_OPTION}
+    | --nova                 print commands of the openstack client
+    | --follow               print each step once the step before it is done
+"""
+
+
 class _PlanMoves(CloudLister):
     """A command that lists the moves of a plan."""
 
     failure_status: ClassVar[int] = FAILED
 
-    def add_goal(self, parser: argparse.ArgumentParser) -> None:
-        raise NotImplementedError
-
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         raise NotImplementedError
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        self.add_goal(parser)
-        add_number(parser, "max-moves", 100, "most moves")
-        add_repeatable(
-            parser, "consumer-type", "TYPE", "move only consumers of this type (default: all)"
-        )
-        parser.add_argument(
-            "--cold",
-            action="store_true",
-            help="a move releases the old place before it claims the new one",
-        )
-        parser.add_argument(
-            "--explain",
-            action="store_true",
-            help="explain why the first consumer left has no room",
-        )
-        add_given_option(parser)
-        steps = parser.add_mutually_exclusive_group()
-        steps.add_argument(
-            "--nova", action="store_true", help="print commands of the openstack client"
-        )
-        steps.add_argument(
-            "--follow",
-            action="store_true",
-            help="print each step once the step before it is done",
-        )
+        super().add_arguments(parser)
+        declare_arguments(parser, _PLAN_OPTIONS)
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         body = {
@@ -121,16 +98,10 @@ class DrainProviders(_PlanMoves):
 
     example = "host-1 host-2"
 
-    def add_goal(self, parser: argparse.ArgumentParser) -> None:
-        hosts = parser.add_mutually_exclusive_group(required=True)
-        hosts.add_argument(
-            "host", nargs="*", default=[], metavar="HOST", help="a provider, by name or uuid"
-        )
-        hosts.add_argument(
-            "--leave",
-            action="store_true",
-            help="instead of hosts, empty the providers that have a condition with the effect leave",
-        )
+    arguments = """
+        ! HOST...  a provider, by name or uuid
+        ! --leave  instead of hosts, empty the providers that have a condition with the effect leave
+    """
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         if options.leave:
@@ -146,9 +117,10 @@ class MakeRoom(_PlanMoves):
 
     example = "resources=VCPU:8 --amount 4"
 
-    def add_goal(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        add_amount_option(parser, "consumers that are to fit")
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --amount N = 1  number of consumers that are to fit
+    """
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         query = query_of(options, self.compute(options, "--server-flavor"))
@@ -163,11 +135,10 @@ class Defragment(_PlanMoves):
 
     example = "--mix weekday --max-moves 20"
 
-    def add_goal(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--mix", required=True, metavar="NAME", help="the expected requests")
-        parser.add_argument(
-            "--empty-trees", action="store_true", help="empty as many hosts as possible first"
-        )
+    arguments = """
+        ! --mix NAME   the expected requests
+        --empty-trees  empty as many hosts as possible first
+    """
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
         del client

@@ -5,11 +5,10 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from treeclaim.cli.arguments import add_number, add_repeatable
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of
 from treeclaim.cli.output import FAILED
-from treeclaim.cli.planning.plans import add_given_option, assumptions_of
+from treeclaim.cli.planning.plans import GIVEN_OPTION, assumptions_of
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
@@ -24,23 +23,15 @@ class CheckSurvival(CloudLister):
     example = "--domains 'rack-{n}' --explain"
     failure_status: ClassVar[int] = FAILED
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--domains", default=TREES, help=f"what fails: {DOMAINS_HELP} (default: %(default)s)"
-        )
-        add_repeatable(
-            parser,
-            "consumer-type",
-            "TYPE",
-            "place only consumers of this type again ('unknown' for none; default: all)",
-        )
-        add_repeatable(parser, "from-hold", "UUID", "a hold that keeps room for such failures")
-        parser.add_argument("--all", action="store_true", help="also show those that survive")
-        parser.add_argument(
-            "--explain", action="store_true", help="explain why the first consumer finds no place"
-        )
-        add_number(parser, "limit", 100, "most domains to show")
-        add_given_option(parser)
+    arguments = f"""
+        --domains DOMAINS = {TREES}  what fails: {DOMAINS_HELP}
+        --consumer-type TYPE...      place only consumers of this type again ('unknown' for none; default: all)
+        --from-hold UUID...          a hold that keeps room for such failures
+        --all                        also show those that survive
+        --explain                    explain why the first consumer finds no place
+        --limit N = 100              most domains to show
+        {GIVEN_OPTION}
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         body = {

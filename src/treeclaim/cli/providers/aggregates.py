@@ -32,12 +32,11 @@ class SetAggregate(CloudLister):
 
     example = "7f6c2d1e-4b5a-4c3d-8e9f-0a1b2c3d4e5f --name rack-1"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("uuid", metavar="UUID", help="uuid of the aggregate")
-        parser.add_argument(
-            "--name", required=True, metavar="NAME", help="its name; an empty name removes it"
-        )
-        _add_dry_run(parser)
+    arguments = """
+        UUID           uuid of the aggregate
+        ! --name NAME  its name; an empty name removes it
+        --dry-run      show what would be changed, and change nothing
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         return _store(client, {options.uuid: options.name or None}, options)
@@ -48,13 +47,10 @@ class ImportAggregates(CloudLister):
 
     example = "nova --dry-run"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "source",
-            metavar="nova|FILE",
-            help="Nova's host aggregates and availability zones, or a JSON file {UUID: NAME or null}",
-        )
-        _add_dry_run(parser)
+    arguments = """
+        source:nova|FILE  Nova's host aggregates and availability zones, or a JSON file {UUID: NAME or null}
+        --dry-run         show what would be changed, and change nothing
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         if options.source == NOVA:
@@ -62,12 +58,6 @@ class ImportAggregates(CloudLister):
         else:
             names = dict(_names_in(Path(options.source)))
         return _store(client, names, options)
-
-
-def _add_dry_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what would be changed, and change nothing"
-    )
 
 
 def _store(client: Client, names: Mapping[str, str | None], options: argparse.Namespace) -> Result:

@@ -24,12 +24,6 @@ from treeclaim.model.microversions import MAXIMUM
 _LATEST = f"{MAXIMUM.major}.{MAXIMUM.minor}"
 
 
-def _microversion(text: str) -> str:
-    if not re.fullmatch(r"1\.\d{1,3}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a microversion such as {_LATEST}")
-    return text
-
-
 class CompareServices(LocalCommand):
     """Compare the answers of two services, such as Placement and Treeclaim.
 
@@ -43,38 +37,20 @@ class CompareServices(LocalCommand):
     )
     failure_status = FAILED
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("old", metavar="OLD-URL", help="the service in use, such as Placement")
-        parser.add_argument("new", metavar="NEW-URL", help="the service that is to replace it")
-        parser.add_argument(
-            "--requests",
-            metavar="ACCESS-LOG",
-            help="make the reads in this log (of uWSGI, Apache, Placement or Treeclaim; - for standard "
-            "input); without it, read everything that the old service has, and candidates of its "
-            "classes",
-        )
-        parser.add_argument(
-            "--microversion",
-            type=_microversion,
-            default=_LATEST,
-            metavar="1.N",
-            help="of reads for which the log names none (default: %(default)s)",
-        )
-        for end in ("old", "new"):
-            parser.add_argument(
-                f"--{end}-token",
-                metavar="TOKEN",
-                help=f"token for the {end} service (or TREECLAIM_{end.upper()}_TOKEN, or OS_TOKEN)",
-            )
-        parser.add_argument(
-            "-f",
-            "--format",
-            choices=("json", "value"),
-            default="value",
-            help="format of the result (default: %(default)s)",
-        )
+    arguments = f"""
+        old:OLD-URL               the service in use, such as Placement
+        new:NEW-URL               the service that is to replace it
+        --requests ACCESS-LOG     make the reads in this log (of uWSGI, Apache, Placement or Treeclaim; - for standard input); without it, read everything that the old service has, and candidates of its classes
+        --microversion 1.N = {_LATEST}  of reads for which the log names none
+        --old-token TOKEN         token for the old service (or TREECLAIM_OLD_TOKEN, or OS_TOKEN)
+        --new-token TOKEN         token for the new service (or TREECLAIM_NEW_TOKEN, or OS_TOKEN)
+        -f,--format json|value = value  format of the result
+    """
 
     def act(self, options: argparse.Namespace) -> int:
+        if not re.fullmatch(r"1\.\d{1,3}", options.microversion):
+            text = f"--microversion: {options.microversion!r} is not one such as {_LATEST}"
+            raise CommandError(text)
         reads = None if options.requests is None else list(_reads_of_log(options))
         with (
             open_client_at(options.old, token_of_end(options, "old"), None) as old,

@@ -4,12 +4,17 @@
 import argparse
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
-from treeclaim.cli.names import add_tree_option, find_provider, tree_filter
+from treeclaim.cli.names import TREE_OPTION, find_provider, tree_filter
 from treeclaim.cli.output import say
 from treeclaim.client import Client
 from treeclaim.client.session import escape_url
 from treeclaim.model.extension.conditions import EFFECTS
 from treeclaim.model.parts import CONDITIONS
+
+_CONDITION = """
+    PROVIDER  name or uuid
+    KEY       key of the condition, such as CLEANING
+"""
 
 
 class SetCondition(CloudAction):
@@ -20,29 +25,14 @@ class SetCondition(CloudAction):
 
     example = "host-1 CLEANING --reason 'new firmware'"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_condition(parser)
-        parser.add_argument(
-            "--effect",
-            choices=list(EFFECTS),
-            default=next(iter(EFFECTS)),
-            help="no_new: no new allocations; leave: also, plans and audit name the consumers there "
-            "(default: %(default)s)",
-        )
-        parser.add_argument("--reason", default="", help="a note for people")
-        parser.add_argument(
-            "--until",
-            metavar="TIME",
-            help="end of the condition, such as 2026-12-01T08:00:00Z (default: never)",
-        )
-        parser.add_argument(
-            "--on-use",
-            action="store_true",
-            help="take effect with the first write that uses more there",
-        )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="only print what it would affect"
-        )
+    arguments = f"""
+        {_CONDITION}
+        --effect {"|".join(EFFECTS)} = {next(iter(EFFECTS))}  no_new: no new allocations; leave: also, plans and audit name the consumers there
+        --reason TEXT  a note for people
+        --until TIME   end of the condition, such as 2026-12-01T08:00:00Z (default: never)
+        --on-use       take effect with the first write that uses more there
+        --dry-run      only print what it would affect
+    """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         path = _path(client, options) + ("?dry_run=true" if options.dry_run else "")
@@ -60,8 +50,7 @@ class UnsetCondition(CloudAction):
 
     example = "host-1 CLEANING"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_condition(parser)
+    arguments = _CONDITION
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         client.call("DELETE", _path(client, options))
@@ -72,8 +61,7 @@ class ListConditions(CloudLister):
 
     example = "--in-tree host-1"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_tree_option(parser)
+    arguments = TREE_OPTION
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = tree_filter(client, options)
@@ -104,8 +92,3 @@ class ListConditions(CloudLister):
 def _path(client: Client, options: argparse.Namespace) -> str:
     provider = find_provider(client, options.provider)["uuid"]
     return f"/treeclaim/providers/{provider}/conditions/{escape_url(options.key)}"
-
-
-def _add_condition(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("provider", metavar="PROVIDER", help="name or uuid")
-    parser.add_argument("key", metavar="KEY", help="key of the condition, such as CLEANING")

@@ -50,11 +50,10 @@ class EditProvider(CloudAction):
 
     example = "host-1"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
+    arguments = "PROVIDER  uuid or name of the provider"
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
-        session = _Session(client, find_provider(client, options.name)["uuid"])
+        session = _Session(client, find_provider(client, options.provider)["uuid"])
         with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
             return session.run(Path(folder) / "provider.yaml")
 

@@ -34,22 +34,11 @@ class LoadProviders(CloudAction):
 
     example = "cloud.yaml --dry-run"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "file",
-            type=Path,
-            metavar="FILE",
-            help="a topology in YAML, or - for standard input; see docs/loading.md",
-        )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="show what would be changed, and change nothing"
-        )
-        parser.add_argument(
-            "--prune",
-            action="store_true",
-            help=f"remove the {', '.join(part.name for part in PARTS)} and children that a part of "
-            "the file does not list; parts that it leaves out stay",
-        )
+    arguments = f"""
+        FILE       a topology in YAML, or - for standard input; see docs/loading.md
+        --dry-run  show what would be changed, and change nothing
+        --prune    remove the {", ".join(part.name for part in PARTS)} and children that a part of the file does not list; parts that it leaves out stay
+    """
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
@@ -96,12 +85,15 @@ class CopyService(LocalCommand):
 
     example = "--from http://old:8778 --to http://new:8778 --compare"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        for end in ("from", "to"):
-            _add_end(parser, end)
-        parser.add_argument(
-            "--compare", action="store_true", help="only compare the two; nothing is written"
-        )
+    arguments = """
+        ! --from from_url:URL  URL of the endpoint that is copied
+        ! --from-cloud NAME    a cloud of clouds.yaml; needs treeclaim[cloud]
+        --from-token TOKEN     token to send to --from (or TREECLAIM_FROM_TOKEN, or OS_TOKEN)
+        ! --to to_url:URL      URL of the endpoint that gets the copy
+        ! --to-cloud NAME      a cloud of clouds.yaml; needs treeclaim[cloud]
+        --to-token TOKEN       token to send to --to (or TREECLAIM_TO_TOKEN, or OS_TOKEN)
+        --compare              only compare the two; nothing is written
+    """
 
     def act(self, options: argparse.Namespace) -> int:
         with (
@@ -169,20 +161,6 @@ def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:
         f"{len(outcome.created)} {'would be ' if dry_run else ''}created, "
         f"{len(outcome.updated)} changed, {len(outcome.deleted)} deleted, "
         f"{len(outcome.unchanged)} unchanged{refused}"
-    )
-
-
-def _add_end(command: argparse.ArgumentParser, end: str) -> None:
-    upper = end.upper()
-    where = command.add_mutually_exclusive_group(required=True)
-    where.add_argument(f"--{end}", dest=f"{end}_url", metavar="URL", help="URL of the endpoint")
-    where.add_argument(
-        f"--{end}-cloud", metavar="NAME", help="a cloud of clouds.yaml; needs treeclaim[cloud]"
-    )
-    command.add_argument(
-        f"--{end}-token",
-        metavar="TOKEN",
-        help=f"token to send to --{end} (or TREECLAIM_{upper}_TOKEN, or OS_TOKEN)",
     )
 
 

@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from treeclaim.cli.arguments import add_repeatable
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, lines
 from treeclaim.cli.names import find_provider, providers_of_tree
 from treeclaim.cli.output import CommandError, say, say_document
@@ -32,11 +31,10 @@ class ShowProvider(CloudShow):
 
     example = "host-1"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("name", metavar="PROVIDER", help="its name or uuid")
+    arguments = "PROVIDER  its name or uuid"
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        row = find_provider(client, options.name)
+        row = find_provider(client, options.provider)
         documents = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
         if row["uuid"] not in documents:
             raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
@@ -91,9 +89,10 @@ class ShowUsage(CloudLister):
 
     example = "--project 4c1f5a5e8d0c4b6f9e0a7b3c2d1e0f9a"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--project", required=True, metavar="ID", help="id of the project")
-        parser.add_argument("--user", metavar="ID", help="only the usage of this user")
+    arguments = """
+        ! --project ID  id of the project
+        --user ID       only the usage of this user
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         filters = {"project_id": options.project}
@@ -116,23 +115,11 @@ class WatchChanges(CloudAction):
 
     example = "--in-tree host-1"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--since", metavar="CURSOR", help="begin at a cursor (default: the present)"
-        )
-        add_repeatable(
-            parser,
-            "in-tree",
-            "PROVIDER",
-            "only the tree of a provider, by name or uuid (default: all)",
-        )
-        parser.add_argument(
-            "-f",
-            "--format",
-            choices=("json", "value"),
-            default="value",
-            help="json: one document per line (default: %(default)s)",
-        )
+    arguments = """
+        --since CURSOR         begin at a cursor (default: the present)
+        --in-tree PROVIDER...  only the tree of a provider, by name or uuid (default: all)
+        -f,--format json|value = value  json: one document per line
+    """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         roots = [

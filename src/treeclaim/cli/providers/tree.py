@@ -9,7 +9,6 @@ from typing import Any
 from rich.console import Group
 from rich.tree import Tree
 
-from treeclaim.cli.arguments import add_repeatable, natural
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.names import Row, find_provider, providers_of_tree
 from treeclaim.cli.printing import Line, bar, line, lines
@@ -43,37 +42,18 @@ class ListTrees(CloudLister):
 
     example = "host-1 --inventories"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
-        )
-        parser.add_argument(
-            "--depth", type=natural, help="show only this many levels below (default: all)"
-        )
-        add_repeatable(
-            parser,
-            "class",
-            "NAME",
-            "show only providers with an inventory of a class",
-            dest="classes",
-        )
-        add_repeatable(parser, "trait", "NAME", "show only providers with a trait")
-        parser.add_argument(
-            "--load",
-            type=natural,
-            metavar="PERCENT",
-            help="show only providers with at least this percentage of some class used",
-        )
-        for part in SHOWN_PARTS:
-            when = "" if part is CONDITIONS else " if trees are named"
-            parser.add_argument(
-                f"--{part.name}",
-                action=argparse.BooleanOptionalAction,
-                help=f"show {part.name} (default: yes{when})",
-            )
-        parser.add_argument(
-            "--inventories", action="store_true", help="also show total, reserved and ratio"
-        )
+    arguments = """
+        roots:ROOT...            uuid or name of any provider of a tree
+        --depth LEVELS           show only this many levels below (default: all)
+        --class classes:NAME...  show only providers with an inventory of a class
+        --trait NAME...          show only providers with a trait
+        --load PERCENT           show only providers with at least this percentage of some class used
+        --[no-]traits            show traits (default: yes if trees are named)
+        --[no-]aggregates        show aggregates (default: yes if trees are named)
+        --[no-]attributes        show attributes (default: yes if trees are named)
+        --[no-]conditions        show conditions (default: yes)
+        --inventories            also show total, reserved and ratio
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         children, documents = _read_trees(client, options)

@@ -4,13 +4,11 @@
 import argparse
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from treeclaim.cli.arguments import add_number, positive
 from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines, picture
 from treeclaim.cli.names import (
     DOMAINS_HELP,
@@ -22,8 +20,8 @@ from treeclaim.cli.names import (
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.printing import amounts_in_words, bar, bars
 from treeclaim.cli.query_arguments import (
-    add_order_option,
-    add_query_arguments,
+    ORDER_OPTION,
+    QUERY_ARGUMENTS,
     flavors_in,
     has_query,
     in_words,
@@ -54,10 +52,11 @@ class ListCandidates(CloudLister):
 
     example = "resources=VCPU:4 required=HW_CPU_X86_AVX2 --order-by spread"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        add_number(parser, "limit", _LIMIT, "most candidates to show")
-        add_order_option(parser)
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --limit N = {_LIMIT}  most candidates to show
+        {ORDER_OPTION}
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
@@ -128,16 +127,11 @@ class ExplainCandidates(CloudShow):
 
     example = "resources=VCPU:400 --nearest 3"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        parser.add_argument(
-            "--nearest", type=positive, help="trees to explain one by one (default: 5)"
-        )
-        parser.add_argument(
-            "--tree",
-            metavar="NAME",
-            help="explain only the tree of this provider, by uuid or name",
-        )
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --nearest N        trees to explain one by one (default: 5)
+        --tree PROVIDER    explain only the tree of this provider, by uuid or name
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         query = query_of(options, self.compute(options, "--server-flavor"))
@@ -177,18 +171,12 @@ class CountCandidates(CloudLister):
 
     example = "--flavors flavors.yaml --domains tree"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_query_arguments(parser)
-        parser.add_argument(
-            "--flavors",
-            type=Path,
-            metavar="FILE",
-            help="file of flavors in YAML or JSON: vcpus, ram, disk and extra_specs by name",
-        )
-        parser.add_argument(
-            "--domains", metavar="DOMAINS", help=f"also count in each of these: {DOMAINS_HELP}"
-        )
-        add_number(parser, "limit", _LIMIT, "most domains to show")
+    arguments = f"""
+        {QUERY_ARGUMENTS}
+        --flavors FILE      file of flavors in YAML or JSON: vcpus, ram, disk and extra_specs by name
+        --domains DOMAINS   also count in each of these: {DOMAINS_HELP}
+        --limit N = {_LIMIT}  most domains to show
+    """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         requests = self._requests(options)

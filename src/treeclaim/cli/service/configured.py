@@ -12,7 +12,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.api.policy_rules import registered_enforcer
-from treeclaim.cli.arguments import LocalCommand, add_config_options
+from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import CommandError, say, say_script, warn
 from treeclaim.cli.service.findings import (
     Finding,
@@ -83,9 +83,10 @@ class CheckConfig(LocalCommand):
 
     example = "--config-file /etc/placement/placement.conf"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--all", action="store_true", help="also print default values")
-        add_config_options(parser)
+    arguments = f"""
+        --all  also print default values
+        {CONFIG_OPTIONS}
+    """
 
     def act(self, options: argparse.Namespace) -> int:
         return _check(options)

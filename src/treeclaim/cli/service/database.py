@@ -12,7 +12,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 from prettytable import PrettyTable
 
-from treeclaim.cli.arguments import LocalCommand, add_config_options
+from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import FAILED, CommandError, printer, say
 from treeclaim.cli.printing import line
 from treeclaim.cli.service.stores import configuration_of, opened_store
@@ -30,9 +30,6 @@ from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 25
 """Default of the service. With less, cursors of clients expire before a day is over."""
-
-_MOST_HOURS = 24 * 36_500
-"""Hours of a hundred years: more than any feed holds, and less than a date can bear."""
 
 _MARKS = {
     Level.OK: ("ok     ", "green"),
@@ -58,8 +55,7 @@ _WRONG_COUNT = 127
 class _StoreCommand(LocalCommand):
     """A command on the database of a configuration."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_config_options(parser)
+    arguments = CONFIG_OPTIONS
 
     def act(self, options: argparse.Namespace) -> int | None:
         configuration = configuration_of(options)
@@ -103,9 +99,10 @@ class StampDatabase(_StoreCommand):
 
     example = PLACEMENT_REVISION
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("version", metavar="VERSION", help="the revision")
-        super().add_arguments(parser)
+    arguments = f"""
+        VERSION  the revision
+        {CONFIG_OPTIONS}
+    """
 
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
         del configuration
@@ -130,15 +127,10 @@ class PruneDatabase(_StoreCommand):
 
     example = "--keep-hours 48"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--keep-hours",
-            type=_hours,
-            default=_KEEP_HOURS,
-            metavar="HOURS",
-            help="how much of the feed to keep (default: %(default)s)",
-        )
-        super().add_arguments(parser)
+    arguments = f"""
+        --keep-hours HOURS = {_KEEP_HOURS}  how much of the feed to keep
+        {CONFIG_OPTIONS}
+    """
 
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
         require_usable_server(store.engine, configuration.database)
@@ -155,8 +147,7 @@ class CheckDatabase(LocalCommand):
 
     example = "--config-file /etc/placement/placement.conf"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_config_options(parser)
+    arguments = CONFIG_OPTIONS
 
     def act(self, options: argparse.Namespace) -> int:
         findings = check(configuration_of(options).database)
@@ -169,16 +160,6 @@ class CheckDatabase(LocalCommand):
         worst = max(finding.level for finding in findings)
         console.print(_VERDICTS[worst])
         return int(worst)
-
-
-def _hours(text: str) -> float:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = -1
-    if not 0 <= hours <= _MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
-    return hours
 
 
 class _Run:
@@ -228,11 +209,10 @@ class MigrateOnline(_StoreCommand):
 
     example = "--max-count 1000"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--max-count", metavar="N", help="migrate at most N records, then stop (default: all)"
-        )
-        super().add_arguments(parser)
+    arguments = f"""
+        --max-count COUNT  migrate at most this many records, then stop (default: all)
+        {CONFIG_OPTIONS}
+    """
 
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> int:
         limit = _limit(options.max_count)

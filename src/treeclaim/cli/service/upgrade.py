@@ -7,7 +7,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from treeclaim.cli.arguments import LocalCommand, add_config_options
+from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.store import Store
@@ -27,8 +27,7 @@ class CheckUpgrade(LocalCommand):
 
     failure_status = _UNEXPECTED
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_config_options(parser)
+    arguments = CONFIG_OPTIONS
 
     def act(self, options: argparse.Namespace) -> int:
         configuration = configuration_of(options)
