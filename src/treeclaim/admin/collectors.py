@@ -123,7 +123,7 @@ class ResourceCollector(Collector):
 
 
 class _Families:
-    """Metrics of sums, one for each value of `ClassTotals` that is shown."""
+    """Metrics of sums, one for each sum that is shown."""
 
     def __init__(self, prefix: str, labels: list[str]) -> None:
         names = [*labels, "resource_class"]
@@ -141,7 +141,7 @@ class _Families:
         """Add the sums of the cloud or of a part; return how many classes there was no room for."""
         for name, sums in islice(totals.items(), most):
             for value, family in self._by_value.items():
-                family.add_metric([*labels, name], getattr(sums, value))
+                family.add_metric([*labels, name], sums[value])
         return max(0, len(totals) - most)
 
 

@@ -14,10 +14,10 @@ from tests.forest.building import (
     with_own_classes,
 )
 from treeclaim.forest.listing import totals
-from treeclaim.forest.listing.parts import By, takes_long
+from treeclaim.forest.listing.groups import By, groups_of
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, select_rows
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
-from treeclaim.forest.listing.totals import summable
+from treeclaim.forest.listing.totals import amounts_of, takes_long
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.register import RowIndex
 from treeclaim.model.changes import Catalogue, Changes
@@ -25,8 +25,14 @@ from treeclaim.model.request import ProviderConditions
 
 
 def by_tree(forest):
-    result = summable(forest, forest.living_rows, None, By.TREE, limit=10_000)
-    return [part.totals for part in result.parts().parts]
+    return [group["totals"] for group in amounts_by_tree(forest).totals_by_group()]
+
+
+def amounts_by_tree(forest):
+    rows = forest.living_rows
+    return amounts_of(
+        forest, rows, groups=groups_of(forest, rows, By.TREE, after="", limit=10_000)
+    )
 
 
 def calls_of(function, forest):
@@ -43,7 +49,7 @@ def test_sums_of_trees_grow_linearly_with_classes():
 def test_each_tree_has_sums_of_its_own_class_only():
     result = by_tree(with_own_classes(20))
     assert [list(sums) for sums in result] == [[f"CUSTOM_{1000 + n}"] for n in range(1, 21)]
-    assert {sums.total for one in result for sums in one.values()} == {8}
+    assert {sums["total"] for one in result for sums in one.values()} == {8}
 
 
 @pytest.mark.parametrize("together", [1, 3, 7])
@@ -52,8 +58,8 @@ def test_batch_size_does_not_change_sums(together, monkeypatch):
     expected = by_tree(forest)
     monkeypatch.setattr(totals, "_INVENTORIES_TOGETHER", together)
     looks = []
-    result = summable(forest, forest.living_rows, None, By.TREE, limit=100)
-    assert [part.totals for part in result.parts(lambda: looks.append(1)).parts] == expected
+    result = amounts_by_tree(forest).totals_by_group(lambda: looks.append(1))
+    assert [group["totals"] for group in result] == expected
     assert len(looks) >= 9
 
 
@@ -112,5 +118,5 @@ def test_removed_class_is_in_no_sum():
     catalogue = Catalogue.of(forest.catalogue.trait_by_id.values(), left)
     forest.apply(Changes(BEGINNING, False, [], [], catalogue))
     assert takes_long(forest, forest.living_rows, None, None) is False
-    result = summable(forest, forest.living_rows, None).totals()
+    result = amounts_of(forest, forest.living_rows).totals()
     assert [*result] == ["CUSTOM_1001", "CUSTOM_1003"]

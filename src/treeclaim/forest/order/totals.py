@@ -8,13 +8,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Rows, read_only, search_ascending
+from treeclaim.forest.domains.pairs import Window
+from treeclaim.forest.table.class_inventories import (
+    ClassInventories,
+    Mark,
+    marks_of,
+    written_since,
+)
+from treeclaim.forest.table.columns import Rows, Trees, search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.recent_changes import ChangeLog
-
-_EXACT = 2.0**52
-"""Below it, sums of whole numbers are whole: what is added and taken away leaves no trace."""
 
 Floats = npt.NDArray[np.float64]
 """Scores, parts of them, or amounts that are divided by others."""
@@ -78,39 +80,9 @@ class ClassTotals:
         """Return the memory that the sums take; the rows are kept elsewhere."""
         return 2 * (self.some_used.nbytes + self.tree_used.nbytes)
 
-    def are_exact(self, trees: Rows | slice) -> bool:
-        """Tell whether the sums of some trees are whole, so that they may be added to."""
-        greatest = max(
-            self.tree_used[trees].max(initial=0), self.tree_capacity[trees].max(initial=0)
-        )
-        return bool(greatest < _EXACT)
-
-    def change(self, some: Rows, trees: Rows, used: Floats, capacity: Floats) -> None:
-        """Put other amounts in the place of some, each of another inventory."""
-        np.add.at(self.tree_used, trees, used - self.some_used[some])
-        np.add.at(self.tree_capacity, trees, capacity - self.some_capacity[some])
-        self.some_used[some] = used
-        self.some_capacity[some] = capacity
-
     def copied(self) -> "ClassTotals":
-        """Return the same, to be changed."""
-        return replace(
-            self,
-            some_used=self.some_used.copy(),
-            some_capacity=self.some_capacity.copy(),
-            tree_used=self.tree_used.copy(),
-            tree_capacity=self.tree_capacity.copy(),
-        )
-
-    def read_only(self) -> "ClassTotals":
-        """Return the same as it is seen by others: nothing can be written into it."""
-        return replace(
-            self,
-            some_used=read_only(self.some_used),
-            some_capacity=read_only(self.some_capacity),
-            tree_used=read_only(self.tree_used),
-            tree_capacity=read_only(self.tree_capacity),
-        )
+        """Return the same totals, of which `take` may be called."""
+        return replace(self, tree_used=self.tree_used.copy())
 
     def take(self, position: int, tree: int, amount: int) -> None:
         """Note that more is used of a provider."""
@@ -131,42 +103,22 @@ def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
     return cached.slots, cached.positions, cached.trees
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _CachedTotals:
-    """Totals of a class, kept true while single inventories are written.
+    """Totals of a class at a moment.
 
     Attributes:
-        columns: Whose they are: a scratch Forest may have others under the same name.
-        mark: What was written before is in them.
+        marks: The moment.
         totals: The totals.
     """
 
-    columns: ClassInventories
-    log: ChangeLog
-    mark: int
+    marks: Sequence[Mark]
     totals: ClassTotals
 
     @property
     def nbytes(self) -> int:
         """Return the bytes of what is kept."""
         return self.totals.nbytes
-
-    def bring_up_to_date(self, forest: Forest, name: str) -> None:
-        """Take in what was written since."""
-        changed = self.log.since(self.mark)
-        if changed is None or not self._took_in(changed, forest, name):
-            self.totals = _read(forest, name, self.columns)
-        self.mark = self.log.mark
-
-    def _took_in(self, changed: Sequence[int], forest: Forest, name: str) -> bool:
-        """Apply single inventories; return False if the totals have to be read again."""
-        if not changed:
-            return True
-        slots, _, trees = class_rows(forest, name)
-        indices = search_ascending(slots, changed)
-        were_exact = self.totals.are_exact(trees[indices])
-        self.totals.change(indices, trees[indices], *_amounts(self.columns, slots[indices]))
-        return were_exact and self.totals.are_exact(trees[indices])
 
 
 def totals_of(forest: Forest, name: str) -> ClassTotals:
@@ -175,27 +127,48 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
     if columns.written is None:
         return _read(forest, name, columns)
     key = ("totals of class", name)
-    kept = forest.cache.find(key)
-    if isinstance(kept, _CachedTotals) and kept.columns is columns:
-        kept.bring_up_to_date(forest, name)
+    marks = marks_of([columns])
+    cached = forest.cache.find(key)
+    if not isinstance(cached, _CachedTotals) or cached.marks[0].columns is not columns:
+        totals = _read(forest, name, columns)
+    elif cached.marks == marks:
+        return cached.totals
     else:
-        log = columns.written
-        kept = _CachedTotals(columns, log, log.mark, _read(forest, name, columns))
-        forest.cache.keep(key, kept)
-    return kept.totals.read_only()
+        trees = written_since(forest.order, cached.marks)
+        totals = (
+            _read(forest, name, columns)
+            if trees is None
+            else _reread(forest, name, columns, cached.totals, trees)
+        )
+    forest.cache.keep(key, _CachedTotals(marks, totals), replaces=True)
+    return totals
+
+
+def _reread(
+    forest: Forest, name: str, columns: ClassInventories, totals: ClassTotals, trees: Trees
+) -> ClassTotals:
+    """Return totals in which some trees are read again."""
+    slots, positions, _ = class_rows(forest, name)
+    roots = forest.order.roots[trees]
+    first, end = search_ascending(positions, [roots, forest.end.values[roots]])
+    number, at = Window(first, end - first).pairs()
+    arrays = totals.some_used, totals.some_capacity, totals.tree_used, totals.tree_capacity
+    some_used, some_capacity, tree_used, tree_capacity = (array.copy() for array in arrays)
+    some_used[at], some_capacity[at] = _amounts(columns, slots[at])
+    tree_used[trees] = np.bincount(number, some_used[at], minlength=len(trees))
+    tree_capacity[trees] = np.bincount(number, some_capacity[at], minlength=len(trees))
+    return ClassTotals(positions, some_used, some_capacity, tree_used, tree_capacity, totals.count)
 
 
 def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
     slots, positions, trees = class_rows(forest, name)
-    some_used, some_capacity = _amounts(columns, slots)
+    used, capacity = _amounts(columns, slots)
     roots = len(forest.order.roots)
-    tree_used: Floats = np.zeros(roots)
-    tree_capacity: Floats = np.zeros(roots)
-    tree_used += np.bincount(trees, some_used, minlength=roots)
-    tree_capacity += np.bincount(trees, some_capacity, minlength=roots)
-    return ClassTotals(
-        positions, some_used, some_capacity, tree_used, tree_capacity, forest.row_count
+    tree_used, tree_capacity = (
+        np.bincount(trees, amounts, minlength=roots).astype(np.float64)
+        for amounts in (used, capacity)
     )
+    return ClassTotals(positions, used, capacity, tree_used, tree_capacity, forest.row_count)
 
 
 def _amounts(columns: ClassInventories, slots: Rows) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.listing.totals import summable
+from treeclaim.forest.listing.totals import amounts_of
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
@@ -263,8 +263,8 @@ class _Need:
     """Return the need of a consumer: its greatest share of a class in the capacity of the whole cloud."""
 
     def __init__(self, forest: Forest) -> None:
-        totals = summable(forest, forest.living_rows, None).totals()
-        self._capacity = {name: sums.capacity for name, sums in totals.items()}
+        totals = amounts_of(forest, forest.living_rows).totals()
+        self._capacity = {name: sums["capacity"] for name, sums in totals.items()}
         self._known: dict[frozenset[tuple[str, int]], Fraction] = {}
 
     def key(self, consumer: PlannedConsumer) -> tuple[Fraction, str]:

@@ -18,7 +18,7 @@ from tests.api.resources.extension.clouds import (
 from tests.databases import EACH_DATABASE
 from treeclaim.api.resources.extension import totals as totals_module
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.listing.totals import summable
+from treeclaim.forest.listing.totals import amounts_of
 
 PATH = "/treeclaim/totals"
 GREATEST = 2**53 - 1
@@ -242,7 +242,7 @@ def test_child_process_returns_the_same_totals(cloud, monkeypatch, threshold, by
     path = f"{PATH}?by={by}" if by else PATH
     expected = cloud.client.get(path, headers=EXTENDED)
     monkeypatch.setattr(thresholds, threshold, 0)
-    monkeypatch.setattr(totals_module, "summable", in_another_process_than(os.getpid()))
+    monkeypatch.setattr(totals_module, "amounts_of", in_another_process_than(os.getpid()))
     answer = cloud.client.get(path, headers=EXTENDED)
     assert answer.json() == expected.json()
     assert answer.headers.keys() == expected.headers.keys()
@@ -253,6 +253,6 @@ def in_another_process_than(parent):
 
     def summed_up(*arguments, **named):
         assert os.getpid() != parent
-        return summable(*arguments, **named)
+        return amounts_of(*arguments, **named)
 
     return summed_up

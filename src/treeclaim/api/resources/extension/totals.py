@@ -2,7 +2,7 @@
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Self
 
@@ -43,9 +43,9 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
-from treeclaim.forest.listing.parts import By, takes_long
+from treeclaim.forest.listing.groups import By, groups_of
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.totals import ClassTotals, Summable, summable
+from treeclaim.forest.listing.totals import SUMS, InventoryAmounts, amounts_of, takes_long
 from treeclaim.forest.order.mixes.room import stranded_amounts
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
@@ -78,19 +78,13 @@ class TotalsBody(QuestionBody):
     given: Assumptions
 
 
-SUMS = mapping(
-    ".*",
-    record(
-        {field.name: INTEGER for field in fields(ClassTotals)},
-        {"held": INTEGER, "stranded": INTEGER},
-    ),
-)
+_SUMS = mapping(".*", record(dict.fromkeys(SUMS, INTEGER), {"held": INTEGER, "stranded": INTEGER}))
 
-_REQUIRED = {"totals": SUMS, "cursor": STRING, "links": LINKS}
+_REQUIRED = {"totals": _SUMS, "cursor": STRING, "links": LINKS}
 _OPTIONAL: dict[str, Schema] = {
     "parts": {
         "type": "array",
-        "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": SUMS}),
+        "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": _SUMS}),
     }
 }
 
@@ -140,10 +134,12 @@ class _TotalsCall:
         require_known_classes(forest, self.query.resource_class)
         return rows
 
-    def summable(self, forest: Forest, rows: Rows) -> Summable:
-        """Copy out of the Forest what is to be summed up."""
-        query, classes = self.query, self.query.resource_class or None
-        return summable(forest, rows, classes, query.by, after=self.after, limit=query.limit)
+    def amounts(self, forest: Forest, rows: Rows) -> InventoryAmounts:
+        """Copy the amounts of the providers that count, and the page of groups, out of the Forest."""
+        query, groups = self.query, None
+        if query.by is not None:
+            groups = groups_of(forest, rows, query.by, after=self.after, limit=query.limit)
+        return amounts_of(forest, rows, query.resource_class or None, groups)
 
     def stranded(self, forest: Forest, rows: Rows, budget: Budget) -> dict[str, int]:
         """Return the free amounts that are of no use to the mix."""
@@ -155,20 +151,20 @@ class _TotalsCall:
 
     def document(
         self,
-        summable: Summable,
+        amounts: InventoryAmounts,
         cursor: str,
-        look: Callable[[], None],
-        lost: Mapping[str, int] = MappingProxyType({}),
+        check_deadline: Callable[[], None],
+        stranded: Mapping[str, int] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Return the answer; `look` raises where the time is over, `lost` is what is stranded."""
-        totals: dict[str, Any] = {**summable.totals()}
-        for name in totals.keys() & lost.keys():
-            totals[name] = {**asdict(totals[name]), "stranded": lost[name]}
+        """Return the response; `check_deadline` raises where the time is over."""
+        totals = amounts.totals()
+        for name in totals.keys() & stranded.keys():
+            totals[name]["stranded"] = stranded[name]
         body: dict[str, Any] = {"totals": totals}
-        parts = summable.parts(look)
-        if parts is not None:
-            body["parts"] = parts.parts
-        next_after = None if parts is None else parts.next_after
+        next_after = None
+        if amounts.groups is not None:
+            body["parts"] = amounts.totals_by_group(check_deadline)
+            next_after = amounts.groups.next_after
         links = lists.links(self.call, self.query.by or "", next_after)
         return body | {"cursor": cursor, "links": links}
 
@@ -178,13 +174,13 @@ class _TotalsCall:
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
             cursor = cursor_text.write_cursor(next(parts))
             rows = self.rows(forest)
-            summable = self.summable(forest, rows)
+            amounts = self.amounts(forest, rows)
             if forest.held.everywhere is not None:
-                summable = summable.with_held(held_with_consumed(forest, forest.held.everywhere))
+                amounts = amounts.with_held(held_with_consumed(forest, forest.held.everywhere))
 
             def written() -> bytes:
-                lost = self.stranded(forest, rows, budget)
-                return orjson.dumps(self.document(summable, cursor, budget.check, lost))
+                stranded = self.stranded(forest, rows, budget)
+                return orjson.dumps(self.document(amounts, cursor, budget.check, stranded))
 
             return OnePiece(written)
 
@@ -203,20 +199,20 @@ def show_totals(call: Call) -> Reply:
     """Sum up inventories, and what is used and free of them."""
     totals_call = _TotalsCall.read(call)
 
-    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str, bool] | None:
+    def of_forest(forest: Forest, cursor: Cursor) -> tuple[InventoryAmounts, str, bool] | None:
         rows, query = totals_call.rows(forest), totals_call.query
         if takes_long(forest, rows, query.resource_class or None, query.by):
             return None
         consumes = forest.holdings.patterns.are_any
-        return totals_call.summable(forest, rows), cursor_text.write_cursor(cursor), consumes
+        return totals_call.amounts(forest, rows), cursor_text.write_cursor(cursor), consumes
 
     def with_held(
-        transaction: ReadTransaction, copied: tuple[Summable, str, bool] | None
-    ) -> tuple[Summable, str] | None:
+        transaction: ReadTransaction, copied: tuple[InventoryAmounts, str, bool] | None
+    ) -> tuple[InventoryAmounts, str] | None:
         if copied is None:
             return None
-        summable, cursor, consumes = copied
-        return summable.with_held(_read_held(transaction, consumes=consumes)), cursor
+        amounts, cursor, consumes = copied
+        return amounts.with_held(_read_held(transaction, consumes=consumes)), cursor
 
     with lists.classes_named_by("resource_class"), refusing_queries():
         # To count what fits takes long.
