@@ -7,6 +7,7 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import replace
 
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
@@ -100,6 +101,19 @@ def body_of(forest, request, options=None, form=None):
 def answer_of(forest, request, options=None, form=None):
     """The answer to a request, read from its body."""
     return json.loads(body_of(forest, request, options, form))
+
+
+class LimitedBudget(Budget):
+    """A budget that fails a search which checks it more than so many times."""
+
+    def __init__(self, most):
+        super().__init__()
+        self._left = most
+
+    def check(self):
+        """Count a check."""
+        self._left -= 1
+        assert self._left, "the search tries too much"
 
 
 def roots_used(answer):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room that consumption leaves is computed once, and again where a claim was written."""
+"""The room that consumption leaves is computed true after every write."""
 
 import random
 from dataclasses import replace
@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 from tests.forest.building import BEGINNING, forest_of, record
-from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains import consumed
-from treeclaim.forest.domains.consumed import most_by_consumed, uses_of_options
+from treeclaim.forest.domains.consumed import NO_CODE, most_by_consumed, uses_of_options
 from treeclaim.forest.domains.relation import relations_of
-from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.provider import Consumed
-from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.model.request import RequestGroup
 
 VCPU, SLICES, FRAMES, DEVICE = range(4)
 DEVICES = 6
@@ -53,35 +50,15 @@ def most(forest):
     return most_by_consumed(forest, relation.pairs, "CUSTOM_DEVICE").tolist()
 
 
-@pytest.fixture
-def worked_out(monkeypatch):
-    """The numbers of inventories whose room was computed, each time."""
-    counts = []
-    whole = consumed._worked_out
-
-    def counted(forest, columns, indices):
-        counts.append(len(indices))
-        return whole(forest, columns, indices)
-
-    monkeypatch.setattr(consumed, "_worked_out", counted)
-    return counts
-
-
 @pytest.mark.slow
-def test_claim_recomputes_consumption_of_its_tree_only(worked_out):
+def test_consumption_follows_claims():
     forest = forest_of(hosts(HOSTS))
     draw = random.Random(3)
-    first = most(forest)
-    assert worked_out == [HOSTS * DEVICES]
-    assert most(forest) == first
-    assert worked_out == [HOSTS * DEVICES]
     for _ in range(30):
         host = draw.randrange(HOSTS) * (DEVICES + 1) + 1
         number, class_id = draw.choice([(0, SLICES), *((n, DEVICE) for n in range(1, 7))])
         forest.apply(claimed(host + number, draw.choice([-1, 1]), class_id))
-        worked_out.clear()
         assert most(forest) == most(forest_of(forest.records()))
-        assert worked_out[0] == DEVICES
 
 
 def test_tree_change_recomputes_consumption():
@@ -93,21 +70,6 @@ def test_tree_change_recomputes_consumption():
     forest.apply(claimed(1 + DEVICES + 1, 7, SLICES))
     assert most(forest) == most(forest_of(forest.records()))
     assert len(most(forest)) == 3 * DEVICES - 1
-
-
-def test_cached_consumption_takes_one_column():
-    forest = forest_of(hosts(300))
-    most(forest)
-    assert forest.cache._bytes < 8 * 300 * DEVICES + 2 * 4 * forest.row_count + 2_000
-
-
-def test_explanation_computes_consumption_once_per_class(worked_out):
-    """Once as things are, and once as if nothing were allocated; not for each part of the request."""
-    forest = forest_of(hosts(HOSTS, used=1))
-    request = CandidateRequest(tuple(asked(f"_{n}", 1 + n % 2) for n in range(5)))
-    result = explain_request(forest, request, Focus(), Budget())
-    assert not result["feasible"]
-    assert len(worked_out) <= 1 + 2
 
 
 def test_consumption_of_several_classes_adds_up():
@@ -129,6 +91,6 @@ def test_consumption_of_several_classes_adds_up():
     (relation,) = relations_of(forest, RequestGroup("_A", amounts))
     assert relation.providers.tolist() == [0]
     uses = uses_of_options(forest, relation.pairs, amounts, np.arange(1))
-    assert uses.amounts[uses.codes != consumed.NO_CODE].tolist() == [10]
+    assert uses.amounts[uses.codes != NO_CODE].tolist() == [10]
     (relation,) = relations_of(forest, RequestGroup("_A", {**amounts, "MEMORY_MB": 3}))
     assert not relation.providers.tolist()

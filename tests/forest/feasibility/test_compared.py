@@ -5,13 +5,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.forest.building import LimitedBudget, record
 from tests.forest.building import forest_of as forest_of_records
-from tests.forest.building import record
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.strategies import comparisons
 from tests.reference.world import Group, Provider, Request, Stock, World
-from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.search import search
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions, ValueList
@@ -64,19 +63,6 @@ def test_candidates_equal_the_reference(sizes):
         check()
 
 
-class Counting(Budget):
-    """Ends a search after so many looks at the clock."""
-
-    def __init__(self, most):
-        super().__init__()
-        self.left = most
-
-    def check(self):
-        """Count a look."""
-        self.left -= 1
-        assert self.left, "the search tries too much"
-
-
 @pytest.mark.parametrize("is_isolated", [True, False])
 @pytest.mark.parametrize(("groups", "is_same"), [(17, True), (9, False)])
 def test_infeasible_comparison_is_detected_early(groups, is_same, is_isolated):
@@ -102,5 +88,7 @@ def test_infeasible_comparison_is_detected_early(groups, is_same, is_isolated):
         isolated=frozenset(suffixes if is_isolated else ()),
         values=(ValueList("node", suffixes, is_same),),
     )
-    answer = search(forest_of_records(records), request, SearchOptions(), budget=Counting(20_000))
+    answer = search(
+        forest_of_records(records), request, SearchOptions(), budget=LimitedBudget(20_000)
+    )
     assert b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that compete for room: what cannot be served is refused, and what is too hard is given up in time."""
 
-import time
-
 import pytest
 
-from tests.forest.building import answer_of, forest_of, record, wide_trees
-from tests.machine import slowness
+from tests.forest.building import LimitedBudget, answer_of, forest_of, record, wide_trees
+from treeclaim.forest.search import search
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
 
 SECONDS = 1.0
-SLACK = 2.0
 
 
 def question(amounts, limit=10):
@@ -36,11 +33,10 @@ def question(amounts, limit=10):
         (3, 100, [51, 51, 51, 50, 1]),
     ],
 )
-def test_competing_groups_without_room_are_refused_quickly(children, room, amounts):
+def test_competing_groups_without_room_are_refused_early(children, room, amounts):
     forest = forest_of(wide_trees(100, children, room))
-    begin = time.process_time()
-    assert answer_of(forest, question(amounts))["allocation_requests"] == []
-    assert time.process_time() - begin < slowness()
+    answer = search(forest, question(amounts), SearchOptions(), budget=LimitedBudget(20_000))
+    assert b'"allocation_requests":[]' in b"".join(answer.pieces()).replace(b" ", b"")
 
 
 def test_easy_query_on_many_different_providers_is_answered():
@@ -56,22 +52,18 @@ def test_hard_query_times_out():
     # Sixty sizes, and hardly any room to spare: beyond what is judged exactly.
     amounts = [200 + (number * 7919) % 700 for number in range(60)]
     forest = forest_of(wide_trees(2, 33, 1000))
-    begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
         answer_of(forest, question(amounts), SearchOptions(seconds=SECONDS))
-    assert time.process_time() - begin < SECONDS + SLACK * slowness()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"randomize": True}, {"breadth_first": True}, {}])
 def test_query_with_too_many_candidates_times_out(options):
     forest = forest_of(wide_trees(1, 40, 100))
-    begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
         answer_of(
             forest, question([1] * 12, limit=None), SearchOptions(seconds=SECONDS, **options)
         )
-    assert time.process_time() - begin < SECONDS + SLACK * slowness()
 
 
 @pytest.mark.slow
@@ -84,7 +76,5 @@ def test_unreachable_split_amount_times_out():
         records.append(record(number, 1, 1, {"CUSTOM_DEVICE": whole}))
     group = RequestGroup("", {"CUSTOM_DEVICE": 2_050_001})
     request = CandidateRequest((group,), can_split=frozenset({"CUSTOM_DEVICE"}), limit=10)
-    begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
         answer_of(forest_of(records), request, SearchOptions(seconds=SECONDS))
-    assert time.process_time() - begin < SECONDS + SLACK * slowness()

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of providers, which clients ask for by a name, a uuid or a tree all day."""
 
-import itertools
-from dataclasses import replace
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import BEGINNING, CATALOGUE, forest_of, provider_uuid, record
-from treeclaim.forest.domains import filters
 from treeclaim.forest.listing.selection import ProviderSelection, matching_providers, select_rows
-from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.request import ProviderConditions, ProviderQuery
 
@@ -91,38 +85,3 @@ def test_providers_matching_all_filters_are_listed(world, query):
         resources=query.resources,
     )
     assert select_rows(forest, asked).tolist() == sorted(rows)
-
-
-@pytest.fixture
-def large(monkeypatch):
-    """A Forest of a hundred trees that nobody may go through as a whole."""
-    records = [record(root, inventories={"VCPU": 8}) for root in range(1, 300, 3)]
-    records += [
-        record(one.id + n, one.id, one.id) for one, n in itertools.product(records, (1, 2))
-    ]
-    forest = forest_of(records)
-
-    def refused(*_arguments):
-        raise AssertionError("all rows were looked at")
-
-    monkeypatch.setattr(Forest, "living_rows", property(refused))
-    monkeypatch.setattr(filters, "_is_below", refused)
-    return forest
-
-
-BY_ONE = (
-    ({"name": "provider 8"}, 1),
-    ({"uuid": provider_uuid(8)}, 1),
-    ({"name": "nobody"}, 0),
-    ({"conditions": ProviderConditions(in_tree=(provider_uuid(8),))}, 3),
-    ({"conditions": ProviderConditions(in_tree=(provider_uuid(9_999),))}, 0),
-)
-
-
-@pytest.mark.parametrize(("asked", "count"), BY_ONE)
-def test_lookup_by_tree_or_uuid_is_selective_in_a_large_forest(large, asked, count):
-    query = replace(ProviderQuery(), **asked)
-    assert len(matching_providers(large, query)) == count
-    uuids = None if query.uuid is None else frozenset({query.uuid})
-    selection = ProviderSelection(query.name, uuids, query.conditions)
-    assert len(select_rows(large, selection)) == count

@@ -2,7 +2,6 @@
 """Prepared texts of providers: quick, true after every change, and of a bounded size."""
 
 import random
-from dataclasses import replace
 
 import orjson
 import pytest
@@ -13,9 +12,6 @@ from treeclaim.forest.listing.selection import ProviderSelection, page_of, selec
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.parts import CONDITIONS
-
-SLACK = 5
-"""How much slower than promised a loaded machine may be."""
 
 
 def hosts(count, seed=0):
@@ -62,11 +58,6 @@ def listed(kept, forest):
     return written, [shown(forest, row) for row in rows.tolist()]
 
 
-def _page(kept, forest):
-    rows = page_of(forest, select_rows(forest, ProviderSelection()), 0, 10_000).rows
-    return kept.joined(forest, rows, INCLUDABLE)
-
-
 @pytest.mark.slow
 def test_texts_follow_every_change_of_the_forest():
     records = {host.id: host for host in hosts(60)}
@@ -105,13 +96,3 @@ def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
         rows = select_rows(forest, ProviderSelection())[first : first + 10]
         kept.joined(forest, rows, INCLUDABLE)
         assert kept._bytes < 20_000 + 10 * 1_000
-
-
-def test_long_attributes_count_toward_the_limit(monkeypatch):
-    monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
-    long = [replace(host, attributes={"name": f"{host.id}" * 80}) for host in hosts(300)]
-    forest, kept = forest_of(long), ListingTexts()
-    for first in range(0, 300, 10):
-        rows = select_rows(forest, ProviderSelection())[first : first + 10]
-        kept.joined(forest, rows, ["attributes"])
-        assert sum(map(len, kept._shared.values())) < 20_000 + 10 * 1_000

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All in one domain: one after the other is tried, and none of them begins the search anew."""
-
-import pytest
+"""All in one domain: one domain after the other is tried."""
 
 from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.request_counts import relate_request as relate
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -21,19 +17,6 @@ TOGETHER = Rule(
     same_domain=True,
     requests=frozenset({0}),
 )
-
-
-@pytest.fixture
-def related(monkeypatch):
-    """The searches that were begun."""
-    found = []
-
-    def noted(forest, request, *arguments):
-        found.append(request)
-        return relate(forest, request, *arguments)
-
-    monkeypatch.setattr("treeclaim.forest.placing.queries.relate_request", noted)
-    return found
 
 
 def cloud(room_of_others):
@@ -57,20 +40,6 @@ def placed(forest, order, consumers=("a", "b", "c")):
     return {name: [*one.allocations] for name, one in attempt.placed.items()}, attempt.unplaced
 
 
-@pytest.mark.parametrize("order", [None, Order((Term(TermName.PACK),))])
-def test_search_is_not_restarted_for_each_domain(related, order):
-    where, unplaced = placed(cloud(room_of_others=0), order)
-    assert unplaced == []
-    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
-    before = len(related)
-    related.clear()
-    where, unplaced = placed(cloud(room_of_others=1), order)
-    assert unplaced == []
-    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
-    # Only what was taken from and given back is looked at again, before the domain is left.
-    assert len(related) <= before + HOSTS
-
-
 def test_capacity_is_restored_after_a_failed_domain():
     forest = cloud(room_of_others=2)
     where, unplaced = placed(forest, None)
@@ -80,24 +49,6 @@ def test_capacity_is_restored_after_a_failed_domain():
     where, unplaced = placed(forest, None, ("a", "b", "c", "d"))
     assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
     assert unplaced == ["d"]
-
-
-@pytest.mark.parametrize("units", [2, 1])
-def test_infeasible_domains_are_mostly_not_tried(monkeypatch, units):
-    tried = []
-    attempt_in = Placer._attempt
-
-    def noted(placer, domain, room):
-        tried.append(domain)
-        return attempt_in(placer, domain, room)
-
-    monkeypatch.setattr(Placer, "_attempt", noted)
-    # The roomy host has room for three, each other one for as many as there are units.
-    where, unplaced = placed(cloud(room_of_others=units), None, ("a", "b", "c", "d"))
-    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
-    assert unplaced == ["d"]
-    # The first, and the one that gets further.
-    assert len(tried) == 2
 
 
 def test_alternatives_of_a_request_add_up_in_a_domain():

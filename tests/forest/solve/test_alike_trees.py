@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import LOWERED, candidate_request, forest_of, lowered
 from tests.reference.strategies import consuming, extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World
-from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.explain.explain import Focus, explain_request
-from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.solve.combine import matching_anchors
-from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.model.request import SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
@@ -57,33 +53,6 @@ def names_of_matching(world, request):
     found = [names[position] for position in matching_anchors(problem)]
     assert set(found) <= set(roots)
     return found
-
-
-@pytest.fixture
-def searched(monkeypatch):
-    """The number of anchors of each search."""
-    found, until = [], Combiner.until
-
-    def noted(self, anchors, *rest):
-        found.append(len(anchors))
-        return until(self, anchors, *rest)
-
-    monkeypatch.setattr(Combiner, "until", noted)
-    return found
-
-
-def test_only_one_of_identical_trees_is_searched(searched):
-    world = cloud(*(host(f"host{number:02}") for number in range(30)))
-    assert names_of_matching(world, TWO) == []
-    assert searched == [1]
-
-
-def test_explanation_searches_one_tree_of_each_kind(searched):
-    hosts = [host(f"host{number:02}", free=(7, 3 * (number % 2))) for number in range(30)]
-    result = explain_request(forest_of(cloud(*hosts)), candidate_request(TWO), Focus())
-    assert result["trees"] == {"considered": 30, "matching": 0}
-    assert result["fits_when_empty"]
-    assert max(searched) <= 2
 
 
 FAST, SLOW = "CUSTOM_FAST", "CUSTOM_SLOW"
@@ -154,29 +123,6 @@ def test_relevant_differences_separate_trees(asked, suits, does_not, first):
     world = cloud(*(host(name, **given) for name, given in pairs))
     expected = [name for name, given in pairs if given is suits]
     assert names_of_matching(world, asked) == expected
-
-
-class Counting(Budget):
-    """Counts how often a search looks at it, and after how much memory."""
-
-    looks = 0
-    taken = 0
-
-    def check(self):
-        self.looks += 1
-
-    def hold(self, nbytes):
-        self.taken += max(nbytes, 0)
-
-
-def test_grouping_trees_checks_the_budget_for_each():
-    few, many = Counting(), Counting()
-    for budget, count in ((few, 1), (many, 31)):
-        kinds = [host(f"host{at:02}", free=(7, at % 4)) for at in range(count)]
-        problem = replace(related(cloud(*kinds), TWO), budget=budget)
-        kinds_of_trees([problem], all_anchors(problem))
-    assert many.looks >= few.looks + 30
-    assert many.taken > few.taken
 
 
 @st.composite

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.forest.building import BEGINNING, CATALOGUE, forest_of, record
 from tests.forest.domains.test_splices import IDS, Cloud
 from tests.properties.forest_adapter import LOWERED, lowered
-from treeclaim.forest.table.attributes import ABSENT, AttributeColumns
+from treeclaim.forest.table.attributes import ABSENT
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.layout import lay_out
 from treeclaim.model.attributes import AttributeKind, Attributes, same_attributes
 from treeclaim.model.changes import Changes
 from treeclaim.model.whole import AttributeRows, InventoryColumns, Links, WholeInventory
@@ -61,9 +60,7 @@ def assert_right(forest, records):
 @pytest.mark.parametrize("limits", [{}, LOWERED], ids=["usual", "lowered"])
 def test_attributes_follow_provider_changes(limits):
     steps = st.lists(
-        st.tuples(
-            st.sampled_from(["create", "delete", "change", "unparent", "describe"]), IDS, IDS
-        ),
+        st.tuples(st.sampled_from(["create", "delete", "change", "move", "describe"]), IDS, IDS),
         max_size=30,
     )
 
@@ -119,22 +116,6 @@ def test_compaction_keeps_attributes():
     assert_right(forest, records.values())
 
 
-def test_forest_without_attributes_stores_none():
-    forest = forest_of([record(1), record(2, 1, 1)])
-    assert forest.attributes.is_empty
-    assert forest.attributes.column("mem_gib") is None
-    assert forest.attributes_of(0) == {}
-    assert forest.holdings.attribute_names == {}
-
-
-def test_attribute_columns_are_read_only():
-    forest = forest_of([replace(record(1), attributes={"mem_gib": 80})])
-    column = forest.attributes.column("mem_gib")
-    for values in (column.rows, column.kinds, column.values):
-        with pytest.raises(ValueError, match="read-only"):
-            values[0] = 1
-
-
 def test_whole_inventory_loads_like_records():
     none = np.zeros(0, dtype=np.int64)
     nothing = np.zeros(0)
@@ -169,11 +150,3 @@ def test_whole_inventory_loads_like_records():
     }
     assert found.keys() == expected.keys()
     assert all(same_attributes(found[number], expected[number]) for number in expected)
-
-
-def test_attribute_rows_without_a_provider_are_ignored():
-    columns = AttributeColumns()
-    rows = AttributeRows(np.array([7]), np.array([0]), np.array([0]), ["ecc"], [True])
-    layout = lay_out(np.array([1]), np.array([-1]))
-    assert columns.begin_with(rows, layout) == {}
-    assert columns.is_empty

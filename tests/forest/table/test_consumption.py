@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from tests.forest.building import BEGINNING, CATALOGUE, forest_of, record
-from tests.properties.forest_adapter import lowered
 from treeclaim.forest.bounds import thresholds
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.provider import Consumed
@@ -51,18 +50,6 @@ def test_consumption_of_a_device_counts_as_used_on_its_host():
     used = {view.resource_class: view.used for view in forest.inventories(row)}
     assert used == {"MEMORY_MB": 11, "VCPU": 0}
     assert forest.record(row).inventories[1].used == 0
-
-
-def test_forest_without_consumption_uses_no_memory_for_it():
-    """Nor where it never was before a table took the place of another, or a tree was written anew."""
-    with lowered({"FEWEST_FULL_ROWS": 8}):
-        forest = forest_of(host(1, used=[2, 1], amounts=[0, 0]))
-        for number in range(10, 60, 5):
-            records = host(number, used=[1], amounts=[0])
-            forest.apply(Changes(BEGINNING, False, records, [], CATALOGUE))
-            forest.tidy()
-    for columns in forest.classes.values():
-        assert (columns.pattern.values.strides, columns.consumed.values.strides) == ((0,), (0,))
 
 
 class History:

@@ -13,28 +13,19 @@ from tests.forest.building import (
     BEGINNING,
     CATALOGUE,
     body_of,
-    calls_counted,
-    complete,
     forest_of,
-    own_classes,
     record,
     wide_trees,
 )
-from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud, order_is_right
+from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud
 from tests.properties.forest_adapter import LOWERED, lowered
 from tests.tiers import examples
 from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
-from treeclaim.forest.table import texts
-from treeclaim.forest.table.change.compaction import Compaction
-from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column
-from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
-
-COLUMNS = ("id", "uuid", "generation", "modified_at", "stamp", "handle", "parent", "root", "end")
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
 
@@ -84,8 +75,8 @@ class Compacted(Cloud):
     def all_is_as_if_fresh(self, kept):
         """Compare all that can be seen with a Forest that knows no history."""
         fresh = forest_of(self.records.values())
-        order_is_right(self.forest)
         assert self.forest.records() == fresh.records()
+        assert self.forest.associated_traits() == fresh.associated_traits()
         for request in REQUESTS[::3]:
             assert body_of(self.forest, request) == body_of(fresh, request)
         behind = int(min(self.records, default=0))
@@ -100,7 +91,7 @@ class Compacted(Cloud):
 
 
 ACTIONS = (
-    *("create", "create", "delete", "change", "change", "use", "move", "share", "unparent"),
+    *("create", "create", "delete", "change", "change", "use", "move", "share"),
     *("count", "rename", "replace_by_another", "tidy", "tidy"),
 )
 
@@ -126,32 +117,6 @@ def with_trait(forest, name, trait_id):
 
 
 @pytest.mark.slow
-def test_compaction_step_size_is_bounded(monkeypatch):
-    copied = []
-
-    def step(compaction, most):
-        undone = compaction._undone
-        copied.append(inner(compaction, most) - undone)
-        return copied[-1]
-
-    inner = Compaction.step
-    monkeypatch.setattr(Compaction, "step", step)
-    with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 16}):
-        forest = forest_of(wide_trees(100, 2))
-        copied.clear()
-        most = 0
-        for number in range(1, 301):
-            tell(forest, with_trait(forest, f"provider {number}", 3 + number % 2))
-            most = max(most, forest.row_count)
-        while not forest.is_tidy:
-            forest.tidy()
-    assert max(copied) == 16
-    assert len(copied) > 3 * 300 / 16
-    assert most < 3 * 300
-    assert forest.records() == forest_of(forest.records()).records()
-
-
-@pytest.mark.slow
 def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
     with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 4}):
         forest = forest_of([*wide_trees(20, 2), *large_tree(1000, 100)])
@@ -172,54 +137,8 @@ def large_tree(root, children):
     ]
 
 
-@pytest.mark.slow
-def test_provider_change_does_not_traverse_its_tree():
-    forest = forest_of([*large_tree(1, 4000), *wide_trees_from(10_000, 3000)])
-    body_of(forest, replace(DEVICES, limit=1))
-    new = record(9000, 1, 1, {"CUSTOM_DEVICE": 1})
-    for change in (with_trait(forest, "provider 17", 3), with_trait(forest, "provider 1", 3), new):
-        with calls_counted() as count:
-            tell(forest, change)
-        assert count[0] < 2500
-
-
 def wide_trees_from(first, trees):
     return [record(number, inventories={"VCPU": 8}) for number in range(first, first + trees)]
-
-
-@pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
-def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
-    records = [*wide_trees(1, 4), *wide_trees_from(1000, 1)]
-    expected = body_of(forest_of(records), DEVICES)
-    monkeypatch.setattr(texts, bound, 10)
-    monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
-    forest = forest_of(records)
-    for _ in range(2):
-        assert body_of(forest, DEVICES) == expected
-    kept = forest.summaries._rows if bound == "_LEAST_ROW_BYTES" else forest.summaries._trees
-    assert kept.nbytes == 0
-    assert forest.summaries.nbytes > 0
-
-
-@pytest.mark.slow
-def test_tree_texts_stay_within_the_cache_limit(monkeypatch):
-    monkeypatch.setattr(texts, "_MOST_TREE_BYTES", 4000)
-    monkeypatch.setattr(texts, "_LEAST_ROW_BYTES", 3000)
-    monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
-    records = [*wide_trees(20, 2), *wide_trees_from(1000, 20)]
-    forest = forest_of(records)
-    anything = CandidateRequest((RequestGroup("_A", {"VCPU": 1}),))
-    for number in range(30):
-        assert body_of(forest, DEVICES) == body_of(forest_of(records), DEVICES)
-        assert body_of(forest, anything) == body_of(forest_of(records), anything)
-        summaries = forest.summaries
-        rows = [text for text in summaries._rows.column.values if text is not None]
-        trees = [text for text in summaries._trees.column.values if text is not None]
-        own = [text for text in trees if not any(text is row for row in rows)]
-        assert summaries._rows.nbytes == sum(map(len, rows)) <= 3000
-        assert summaries._trees.nbytes == sum(map(len, own)) <= 4000
-        records[number] = replace(records[number], generation=number + 1)
-        tell(forest, records[number])
 
 
 def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):
@@ -254,41 +173,6 @@ def test_reassigned_trait_id_shows_the_new_name():
     assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
 
 
-def test_deleted_providers_leave_no_memory():
-    forest = forest_of(wide_trees_from(1, 10))
-    for number in range(100, 400):
-        tell(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
-    assert forest.handle_count <= 12
-    assert len(forest.holdings.names) <= 12
-    assert max(len(index._changed) for index in registered(forest)) <= 12
-
-
-def registered(forest):
-    register = forest._register
-    return register.by_id, register.by_uuid, register.by_name
-
-
-@pytest.mark.slow
-def test_rows_are_copied_in_steps_before_their_columns_are_full(monkeypatch):
-    copied = []
-
-    def make_room(column, count, at_once=0):
-        is_of_table = any(column is getattr(forest, name) for name in COLUMNS)
-        if is_of_table and count > column.room:
-            copied.append(len(column))
-        inner(column, count, at_once)
-
-    inner = Column.make_room
-    with lowered({"FEWEST_FULL_ROWS": 64}):
-        forest = Forest()
-        forest.apply(complete(wide_trees_from(1, 200)))
-        monkeypatch.setattr(Column, "make_room", make_room)
-        for number in range(1000, 1600):
-            tell(forest, record(number, inventories={"VCPU": 8}))
-    assert len(forest) == 800
-    assert copied == []
-
-
 def test_forked_process_does_not_share_columns():
     column = Column(np.int64)
     column.extend(np.zeros(10**6, dtype=np.int64))
@@ -298,27 +182,3 @@ def test_forked_process_does_not_share_columns():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert column.values[0] == 0
-
-
-def test_step_copies_few_rows_when_each_has_its_own_class(monkeypatch):
-    gathered = [0]
-
-    def gather(columns, rows, sources):
-        gathered[-1] += 1
-        inner(columns, rows, sources)
-
-    inner = ClassInventories.gather
-    monkeypatch.setattr(ClassInventories, "gather", gather)
-    with lowered({"FEWEST_DEAD_ROWS": 100, "GROUPS_COPIED_TOGETHER": 8}):
-        forest = forest_of(own_classes(200))
-        gathered.clear()
-        for number in range(1, 601):
-            gathered.append(0)
-            tell(forest, with_trait(forest, f"provider {number % 200 + 1}", 3 + number % 2))
-        gathered.append(0)
-        while not forest.is_tidy:
-            forest.tidy()
-            gathered.append(0)
-    # A change copies a row here and in the new table; to be told of it is no copy.
-    assert max(gathered) <= 8 + 2
-    assert forest.records() == forest_of(forest.records()).records()
