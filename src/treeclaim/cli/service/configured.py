@@ -3,7 +3,6 @@
 
 import argparse
 import io
-import re
 from collections.abc import Sequence
 
 from keystoneauth1 import loading
@@ -20,14 +19,14 @@ from treeclaim.cli.service.findings import (
     authentication,
     database,
     flavors,
-    known_names,
+    known_place,
     log_handlers,
     missing_files,
     policy,
     unknown_options,
     without_effect,
 )
-from treeclaim.cli.service.stores import configuration_of, files_read, lines_of
+from treeclaim.cli.service.stores import configuration_of
 from treeclaim.config import (
     PROJECT,
     Configuration,
@@ -45,11 +44,6 @@ _NAMESPACES = (
     "oslo.middleware.http_proxy_to_wsgi",
     "oslo.policy",
 )
-
-
-_OPTION = re.compile(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)")
-_AT_LINE = re.compile(r"at (\S+):(\d+)")
-"""Patterns of errors of oslo.config: an option, and a line that is not a setting."""
 
 
 class PrintConfigSample(LocalCommand):
@@ -89,66 +83,50 @@ class CheckConfig(LocalCommand):
     """
 
     def act(self, options: argparse.Namespace) -> int:
-        return _check(options)
+        places = OptionPlaces(options.config_file, options.config_dir)
+        try:
+            configuration = configuration_of(options)
+        except CommandError as error:
+            return _report(
+                [
+                    *unknown_options(all_options(_usual_keystone_options()), places),
+                    *(Finding(True, known_place(line, places), line) for line in error.lines),
+                ]
+            )
+        keystone = _keystone_options(configuration)
+        _print_options(configuration, keystone, places, with_defaults=options.all)
+        return _report(_findings(configuration, all_options(keystone), places))
 
 
-def _check(options: argparse.Namespace) -> int:
-    """Print what is effective, all that is wrong, and a verdict; the exit code is 1 for errors."""
-    lines = lines_of(files_read(options.config_file, options.config_dir))
-    places = OptionPlaces(lines)
-    try:
-        configuration = configuration_of(options)
-    except CommandError as error:
-        return _report(
-            [
-                *unknown_options(lines, known_names(all_options(_usual_keystone_options()))),
-                *(Finding(True, _place_of(line, places), line) for line in error.lines),
-            ]
-        )
-    keystone = _keystone_options(configuration)
-    _print_options(configuration, keystone, places, with_defaults=options.all)
-    missing = list(missing_files(configuration.options, places))
-    return _report(
-        [
-            *unknown_options(lines, known_names(all_options(keystone))),
-            *without_effect(all_options(keystone), places),
-            *missing,
-            # A missing folder of the log is not reported twice.
-            *(
-                []
-                if any(finding.is_error for finding in missing)
-                else log_handlers(configuration, places)
-            ),
-            *database(configuration, places),
-            *authentication(configuration, places),
-            *flavors(configuration, places),
-            *policy(registered_enforcer(configuration.options), configuration.options, places),
-        ]
-    )
+def _findings(
+    configuration: Configuration, groups: OptionGroups, places: OptionPlaces
+) -> list[Finding]:
+    options = configuration.options
+    missing = list(missing_files(options, places))
+    # A missing folder of the log is not reported twice.
+    has_errors = any(finding.is_error for finding in missing)
+    return [
+        *unknown_options(groups, places),
+        *without_effect(groups, places),
+        *missing,
+        *(() if has_errors else log_handlers(configuration, places)),
+        *database(configuration, places),
+        *authentication(configuration, places),
+        *flavors(configuration, places),
+        *policy(registered_enforcer(options), options, places),
+    ]
 
 
 def _report(findings: Sequence[Finding]) -> int:
-    """Print findings and the verdict; return the exit code."""
-    # What is effective comes first also where both streams are one.
+    """Print findings and the verdict; return the exit code, which is 1 for errors."""
+    # The options in effect come first also where both streams are one.
     say(flush=True)
     warn(*map(str, findings))
     errors = sum(finding.is_error for finding in findings)
-    return _verdict(errors=errors, warnings=len(findings) - errors)
-
-
-def _place_of(text: str, places: OptionPlaces) -> str:
-    """Return where the option is set that an error names, or what reads it."""
-    match = _OPTION.search(text)
-    place = None if match is None else places.place(match[1], match[2].replace("-", "_"))
-    match = _AT_LINE.search(text)
-    return place or ("configuration" if match is None else f"{match[1]}:{match[2]}")
-
-
-def _verdict(*, errors: int, warnings: int) -> int:
     if errors:
         warn(f"The configuration cannot be used: {_count_text(errors, 'error')}.")
         return 1
-    look = f"; look at the {_count_text(warnings, 'warning')}" if warnings else ""
+    look = f"; look at the {_count_text(len(findings), 'warning')}" if findings else ""
     warn(f"The configuration can be used{look}.")
     return 0
 
@@ -166,12 +144,11 @@ def _print_options(
 ) -> None:
     say("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
     for option in effective_options(configuration.options, keystone):
-        if with_defaults or not option.is_default:
-            group, _, name = option.name.removeprefix("[").partition("]/")
-            source = (
-                option.source if option.is_default else places.place(group, name) or option.source
-            )
-            say(f"{option.name} = {option.value}  # {source}")
+        if option.is_default and not with_defaults:
+            continue
+        group, _, name = option.name.removeprefix("[").partition("]/")
+        place = None if option.is_default else places.find(group, name)
+        say(f"{option.name} = {option.value}  # {place or option.source}")
 
 
 def _own_keystone_options() -> OptionGroups:

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of a configuration check, beyond invalid values."""
+"""Findings of a configuration check, beyond invalid values, with the places of options.
+
+The lines of the configuration files are read here: oslo.config knows only the file of an option.
+"""
 
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,9 +24,9 @@ from treeclaim.api.middleware import tokens
 from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
-from treeclaim.cli.service.stores import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, read_document
 from treeclaim.config import (
+    CONFIG_DIR_VARIABLE,
     PROJECT,
     WITHOUT_EFFECT,
     Configuration,
@@ -34,15 +38,17 @@ from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import database_words
 
+_DEFAULT = "DEFAULT"
+_KEYSTONE = "keystone_authtoken"
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 _NAMED_OPTION = re.compile(r"\[DEFAULT\]/(\w+)")
 _FILES = (
     ("oslo_policy", "policy_file"),
-    ("keystone_authtoken", "cafile"),
-    ("keystone_authtoken", "certfile"),
-    ("keystone_authtoken", "keyfile"),
-    (DEFAULT, "log_config_append"),
+    (_KEYSTONE, "cafile"),
+    (_KEYSTONE, "certfile"),
+    (_KEYSTONE, "keyfile"),
+    (_DEFAULT, "log_config_append"),
 )
 """Options that name a file that has to be there."""
 
@@ -53,7 +59,7 @@ class Finding:
 
     Attributes:
         is_error: Whether the service cannot be used so.
-        where: File and line, or the environment's variable.
+        where: File and line, the environment's variable, or the option.
         text: What is wrong.
     """
 
@@ -66,46 +72,80 @@ class Finding:
         return f"{'error  ' if self.is_error else 'warning'} {self.where}: {self.text}"
 
 
+class SettingLine(NamedTuple):
+    """A line of a file.
+
+    Attributes:
+        where: The place as editors and compilers write it.
+        group: Section that it is in.
+        name: The option's name, with underscores; None for the beginning of a section.
+    """
+
+    where: str
+    group: str
+    name: str | None
+
+
 class OptionPlaces:
-    """The places where options are set: a line of a file, or the environment, which takes precedence."""
+    """The places where options are set: a line of a file, or the environment, which takes precedence.
 
-    def __init__(self, lines: Sequence[SettingLine]) -> None:
-        self._lines = {(line.group, line.name): line for line in lines}
+    Attributes:
+        lines: All sections and settings of the files; a file that cannot be read has none.
+    """
 
-    def place(self, group: str | None, name: str) -> str | None:
+    def __init__(self, config_files: Sequence[str], config_dirs: Iterable[str]) -> None:
+        """Read the files that a service with these options reads, as far as they exist."""
+        files = list(config_files)
+        if not files and (directory := os.environ.get(CONFIG_DIR_VARIABLE)):
+            files = [str(Path(directory) / f"{PROJECT}.conf")]
+        elif not files:
+            files = [str(path) for path in cfg.find_config_files(project=PROJECT)]
+        for directory in config_dirs:
+            files += sorted(str(path) for path in Path(directory).glob("*.conf"))
+        self.lines = [line for file in files for line in _lines(file)]
+        self._places = {(line.group, line.name): line.where for line in self.lines}
+
+    def find(self, group: str | None, name: str) -> str | None:
         """Return where an option is set, None if it is nowhere."""
-        variable = f"OS_{(group or DEFAULT).upper()}__{name.upper()}"
+        variable = f"OS_{(group or _DEFAULT).upper()}__{name.upper()}"
         if variable in os.environ:
             return variable
-        line = self._lines.get((group or DEFAULT, name))
-        return None if line is None else line.where
+        return self._places.get((group or _DEFAULT, name))
+
+    def error(self, group: str, name: str, text: str) -> Finding:
+        """Return an error about an option."""
+        return Finding(True, self.find(group, name) or f"[{group}]/{name}", text)
+
+    def warning(self, group: str, name: str, text: str) -> Finding:
+        """Return a warning about an option."""
+        return replace(self.error(group, name, text), is_error=False)
 
 
-def known_names(groups: OptionGroups) -> dict[str, set[str]]:
-    """Return the names of all options by section, including those of former releases."""
-    names_by_section: dict[str, set[str]] = {}
-    for group, options in groups:
-        for option in options:
-            names = names_by_section.setdefault(group or DEFAULT, set())
-            names |= {option.dest, option.name.replace("-", "_")}
-            for old in option.deprecated_opts:
-                place = names_by_section.setdefault(old.group or group or DEFAULT, set())
-                place.add((old.name or option.name).replace("-", "_"))
-    return names_by_section
+def _lines(file: str) -> Iterator[SettingLine]:
+    try:
+        text = Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    group = _DEFAULT
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("["):
+            group = line.strip().strip("[]")
+            yield SettingLine(f"{file}:{number}", group, None)
+        elif line and not line.startswith((" ", "\t", "#", ";")):
+            name = re.split("[=:]", line)[0].strip()
+            yield SettingLine(f"{file}:{number}", group, name.replace("-", "_"))
 
 
-def unknown_options(
-    lines: Iterable[SettingLine], known: Mapping[str, set[str]]
-) -> Iterator[Finding]:
+def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[Finding]:
     """Find unknown sections and options in files and in the environment."""
-    for line in lines:
-        if line.group not in known:
-            if line.name is None:
-                near = _near(line.group, known)
-                yield Finding(False, line.where, f"unknown section [{line.group}]{near}")
-        elif line.name is not None and line.name not in known[line.group]:
-            near = _near(line.name, known[line.group])
-            yield Finding(False, line.where, f"unknown option {line.name} in [{line.group}]{near}")
+    known = _known_names(groups)
+    for where, group, name in places.lines:
+        if group not in known:
+            if name is None:
+                yield Finding(False, where, f"unknown section [{group}]{_near(group, known)}")
+        elif name is not None and name not in known[group]:
+            near = _near(name, known[group])
+            yield Finding(False, where, f"unknown option {name} in [{group}]{near}")
     upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
@@ -114,44 +154,64 @@ def unknown_options(
             yield Finding(False, variable, f"this variable names no option{near}")
 
 
+def _known_names(groups: OptionGroups) -> dict[str, set[str]]:
+    """Return the names of all options by section, including those of former releases."""
+    names_by_section: dict[str, set[str]] = {}
+    for group, options in groups:
+        for option in options:
+            names = names_by_section.setdefault(group or _DEFAULT, set())
+            names |= {option.dest, option.name.replace("-", "_")}
+            for old in option.deprecated_opts:
+                place = names_by_section.setdefault(old.group or group or _DEFAULT, set())
+                place.add((old.name or option.name).replace("-", "_"))
+    return names_by_section
+
+
+def _near(name: str, existing_names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(existing_names), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Finding]:
     """Find options that are set, and that nothing reads."""
     for group, options in groups:
         for option in options:
-            place, text = places.place(group, option.dest), option.help or ""
+            place, text = places.find(group, option.dest), option.help or ""
             if place is not None and text.startswith(WITHOUT_EFFECT):
                 why = text.removeprefix(WITHOUT_EFFECT)
                 yield Finding(False, place, f"{option.dest} has no effect: {why}")
 
 
-def _near(name: str, existing_names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(existing_names), 1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
     """Find files that are named but missing, and log folders that cannot be written to."""
     for group, name in _FILES:
-        value = _value(options, group, name)
-        place = places.place(group, name)
-        if not value or not place or _any_found(options, value):
-            continue
-        if name == "policy_file":
-            yield Finding(False, place, f"{name}: there is no file {value}; the defaults apply")
-        else:
-            yield Finding(True, place, f"{name}: there is no file {value}")
+        value = _set_value(options, places, group, name)
+        if value and not Path(value).is_file() and options.find_file(value) is None:
+            text = f"{name}: there is no file {value}"
+            if name == "policy_file":
+                yield places.warning(group, name, f"{text}; the defaults apply")
+            else:
+                yield places.error(group, name, text)
     for name in ("log_dir", "log_file"):
-        value = _value(options, DEFAULT, name)
-        place = places.place(DEFAULT, name)
-        if not value or not place:
+        value = _set_value(options, places, _DEFAULT, name)
+        if not value:
             continue
-        folder = Path(value) if name == "log_dir" else Path(value).parent
-        if name == "log_file" and not Path(value).is_absolute():
-            folder = Path(_value(options, DEFAULT, "log_dir") or ".") / folder
+        log_dir = getattr(options, "log_dir", None) or "."
+        folder = Path(value) if name == "log_dir" else Path(log_dir, value).parent
         if not folder.is_dir():
-            yield Finding(True, place, f"{name}: there is no folder {folder} to write logs to")
+            text = f"{name}: there is no folder {folder} to write logs to"
+            yield places.error(_DEFAULT, name, text)
         elif not os.access(folder, os.W_OK | os.X_OK):
-            yield Finding(True, place, f"{name}: {folder} cannot be written by this user")
+            text = f"{name}: {folder} cannot be written by this user"
+            yield places.error(_DEFAULT, name, text)
+
+
+def _set_value(options: Any, places: OptionPlaces, group: str, name: str) -> str:
+    """Return the value of an option; empty if it is not set."""
+    if places.find(group, name) is None:
+        return ""
+    values = options if group == _DEFAULT else getattr(options, group, None)
+    return str(getattr(values, name, None) or "")
 
 
 def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
@@ -161,83 +221,71 @@ def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator
     except LoggingError as error:
         match = _NAMED_OPTION.match(str(error))
         name = "log_config_append" if match is None else match[1]
-        yield Finding(True, places.place(DEFAULT, name) or f"[{DEFAULT}]", str(error))
+        yield places.error(_DEFAULT, name, str(error))
 
 
 def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Find out whether tokens can be validated and kept, or the password file can be used."""
-    if configuration.options.api.auth_strategy == "http_basic":
+    options = configuration.options
+    if options.api.auth_strategy == "http_basic":
         try:
-            read_password_file(configuration.options.api.http_basic_auth_user_file)
+            read_password_file(options.api.http_basic_auth_user_file)
         except ConfigurationError as error:
-            place = places.place("api", "http_basic_auth_user_file") or "[api]"
-            yield Finding(True, place, str(error))
+            yield places.error("api", "http_basic_auth_user_file", str(error))
     if not configuration.uses_keystone:
         return
-    place = places.place("keystone_authtoken", "memcached_servers") or "[keystone_authtoken]"
-    fault = tokens.fault_of(configuration.options)
+    fault = tokens.fault_of(options)
     if fault is not None:
-        yield Finding(True, place, fault)
+        yield places.error(_KEYSTONE, "memcached_servers", fault)
         return
-    keystone = check_keystone(configuration.options)
+    keystone = check_keystone(options)
     if keystone is not None:
         is_error = keystone.kind is FaultKind.REFUSED
-        yield Finding(is_error, "[keystone_authtoken]", keystone.detail)
-    silent = list(tokens.silent_servers(configuration.options))
-    for server in silent:
-        yield Finding(
-            False,
-            place,
-            f"memcached_servers: {server} does not answer; while it is down each worker keeps no "
-            "tokens there and asks Keystone",
-        )
-    lost = None if silent else tokens.fault_of_servers(configuration.options)
+        yield Finding(is_error, f"[{_KEYSTONE}]", keystone.detail)
+    faults = [
+        f"{server} does not answer; while it is down each worker keeps no tokens there and asks Keystone"
+        for server in tokens.silent_servers(options)
+    ]
+    lost = None if faults else tokens.fault_of_servers(options)
     if lost is not None:
-        yield Finding(
-            False, place, f"memcached_servers: {lost}; Keystone is asked about each token"
-        )
+        faults = [f"{lost}; Keystone is asked about each token"]
+    for text in faults:
+        yield places.warning(_KEYSTONE, "memcached_servers", f"memcached_servers: {text}")
 
 
 def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Find out whether the metrics of flavors can be had."""
-    options = configuration.options.treeclaim
-    for name in ("metrics_of_aggregates", "metrics_of_flavors"):
-        if configuration.metrics is None and getattr(options, name):
-            place = places.place("treeclaim", name) or f"[treeclaim]/{name}"
-            yield Finding(False, place, f"{name}: has no effect while metrics_of_resources = none")
-    if configuration.metrics is not None and configuration.metrics.flavors is not None:
+    options, metrics = configuration.options.treeclaim, configuration.metrics
+    if metrics is None:
+        for name in ("metrics_of_aggregates", "metrics_of_flavors"):
+            if getattr(options, name):
+                text = f"{name}: has no effect while metrics_of_resources = none"
+                yield places.warning("treeclaim", name, text)
+    elif metrics.flavors is not None:
         try:
-            flavors_in(
-                configuration.metrics.flavors, configuration.options.treeclaim.max_request_groups
-            )
+            flavors_in(metrics.flavors, options.max_request_groups)
         except FlavorFileError as error:
-            place = places.place("treeclaim", "metrics_of_flavors") or "[treeclaim]"
-            yield Finding(True, place, str(error))
-
-
-def _value(options: Any, group: str, name: str) -> str | None:
-    where = options if group == DEFAULT else getattr(options, group, {})
-    value = getattr(where, name, None)
-    return None if value is None else str(value)
-
-
-def _any_found(options: Any, value: str) -> bool:
-    return Path(value).is_file() or options.find_file(value) is not None
+            yield places.error("treeclaim", "metrics_of_flavors", str(error))
 
 
 def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
     """Check that an installed driver can reach the database of the URL."""
-    place = places.place("placement_database", "connection") or "[placement_database]/connection"
+    fault = None
     try:
         Store(configuration.database).close()
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-        yield Finding(True, place, f"connection: {database_words(error)}")
-        return
-    url = make_url(configuration.database.url)
-    if url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:"):
+        fault = database_words(error)
+    else:
+        url = make_url(configuration.database.url)
         folder = Path(str(url.database)).parent
-        if not folder.is_dir():
-            yield Finding(True, place, f"connection: there is no folder {folder}")
+        if (
+            url.get_backend_name() == "sqlite"
+            and url.database not in (None, "", ":memory:")
+            and not folder.is_dir()
+        ):
+            fault = f"there is no folder {folder}"
+    if fault is not None:
+        yield places.error("placement_database", "connection", f"connection: {fault}")
 
 
 def policy(
@@ -248,9 +296,9 @@ def policy(
     Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, and what
     is given twice, are warnings.
     """
+    refused = None
     try:
         _, loaded = load_policy(options)
-        refused = None
         for doubt in loaded.doubtful:
             yield Finding(False, f"{doubt.file}:{doubt.line}", doubt.text)
     except PolicyFileError as error:
@@ -261,10 +309,9 @@ def policy(
         for finding in _policy_file(enforcer, file)
     ]
     yield from findings
-    # What is told already, with its line, is not told again.
+    # A refusal that a finding reports with its line is not reported twice.
     if refused is not None and not any(finding.is_error for finding in findings):
-        place = places.place("oslo_policy", "policy_file") or "[oslo_policy]/policy_file"
-        yield Finding(True, place, f"policy_file: {refused}")
+        yield places.error("oslo_policy", "policy_file", f"policy_file: {refused}")
 
 
 def _policy_file(enforcer: oslo_policy.Enforcer, file: Path) -> Iterator[Finding]:
@@ -275,18 +322,19 @@ def _policy_file(enforcer: oslo_policy.Enforcer, file: Path) -> Iterator[Finding
         # The service refuses it, and says so.
         return
     yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
-    if isinstance(document, Members):
-        yield from _policy_rules(enforcer, document, str(file))
-
-
-def _policy_rules(
-    enforcer: oslo_policy.Enforcer, document: Members, file: str
-) -> Iterator[Finding]:
+    if not isinstance(document, Members):
+        return
     registered = set(enforcer.registered_rules)
     referred = {name for value in document.values() for name in _REFERENCE.findall(str(value))}
     for name, number in document.lines.items():
-        where = f"{file}:{number}"
-        if name not in registered and name not in referred:
-            near = difflib.get_close_matches(name, registered, 1)
-            advice = f"; did you mean {near[0]!r}?" if near else ""
-            yield Finding(False, where, f"no operation uses rule {name!r}{advice}")
+        if name not in registered | referred:
+            text = f"no operation uses rule {name!r}{_near(name, registered)}"
+            yield Finding(False, f"{file}:{number}", text)
+
+
+def known_place(text: str, places: OptionPlaces) -> str:
+    """Return where the option is set that an error of oslo.config names, or the line that it names."""
+    option = re.search(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)", text)
+    place = option and places.find(option[1], option[2].replace("-", "_"))
+    line = re.search(r"at (\S+):(\d+)", text)
+    return place or ("configuration" if line is None else f"{line[1]}:{line[2]}")
