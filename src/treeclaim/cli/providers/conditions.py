@@ -36,8 +36,13 @@ class SetCondition(CloudAction):
 
     def act(self, client: Client, options: argparse.Namespace) -> None:
         path = _path(client, options) + ("?dry_run=true" if options.dry_run else "")
-        members = ("effect", "reason", "until", "on_use")
-        affected = client.call("PUT", path, {name: getattr(options, name) for name in members})
+        body = {
+            "effect": options.effect,
+            "reason": options.reason or "",
+            "until": options.until,
+            "on_use": options.on_use,
+        }
+        affected = client.call("PUT", path, body)
         if options.dry_run:
             say(
                 f"would affect {affected['providers']} providers with {affected['consumers']} "

@@ -9,8 +9,9 @@ from typing import Any
 from treeclaim.cli.names import Row
 from treeclaim.cli.progress import Report
 from treeclaim.client import Client, ClientError
+from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.states import capacity_of, read_rows
-from treeclaim.model.parts import INVENTORIES, ListedPart
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, ListedPart
 
 _WHOLE = 100
 
@@ -130,23 +131,28 @@ def load_of(fields: Mapping[str, Any]) -> float:
     return float(_WHOLE * fields["used"] / fields["capacity"])
 
 
-def children_of(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
-    """Return providers by the uuid of their parent; those whose parent is missing are on top."""
-    row_uuids = {row["uuid"] for row in rows}
-    children: dict[str | None, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: str(row["name"])):
-        parent = row.get("parent_provider_uuid")
-        children.setdefault(parent if parent in row_uuids else None, []).append(row)
-    return children
+def stock_in_words(
+    inventories: Mapping[str, Mapping[str, Any]], shown_fields: Sequence[str]
+) -> list[str]:
+    """Return a line for each inventory: the used amount, the capacity, and some of its fields."""
+    return [
+        f"{name} {fields['used']}/{fields['capacity']}{fields_in_words(fields, shown_fields)}"
+        for name, fields in inventories.items()
+    ]
 
 
-def with_ancestors(rows: Sequence[Row], chosen: set[str]) -> Iterator[Row]:
-    """Yield the providers that were chosen, and those above them."""
-    parents = {row["uuid"]: row.get("parent_provider_uuid") for row in rows}
-    kept: set[str] = set()
-    for uuid in chosen:
-        above: str | None = uuid
-        while above is not None and above not in kept:
-            kept.add(above)
-            above = parents.get(above)
-    return (row for row in rows if row["uuid"] in kept)
+def fields_in_words(fields: Mapping[str, Any], shown_fields: Sequence[str]) -> str:
+    """Return some fields of an inventory, in parentheses; empty without any."""
+    words = [f"{field.removeprefix('allocation_')} {fields[field]}" for field in shown_fields]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def texts_of(part: ListedPart[Any], names: AggregateNames, value: Any) -> list[str]:
+    """Return the entries of a part in words, with the names of aggregates.
+
+    Args:
+        part: The part.
+        names: The names of aggregates.
+        value: Of the part, in a document.
+    """
+    return names.all_shown(value) if part is AGGREGATES else part.texts(part.read(value))

@@ -3,14 +3,14 @@
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, lines
 from treeclaim.cli.names import find_provider, providers_of_tree
 from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
-from treeclaim.cli.providers.contents import read_contents
-from treeclaim.cli.providers.tree import texts_of
+from treeclaim.cli.providers.contents import read_contents, stock_in_words, texts_of
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.states import read_rows
@@ -59,20 +59,14 @@ class ShowProvider(CloudShow):
             "Generation": document["generation"],
             "Parent": None if parent is None else f"{parent['name']} {parent['uuid']}",
             "Children": lines(children),
-            "Inventories": Cell(document["inventories"], _stock_lines),
+            "Inventories": Cell(
+                document["inventories"], partial(stock_in_words, shown_fields=_FIELDS)
+            ),
         }
         for part in SHOWN_PARTS:
             fields[part.name.title()] = lines(texts_of(part, names, document[part.name]))
         fields["Consumers"] = Cell(allocations, _consumer_lines)
         return Result(tuple(fields), tuple(fields.values()), document)
-
-
-def _stock_lines(inventories: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [
-        f"{name} {fields['used']}/{fields['capacity']} "
-        f"({', '.join(f'{field} {fields[field]}' for field in _FIELDS)})"
-        for name, fields in inventories.items()
-    ]
 
 
 def _consumer_lines(allocations: Mapping[str, Any]) -> list[str]:

@@ -16,22 +16,22 @@ from treeclaim.cli.progress import shown_progress
 from treeclaim.cli.providers.contents import (
     Document,
     add_held,
-    children_of,
     details_of,
+    fields_in_words,
     load_of,
     read_contents,
-    with_ancestors,
+    stock_in_words,
+    texts_of,
 )
 from treeclaim.client import Client
 from treeclaim.client.aggregates import NO_NAMES, AggregateNames
-from treeclaim.model.parts import (
-    AGGREGATES,
-    CONDITIONS,
-    INVENTORIES,
-    SHOWN_PARTS,
-    TRAITS,
-    ListedPart,
-)
+from treeclaim.model.parts import AGGREGATES, CONDITIONS, INVENTORIES, SHOWN_PARTS, TRAITS
+
+_FIELDS = ("total", "reserved", "allocation_ratio")
+"""Fields of inventories that `--inventories` shows."""
+
+DepthRow = tuple[int, Row]
+"""A provider and the number of its ancestors."""
 
 
 class ListTrees(CloudLister):
@@ -41,7 +41,6 @@ class ListTrees(CloudLister):
     """
 
     example = "host-1 --inventories"
-
     arguments = """
         roots:ROOT...            uuid or name of any provider of a tree
         --depth LEVELS           show only this many levels below (default: all)
@@ -56,153 +55,100 @@ class ListTrees(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        children, documents = _read_trees(client, options)
+        rows, documents = _read_trees(client, options)
         has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
         names = AggregateNames.read(client) if has_aggregates else NO_NAMES
+        fields = _FIELDS if options.inventories else ()
         parts = [
             part
             for part in SHOWN_PARTS
             if any(part.name in document for document in documents.values())
         ]
-        columns = (
-            *("Name", "UUID", "Root", "Depth"),
-            *(part.name.title() for part in (INVENTORIES, *parts)),
-        )
-        if not children:
+        shown_names = (part.name.title() for part in (INVENTORIES, *parts))
+        columns = ("Name", "UUID", "Root", "Depth", *shown_names)
+        if not rows:
             none = "No provider matches." if _is_filtered(options) else "There are no providers."
             return Result(columns, (), [], notes=[none])
-        rows = [
-            (
-                Cell(row["name"], partial(_indent, depth)),
-                row["uuid"],
-                row.get("root_provider_uuid"),
-                depth,
-                *_cells(documents.get(row["uuid"], {}), parts, options, names),
-            )
-            for depth, row in _preorder(children)
-        ]
+
+        def cells(depth: int, row: Row) -> Iterator[Any]:
+            document = documents.get(row["uuid"], {})
+            yield Cell(row["name"], lambda name: ["  " * depth + name])
+            yield from (row["uuid"], row.get("root_provider_uuid"), depth)
+            stock = document.get(INVENTORIES.name, {})
+            yield Cell(stock, partial(stock_in_words, shown_fields=fields))
+            for part in parts:
+                value = document.get(part.name, part.written(part.empty))
+                yield Cell(value, partial(texts_of, part, names))
+
         return Result(
             columns,
-            rows,
-            [_nest(row, documents, children) for row in children[None]],
-            Group(*_pictures(children, documents, options, names)),
+            [tuple(cells(depth, row)) for depth, row in rows],
+            _nest(rows, documents),
+            Group(*_pictures(rows, documents, fields, names)),
         )
-
-
-def _indent(depth: int, name: str) -> list[str]:
-    return ["  " * depth + name]
-
-
-def _preorder(children: Mapping[str | None, Sequence[Row]]) -> Iterator[tuple[int, Row]]:
-    # Not by recursion: a tree may be deeper than Python's stack.
-    stack = [(0, row) for row in reversed(children.get(None, ()))]
-    while stack:
-        depth, row = stack.pop()
-        yield depth, row
-        stack += [(depth + 1, child) for child in reversed(children.get(row["uuid"], ()))]
-
-
-def _cells(
-    document: Document,
-    parts: Sequence[ListedPart[Any]],
-    options: argparse.Namespace,
-    names: AggregateNames,
-) -> Iterator[Cell]:
-    """Yield the cells of a provider: its inventories, then its other parts."""
-    yield Cell(
-        _stock(document, options),
-        lambda stock: [
-            f"{name} {fields['used']}/{fields['capacity']}{_fields(fields, options)}"
-            for name, fields in stock.items()
-        ],
-    )
-    for part in parts:
-        value = document.get(part.name, part.written(part.empty))
-        yield Cell(value, partial(texts_of, part, names))
-
-
-def texts_of(part: ListedPart[Any], names: AggregateNames, value: Any) -> list[str]:
-    """Return the entries of a part in words, with the names of aggregates.
-
-    Args:
-        part: The part.
-        names: The names of aggregates.
-        value: Of the part, in a document.
-    """
-    return names.all_shown(value) if part is AGGREGATES else part.texts(part.read(value))
 
 
 def _read_trees(
     client: Client, options: argparse.Namespace
-) -> tuple[dict[str | None, list[Row]], dict[str, Document]]:
-    """Return the providers to show, by parent, and the documents of those that pass, by uuid."""
+) -> tuple[list[DepthRow], dict[str, Document]]:
+    """Return the providers to show, and the documents of those that pass the filters, by uuid."""
     choices = {part: getattr(options, part.name) for part in SHOWN_PARTS}
     parts = [
         part
         for part, choice in choices.items()
         if (options.roots or part is CONDITIONS if choice is None else choice)
     ]
-    rows = _within(_providers(client, options.roots), options.depth)
-    chosen = _with_traits(client, rows, options.trait)
+    rows = list(_preorder(_providers(client, options.roots), options.depth))
+    chosen = [row for _, row in rows]
+    if options.trait:
+        matching = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
+        chosen = [row for row in chosen if row["uuid"] in matching]
     with shown_progress() as report:
         documents = read_contents(client, chosen, parts, report)
-    roots = [row["uuid"] for row in rows if not row.get("parent_provider_uuid")]
+    roots = [row["uuid"] for depth, row in rows if not depth]
     add_held(client, documents, roots if options.roots else ())
-    kept = {uuid: document for uuid, document in documents.items() if _is_shown(document, options)}
-    shown = list(with_ancestors(rows, set(kept))) if _is_filtered(options) else rows
-    return children_of(shown), kept
-
-
-def _pictures(
-    children: Mapping[str | None, Sequence[Row]],
-    documents: Mapping[str, Document],
-    options: argparse.Namespace,
-    names: AggregateNames,
-) -> Iterator[Tree]:
-    def label(row: Row) -> Line:
-        return lines(_lines(row, documents.get(row["uuid"]), options, names))
-
-    for root in children.get(None, []):
-        tree = Tree(label(root))
-        # Not by recursion: a tree may be deeper than Python's stack.
-        stack = [(tree, root)]
-        while stack:
-            branch, parent = stack.pop()
-            stack += [(branch.add(label(row)), row) for row in children.get(parent["uuid"], [])]
-        yield tree
+    for uuid, document in list(documents.items()):
+        if options.classes:
+            stock = document[INVENTORIES.name]
+            document[INVENTORIES.name] = {
+                name: fields for name, fields in stock.items() if name in options.classes
+            }
+        if not _is_shown(document, options):
+            del documents[uuid]
+    return (_with_ancestors(rows, documents) if _is_filtered(options) else rows), documents
 
 
 def _providers(client: Client, names: Sequence[str]) -> list[Row]:
     """Return all providers, or those of some trees: a cloud has more than fits a screen."""
     if not names:
         return client.providers()
-    providers: dict[str, Row] = {}
-    for name in names:
-        for row in providers_of_tree(client, find_provider(client, name)):
-            providers[row["uuid"]] = row
-    return list(providers.values())
+    trees = [providers_of_tree(client, find_provider(client, name)) for name in names]
+    return list({row["uuid"]: row for tree in trees for row in tree}.values())
 
 
-def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
-    """Leave out what is too many levels below a root."""
-    if depth is None:
-        return list(rows)
-    children = children_of(rows)
-    kept = level = children.get(None, [])
-    for _ in range(depth):
-        level = [row for above in level for row in children.get(above["uuid"], [])]
-        if not level:
-            break
-        kept = [*kept, *level]
-    return kept
+def _preorder(rows: Sequence[Row], depth: int | None) -> Iterator[DepthRow]:
+    """Yield providers below each other, by name, down to a depth."""
+    uuids = {row["uuid"] for row in rows}
+    children: dict[str | None, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: str(row["name"]), reverse=True):
+        parent = row.get("parent_provider_uuid")
+        children.setdefault(parent if parent in uuids else None, []).append(row)
+    # Not by recursion: a tree may be deeper than Python's stack.
+    stack = [(0, row) for row in children.get(None, ())]
+    while stack:
+        level, row = stack.pop()
+        yield level, row
+        if depth is None or level < depth:
+            stack += [(level + 1, child) for child in children.get(row["uuid"], ())]
 
 
-def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
-    if not traits:
-        return list(rows)
-    matching_rows = client.providers(required=",".join(traits))
-    matching_uuids = {row["uuid"] for row in matching_rows}
-    return [row for row in rows if row["uuid"] in matching_uuids]
+def _with_ancestors(rows: Sequence[DepthRow], documents: Mapping[str, Any]) -> list[DepthRow]:
+    """Return the providers that have a document, and those above them."""
+    kept: set[str | None] = set(documents)
+    for _, row in reversed(rows):
+        if row["uuid"] in kept:
+            kept.add(row.get("parent_provider_uuid"))
+    return [(depth, row) for depth, row in rows if row["uuid"] in kept]
 
 
 def _is_filtered(options: argparse.Namespace) -> bool:
@@ -210,7 +156,7 @@ def _is_filtered(options: argparse.Namespace) -> bool:
 
 
 def _is_shown(document: Document, options: argparse.Namespace) -> bool:
-    stock = _stock(document, options)
+    stock = document[INVENTORIES.name]
     if options.classes and not stock:
         return False
     return options.load is None or any(
@@ -218,47 +164,45 @@ def _is_shown(document: Document, options: argparse.Namespace) -> bool:
     )
 
 
-def _stock(document: Document, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the inventories to show, by class."""
-    return {
-        name: fields
-        for name, fields in document.get(INVENTORIES.name, {}).items()
-        if not options.classes or name in options.classes
-    }
+def _nest(rows: Sequence[DepthRow], documents: Mapping[str, Document]) -> list[Document]:
+    """Return the documents of roots, each with those of its children."""
+    levels: list[list[Document]] = [[]]
+    for depth, row in rows:
+        document = documents.get(row["uuid"], {"uuid": row["uuid"], "name": row["name"]})
+        children: list[Document] = []
+        levels[depth].append({**document, "children": children})
+        levels[depth + 1 :] = [children]
+    return levels[0]
 
 
-def _nest(
-    row: Row, documents: Mapping[str, Document], children: Mapping[str | None, Sequence[Row]]
-) -> Document:
-    """Return the document of a provider with those of its children."""
-    uuid = row["uuid"]
-    document = documents.get(uuid, {"uuid": uuid, "name": row["name"]})
-    below = [_nest(child, documents, children) for child in children.get(uuid, [])]
-    return {**document, "children": below}
+def _pictures(
+    rows: Sequence[DepthRow],
+    documents: Mapping[str, Document],
+    fields: Sequence[str],
+    names: AggregateNames,
+) -> list[Tree]:
+    branches: list[Tree] = []
+    roots: list[Tree] = []
+    for depth, row in rows:
+        label = lines(_lines(row, documents.get(row["uuid"], {}), fields, names))
+        branches[depth:] = [branches[depth - 1].add(label) if depth else Tree(label)]
+        roots += branches if not depth else ()
+    return roots
 
 
 def _lines(
-    row: Row, document: Document | None, options: argparse.Namespace, names: AggregateNames
+    row: Row, document: Document, shown_fields: Sequence[str], names: AggregateNames
 ) -> Iterator[Line]:
     yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
-    if document is None:
-        return
     for part in SHOWN_PARTS:
         word = "" if part.speaks_for_itself else f"{part.single} "
         texts = texts_of(part, names, document[part.name]) if part.name in document else ()
         for text in texts:
             yield line(f"  {word}{text}", style="cyan" if part is TRAITS else "")
-    for name, fields in _stock(document, options).items():
+    for name, fields in document.get(INVENTORIES.name, {}).items():
         held = sum(entry["amount"] for entry in fields.get("held", ()))
         used, capacity = fields["used"], fields["capacity"]
         full = f"  {name} {bar(used, capacity, held=held, width=20)} {used}/{capacity}"
-        yield line(full, (_fields(fields, options), "dim"))
+        yield line(full, (fields_in_words(fields, shown_fields), "dim"))
         for text in details_of(fields):
             yield line(f"    {text}", style="dim")
-
-
-def _fields(fields: Mapping[str, Any], options: argparse.Namespace) -> str:
-    if not options.inventories:
-        return ""
-    total, reserved, ratio = (fields[name] for name in ("total", "reserved", "allocation_ratio"))
-    return f" (total {total}, reserved {reserved}, ratio {ratio})"
