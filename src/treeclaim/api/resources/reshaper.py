@@ -10,8 +10,11 @@ from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
 from treeclaim.api.resources.allocations.schemas import described_claims, reshaped_claims
-from treeclaim.api.resources.inventories.operations import inventory_of
-from treeclaim.api.resources.inventories.schemas import all_inventories, with_class_names
+from treeclaim.api.resources.inventories.schemas import (
+    all_inventories,
+    inventory_of,
+    with_class_names,
+)
 from treeclaim.model.claim import ReshapedInventory
 from treeclaim.model.errors import (
     ConcurrentChangeError,

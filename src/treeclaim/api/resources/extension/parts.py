@@ -18,7 +18,6 @@ from treeclaim.api.protocol.request.bodies import (
     AggregateUuid,
     AnyUuid,
     Body,
-    Positive,
     ProviderUuid,
     ShortText,
     different,
@@ -27,7 +26,6 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.request.schemas import (
     BOOLEAN,
-    CLASS_NAME,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
@@ -36,7 +34,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES
-from treeclaim.api.resources.inventories.schemas import FIELDS
+from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
 from treeclaim.model.attributes import (
     GREATEST_NUMBER,
     LONGEST_TEXT,
@@ -48,14 +46,6 @@ from treeclaim.model.attributes import (
     is_attribute_value,
 )
 from treeclaim.model.extension.batches.batch import BatchEntry, Omission
-from treeclaim.model.inventory import (
-    MAXIMUM_ALLOCATION_RATIO,
-    MAXIMUM_INTEGER,
-    MOST_CONSUMED,
-    MOST_CONSUMED_UNITS,
-    Consumes,
-    Inventory,
-)
 from treeclaim.model.parts import (
     AGGREGATES,
     ATTRIBUTES,
@@ -87,56 +77,6 @@ SHOWN: Mapping[ProviderPart[Any], Schema] = {
     ),
 }
 """Schemas of the parts in responses."""
-
-
-class ConsumesBody(Body):
-    """The consumption of another inventory by each unit."""
-
-    provider: ProviderUuid
-    resource_class: Annotated[str, Field(pattern=CLASS_NAME)]
-    amount: Annotated[int, Field(ge=1, le=MOST_CONSUMED_UNITS)]
-
-
-def _check_consumes(consumes: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, ...]:
-    if len({(entry.provider, entry.resource_class) for entry in consumes}) < len(consumes):
-        raise ValueError("an inventory is named twice")
-    return consumes
-
-
-class InventoryBody(Body):
-    """An inventory; an absent member has its default."""
-
-    total: Positive
-    reserved: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
-    min_unit: Positive = 1
-    max_unit: Positive = MAXIMUM_INTEGER
-    step_size: Positive = 1
-    allocation_ratio: Annotated[
-        float, Field(ge=-MAXIMUM_ALLOCATION_RATIO, le=MAXIMUM_ALLOCATION_RATIO)
-    ] = 1.0
-    consumes: (
-        Annotated[
-            tuple[ConsumesBody, ...], items(0, MOST_CONSUMED), AfterValidator(_check_consumes)
-        ]
-        | None
-    ) = None
-    resource_provider_generation: int | None = None
-
-    def read(self) -> Inventory:
-        """Return the inventory, with its consumption in the order in which it is shown."""
-        consumes = None
-        if self.consumes is not None:
-            entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
-            consumes = tuple(Consumes(*entry) for entry in sorted(entries))
-        return Inventory(
-            self.total,
-            self.reserved,
-            self.min_unit,
-            self.max_unit,
-            self.step_size,
-            self.allocation_ratio,
-            consumes,
-        )
 
 
 def _check_name(name: str) -> str:

@@ -21,45 +21,11 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.microversions import Feature
-from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations.providers.inventories import write_inventories
 from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.reading.inventories import consumed_by
 
-_INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 _GENERATION = "resource_provider_generation"
-
-
-def inventory_of(body: Mapping[str, Any]) -> Inventory:
-    """Read an inventory from a checked body; what is left out has its default.
-
-    JSON may write an integer as 4.0.
-    """
-    amounts: dict[str, Any] = {name: int(body[name]) for name in _INTEGERS if name in body}
-    if "allocation_ratio" in body:
-        amounts["allocation_ratio"] = float(body["allocation_ratio"])
-    if "consumes" in body:
-        amounts["consumes"] = _consumes(body["consumes"])
-    return Inventory(**amounts)
-
-
-def _consumes(documents: Sequence[Mapping[str, Any]]) -> tuple[Consumes, ...]:
-    """Read what an inventory consumes, in the order in which it is shown.
-
-    Raises:
-        ApiError: 400 if an inventory is named twice.
-    """
-    amounts = {
-        (normalised_uuid(entry["provider"]) or entry["provider"], entry["resource_class"]): int(
-            entry["amount"]
-        )
-        for entry in documents
-    }
-    if len(amounts) < len(documents):
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST, "JSON does not validate: consumes names an inventory twice."
-        )
-    return tuple(Consumes(*key, amount) for key, amount in sorted(amounts.items()))
 
 
 def shown(
@@ -127,7 +93,7 @@ def add_inventory(call: Call) -> Reply:
     """Add an inventory to a resource provider (section 3)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    inventory, resource_class = inventory_of(body), body["resource_class"]
+    inventory, resource_class = schemas.inventory_of(body), body["resource_class"]
     prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
     try:
         generation = call.services.store.write(
@@ -162,7 +128,7 @@ def replace_inventories(call: Call) -> Reply:
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     items = call.deadline.watched(body["inventories"].items())
-    new = {name: inventory_of(inventory) for name, inventory in items}
+    new = {name: schemas.inventory_of(inventory) for name, inventory in items}
     try:
         generation = call.services.store.write(
             write_inventories,
@@ -237,7 +203,7 @@ def replace_inventory(call: Call) -> Reply:
     """Replace one inventory of a resource provider (section 7)."""
     provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
     body = json_for_provider(call)
-    inventory = inventory_of(body)
+    inventory = schemas.inventory_of(body)
     try:
         generation = call.services.store.write(
             write_inventories,

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of inventories (contract page 30)."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.request.bodies import Body, BodyReader, Positive, ProviderUuid, items
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
     GENERATION,
     INTEGER,
     STRING,
-    UUID,
     Schema,
     mapping,
     record,
@@ -19,55 +23,109 @@ from treeclaim.model.inventory import (
     MAXIMUM_INTEGER,
     MOST_CONSUMED,
     MOST_CONSUMED_UNITS,
+    Consumes,
+    Inventory,
 )
 from treeclaim.model.microversions import Version
 
-
-def _integer(least: int = 1) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": MAXIMUM_INTEGER}
-
-
-_AMOUNTS: dict[str, Schema] = {
-    "reserved": _integer(0),
-    "min_unit": _integer(),
-    "max_unit": _integer(),
-    "step_size": _integer(),
-    # Below zero it is refused with the capacity that it makes; this is what the column can hold.
-    "allocation_ratio": {
-        "type": "number",
-        "minimum": -MAXIMUM_ALLOCATION_RATIO,
-        "maximum": MAXIMUM_ALLOCATION_RATIO,
-    },
-}
-_TOTAL = {"total": _integer()}
-_CONSUMES: Schema = {
-    "type": "array",
-    "maxItems": MOST_CONSUMED,
-    "items": record(
-        {
-            "provider": UUID,
-            "resource_class": {"type": "string", "pattern": CLASS_NAME},
-            "amount": {"type": "integer", "minimum": 1, "maximum": MOST_CONSUMED_UNITS},
-        }
-    ),
+_FIELDS: dict[str, Schema] = {
+    **dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER),
+    "allocation_ratio": {"type": "number"},
 }
 
 
-def _fields(version: Version) -> dict[str, Schema]:
+class ConsumesBody(Body):
+    """The consumption of another inventory by each unit."""
+
+    provider: ProviderUuid
+    resource_class: Annotated[str, Field(pattern=CLASS_NAME)]
+    amount: Annotated[int, Field(ge=1, le=MOST_CONSUMED_UNITS)]
+
+
+def _check_consumes(consumes: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, ...]:
+    if len({(entry.provider, entry.resource_class) for entry in consumes}) < len(consumes):
+        raise ValueError("an inventory is named twice")
+    return consumes
+
+
+class InventoryBody(Body):
+    """An inventory; an absent member has its default.
+
+    The schemas of page 30 are made of its members, and its bodies are read by it.
+    """
+
+    total: Positive
+    reserved: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
+    min_unit: Positive = 1
+    max_unit: Positive = MAXIMUM_INTEGER
+    step_size: Positive = 1
+    allocation_ratio: Annotated[
+        float, Field(ge=-MAXIMUM_ALLOCATION_RATIO, le=MAXIMUM_ALLOCATION_RATIO)
+    ] = 1.0
+    consumes: (
+        Annotated[
+            tuple[ConsumesBody, ...], items(0, MOST_CONSUMED), AfterValidator(_check_consumes)
+        ]
+        | None
+    ) = None
+    resource_provider_generation: int | None = None
+
+    def read(self) -> Inventory:
+        """Return the inventory, with its consumption in the order in which it is shown."""
+        consumes = None
+        if self.consumes is not None:
+            entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
+            consumes = tuple(Consumes(*entry) for entry in sorted(entries))
+        return Inventory(
+            self.total,
+            self.reserved,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+            self.allocation_ratio,
+            consumes,
+        )
+
+
+_READER = BodyReader(InventoryBody)
+
+# A ratio below zero is refused with the capacity that it makes; this is what the column can hold.
+_NUMBERS: dict[str, Schema] = {
+    name: {key: _READER.schema["properties"][name][key] for key in ("type", "minimum", "maximum")}
+    for name in _FIELDS
+}
+"""Schemas of the amounts. Refusals show them, so the order of the keys counts."""
+
+_TOTAL = {"total": _NUMBERS.pop("total")}
+
+
+def inventory_of(body: Mapping[str, Any]) -> Inventory:
+    """Read an inventory from a body that the schema admits.
+
+    Raises:
+        ApiError: 400 if `consumes` names an inventory twice.
+    """
+    members = {name: body[name] for name in InventoryBody.model_fields if name in body}
+    inventory: InventoryBody = _READER.read(members)
+    return inventory.read()
+
+
+def _optional(version: Version) -> dict[str, Schema]:
     """Return what may be left out of an inventory (contract page 102, section 2)."""
-    knows = version.is_extended
-    return _AMOUNTS | ({"consumes": _CONSUMES} if knows else {})
+    if not version.is_extended:
+        return _NUMBERS
+    return _NUMBERS | {"consumes": _READER.schema["properties"]["consumes"]}
 
 
 def new_inventory(version: Version) -> Schema:
     """Return the schema of POST /resource_providers/{uuid}/inventories."""
     named: dict[str, Schema] = {"resource_class": {"type": "string", "pattern": CLASS_NAME}}
-    return record(named | _TOTAL, _fields(version) | GENERATION)
+    return record(named | _TOTAL, _optional(version) | GENERATION)
 
 
 def changed_inventory(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories/{resource_class}."""
-    return record(GENERATION | _TOTAL, _fields(version))
+    return record(GENERATION | _TOTAL, _optional(version))
 
 
 def all_inventories(version: Version) -> Schema:
@@ -75,7 +133,7 @@ def all_inventories(version: Version) -> Schema:
 
     Keys of another form are let through here: they are answered like unknown classes.
     """
-    inventory = record(_TOTAL, _fields(version) | GENERATION)
+    inventory = record(_TOTAL, _optional(version) | GENERATION)
     inventories: Schema = {"type": "object", "additionalProperties": inventory}
     return record(GENERATION | {"inventories": inventories})
 
@@ -86,10 +144,6 @@ def with_class_names(schema: Schema) -> Schema:
     return schema
 
 
-_FIELDS: dict[str, Schema] = {
-    **dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER),
-    "allocation_ratio": {"type": "number"},
-}
 CONSUMED: dict[str, Schema] = {
     "consumes": {
         "type": "array",
