@@ -152,7 +152,7 @@ def _query_parameters(operation: Operation) -> list[Schema]:
         return []
     schema = operation.query.at(_newest(operation)).schema
     suffixed = suffixed_names(schema)
-    required = operation.forms.required_query | set(schema.get("required", []))
+    required = schema.get("required", [])
     described: list[Schema] = []
     for name, checked_by in (schema.get("properties", {}) | suffixed).items():
         parameter: Schema = {"name": name, "in": "query", "required": name in required}

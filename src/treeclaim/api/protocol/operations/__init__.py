@@ -75,8 +75,6 @@ class Forms:
         path: Patterns of path variables that are checked before what they name is looked up.
         query: Patterns of query parameters.
         help: What parameters of the query say, in a line for people.
-        required_query: Parameters without which a query is refused, beyond those that its schema
-            requires.
         repeated_query: Parameters that may come more than once, of which all count.
         body: Returns the described body from a copy of its schema.
     """
@@ -84,7 +82,6 @@ class Forms:
     path: Mapping[str, Schema] = field(default_factory=dict)
     query: Mapping[str, Schema] = field(default_factory=dict)
     help: Mapping[str, str] = field(default_factory=dict)
-    required_query: frozenset[str] = frozenset()
     repeated_query: frozenset[str] = frozenset()
     body: Callable[[Schema], Schema] | None = None
 

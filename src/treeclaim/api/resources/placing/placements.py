@@ -13,7 +13,6 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.planning.assumptions import answer_under
 from treeclaim.forest.placing.explanation import Outcome
 from treeclaim.forest.planning.entries import rows_of_trees
-from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import ConcurrentChangeError, HoldRefusedError
 from treeclaim.model.extension.placing import (
     Holder,
@@ -22,8 +21,7 @@ from treeclaim.model.extension.placing import (
     PlacingRequest,
     claim_of,
 )
-from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
-from treeclaim.model.request import CandidateRequest
+from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
@@ -35,193 +33,217 @@ _NEW_GENERATION = 1
 """Generation of a consumer that was just written."""
 
 
-def placed_by(
-    call: Call,
-    placing: Placing,
-    arrival: Arrival,
-    *,
-    is_dry: bool,
-    given: AssumptionSet = NO_ASSUMPTIONS,
-) -> Reply:
-    """Place the consumers of a call.
+class Placer:
+    """Places the consumers of a call."""
 
-    Args:
-        call: The call.
-        placing: What it asks for.
-        arrival: When it came, and how long it may take.
-        is_dry: Whether nothing is to be written.
-        given: What is assumed, if nothing is written.
+    def __init__(
+        self,
+        call: Call,
+        placing: Placing,
+        arrival: Arrival,
+        *,
+        is_dry: bool,
+        assumptions: AssumptionSet,
+    ) -> None:
+        """Find nothing yet.
 
-    Raises:
-        ApiError: 409 if not all can be placed, or some consumer holds something else.
-        SearchGivenUpError: if it takes longer than a search may.
-        ConcurrentChangeError: if others were first again and again.
-    """
-    together = None if is_dry or not placing.is_single else _with_others(call, placing)
-    if together is not None:
-        return together
-    fixed: Sequence[Placement] = ()
-    gone = _gone(call, given)
-    may_be_holds = any(request.hold is not None for request in placing.requests)
-    for _ in range(call.services.limits.claim_attempts):
-        holders = _holders(call, placing, arrival, gone, may_be_holds=may_be_holds)
-        _require_sources(call, placing, holders)
-        outcome = _find_places(call, placing, holders, fixed, arrival, given=given)
-        if outcome.unplaced and call.services.store.end_holds():
-            continue
-        if outcome.unplaced and not placing.partial:
-            raise _unplaced_error(outcome)
-        new = [
-            placement for placement in outcome.placed.values() if placement.consumer not in holders
+        Args:
+            call: The call.
+            placing: Its requests and rules.
+            arrival: When it came, and how long it may take.
+            is_dry: Whether nothing is to be written.
+            assumptions: The assumptions, if nothing is written.
+        """
+        self._call = call
+        self._store = call.services.store
+        self._placing = placing
+        self._arrival = arrival
+        self._is_dry = is_dry
+        self._assumptions = assumptions
+        self._requests = {
+            consumer: request for request in placing.requests for consumer in request.consumers
+        }
+
+    def place(self) -> Reply:
+        """Search and claim, again while other writers are first.
+
+        Raises:
+            ApiError: 409 if not all can be placed, or some consumer holds something else.
+            SearchGivenUpError: if it takes longer than a search may.
+            ConcurrentChangeError: if others were first again and again.
+        """
+        placing = self._placing
+        if placing.is_single and not self._is_dry:
+            placement = self._call.services.batches.place(placing.requests[0])
+            if placement is not None:
+                outcome = Outcome({placement.consumer: placement}, (), None)
+                return self._reply(outcome, {}, HTTPStatus.CREATED)
+        removed_uuids = self._find_removed()
+        fixed: Sequence[Placement] = ()
+        may_be_holds = any(request.hold is not None for request in placing.requests)
+        for _ in range(self._call.services.limits.claim_attempts):
+            holders = self._find_holders(removed_uuids, may_be_holds=may_be_holds)
+            self._require_sources(holders)
+            outcome = self._find_places(holders, fixed)
+            if outcome.unplaced and self._store.end_holds():
+                continue
+            if outcome.unplaced and not placing.partial:
+                raise _unplaced_error(outcome)
+            new = [
+                placement
+                for placement in outcome.placed.values()
+                if placement.consumer not in holders
+            ]
+            if self._is_dry or not new:
+                return self._reply(outcome, holders, HTTPStatus.OK)
+            try:
+                self._store.place(
+                    [claim_of(self._requests[placement.consumer], placement) for placement in new]
+                )
+            except PlacementRefusedError as error:
+                fixed = self._before(new, error.consumer)
+            except PlacedMeanwhileError:
+                # A hold from which everything is drawn holds nothing, but exists.
+                fixed, may_be_holds = (), True
+            else:
+                return self._reply(outcome, holders, HTTPStatus.CREATED)
+        raise ConcurrentChangeError
+
+    def _find_removed(self) -> AbstractSet[str]:
+        """Return the uuids of consumers, and of providers, that the assumptions remove."""
+        assumptions = self._assumptions
+        if not assumptions.without:
+            return frozenset(assumptions.release)
+        with self._call.services.replica.current() as forest:
+            rows = rows_of_trees(forest, assumptions.without)
+            return {*assumptions.release, *map(forest.uuid_of, rows)}
+
+    def _find_holders(
+        self, removed_uuids: AbstractSet[str], *, may_be_holds: bool
+    ) -> dict[str, Holder]:
+        """Return which consumers hold something already, with their alternative, or only counted.
+
+        Raises:
+            ApiError: 409 if a consumer of the call holds what it was not asked for.
+            SearchGivenUpError: if the time of the call is over.
+        """
+        rule_members = {consumer for rule in self._placing.rules for consumer in rule.others}
+        named = sorted(self._requests.keys() | rule_members)
+        stored = self._store.read(find_holders, named, may_be_holds=may_be_holds)
+        held = _without_removed(stored, removed_uuids)
+        holders = {
+            consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
+            for consumer in rule_members & held.keys()
+        }
+        strange = []
+        for request in self._placing.requests:
+            holding_consumers = [consumer for consumer in request.consumers if consumer in held]
+            alternatives = self._alternatives_by_sum(request) if holding_consumers else {}
+            owner = (request.project_id, request.user_id, request.consumer_type)
+            for consumer in holding_consumers:
+                self._arrival.check()
+                state = held[consumer]
+                alternative = alternatives.get(_sum_of(state.allocations.values()))
+                if alternative is None or owner != (
+                    state.project_id,
+                    state.user_id,
+                    state.consumer_type,
+                ):
+                    strange.append(consumer)
+                else:
+                    holders[consumer] = Holder(alternative, state.allocations, state.generation)
+        if strange:
+            raise ApiError(
+                HTTPStatus.CONFLICT,
+                "Some consumers already hold something else, or for another owner.",
+                CONSUMER_EXISTS,
+                members={"consumers": strange},
+            )
+        return holders
+
+    def _alternatives_by_sum(self, request: PlacingRequest) -> "Mapping[_Sum, int]":
+        """Return the numbers of the first alternatives of a request by what they add up to."""
+        numbers: dict[_Sum, int] = {}
+        for number, alternative in enumerate(request.alternatives):
+            self._arrival.check()
+            numbers.setdefault(_sum_of(group.resources for group in alternative.groups), number)
+        return numbers
+
+    def _require_sources(self, holders: Container[str]) -> None:
+        """Check that who is to be placed may draw from the holds of its request (page 100, section 2).
+
+        Raises:
+            HoldRefusedError: for the first hold that does not exist, or does not let its project draw.
+        """
+        drawing = [
+            request
+            for request in self._placing.requests
+            if request.from_holds
+            and any(consumer not in holders for consumer in request.consumers)
         ]
-        if is_dry or not new:
-            return Reply(body=_document(placing, outcome, holders, is_dry=is_dry))
-        try:
-            call.services.store.place(_claims(placing, new))
-        except PlacementRefusedError as error:
-            fixed = _before(placing, new, error.consumer)
-        except PlacedMeanwhileError:
-            # A hold from which everything is drawn holds nothing, but exists.
-            fixed, may_be_holds = (), True
-        else:
-            body = _document(placing, outcome, holders, is_dry=False)
-            return Reply(HTTPStatus.CREATED, body=body)
-    raise ConcurrentChangeError
+        if not drawing:
+            return
+        named = sorted({hold for request in drawing for hold in request.from_holds})
+        projects = self._store.read(find_drawable_holds, named)
+        for request in drawing:
+            for hold in request.from_holds:
+                if hold not in projects:
+                    raise HoldRefusedError(hold, "unknown")
+                if request.project_id not in projects[hold]:
+                    raise HoldRefusedError(hold, "project")
+
+    def _find_places(self, holders: Mapping[str, Holder], fixed: Sequence[Placement]) -> Outcome:
+        fixed = [placement for placement in fixed if placement.consumer not in holders]
+        question = placing_question(self._placing, holders, fixed, shows_held=True)
+        pieces = answer_under(self._call, question, self._assumptions, self._arrival)
+        return Outcome.read(b"".join(pieces))
+
+    def _before(self, new: Sequence[Placement], refused: str) -> Sequence[Placement]:
+        """Return the placements that stay when one is refused: those of the consumers before it."""
+        if any(rule.same_domain for rule in self._placing.rules):
+            return ()
+        names = [placement.consumer for placement in new]
+        return new[: names.index(refused)]
+
+    def _reply(self, outcome: Outcome, holders: Mapping[str, Holder], status: HTTPStatus) -> Reply:
+        new_generation = None if self._is_dry else _NEW_GENERATION
+        document: dict[str, Any] = {
+            "placements": [
+                _placement_document(
+                    outcome.placed[consumer],
+                    holders[consumer].generation if consumer in holders else new_generation,
+                )
+                for consumer in self._requests
+                if consumer in outcome.placed
+            ],
+            "unplaced": list(outcome.unplaced),
+        }
+        if outcome.explanation is not None:
+            document["explanation"] = outcome.explanation
+        if outcome.given is not None:
+            document["given"] = outcome.given
+        return Reply(status, body=document)
 
 
-def _with_others(call: Call, placing: Placing) -> Reply | None:
-    """Place the single consumer of a call together with those of others that wait; None if not."""
-    placement = call.services.batches.place(placing.requests[0])
-    if placement is None:
-        return None
-    outcome = Outcome({placement.consumer: placement}, (), None)
-    return Reply(HTTPStatus.CREATED, body=_document(placing, outcome, {}, is_dry=False))
-
-
-def _find_places(
-    call: Call,
-    placing: Placing,
-    holders: Mapping[str, Holder],
-    fixed: Sequence[Placement],
-    arrival: Arrival,
-    *,
-    given: AssumptionSet,
-) -> Outcome:
-    fixed = [placement for placement in fixed if placement.consumer not in holders]
-    question = placing_question(placing, holders, fixed, shows_held=True)
-    return Outcome.read(b"".join(answer_under(call, question, given, arrival)))
-
-
-def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequence[Placement]:
-    """Return the placements that stay when one is refused: those of the consumers before it."""
-    if any(rule.same_domain for rule in placing.rules):
-        return ()
-    names = [placement.consumer for placement in new]
-    return new[: names.index(refused)]
-
-
-# -- who holds something already ----------------------------------------------------------------
-
-
-def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> None:
-    """Check that who is to be placed may draw from the holds of its request (page 100, section 2).
-
-    Raises:
-        HoldRefusedError: for the first hold that does not exist, or does not let its project draw.
-    """
-    drawing = [
-        request
-        for request in placing.requests
-        if request.from_holds and any(consumer not in holders for consumer in request.consumers)
-    ]
-    if not drawing:
-        return
-    named = sorted({hold for request in drawing for hold in request.from_holds})
-    projects = call.services.store.read(find_drawable_holds, named)
-    for request in drawing:
-        for hold in request.from_holds:
-            if hold not in projects:
-                raise HoldRefusedError(hold, "unknown")
-            if request.project_id not in projects[hold]:
-                raise HoldRefusedError(hold, "project")
-
-
-def _gone(call: Call, assumptions: AssumptionSet) -> AbstractSet[str]:
-    """Return the uuids of consumers, and of providers, that the assumptions remove."""
-    if not assumptions.without:
-        return frozenset(assumptions.release)
-    with call.services.replica.current() as forest:
-        rows = rows_of_trees(forest, assumptions.without)
-        return {*assumptions.release, *map(forest.uuid_of, rows)}
-
-
-def _left_of(
-    held: Mapping[str, StoredHolder], gone: AbstractSet[str]
+def _without_removed(
+    held: Mapping[str, StoredHolder], removed_uuids: AbstractSet[str]
 ) -> Mapping[str, StoredHolder]:
-    """Return those who hold something that is not gone."""
-    if not gone:
+    """Return those holders that hold something which the assumptions do not remove."""
+    if not removed_uuids:
         return held
     remaining_holders = {
         consumer: replace(
             holder,
-            allocations={at: units for at, units in holder.allocations.items() if at not in gone},
+            allocations={
+                at: units for at, units in holder.allocations.items() if at not in removed_uuids
+            },
         )
         for consumer, holder in held.items()
-        if consumer not in gone
+        if consumer not in removed_uuids
     }
     return {
         consumer: holder for consumer, holder in remaining_holders.items() if holder.allocations
     }
-
-
-def _holders(
-    call: Call, placing: Placing, arrival: Arrival, gone: AbstractSet[str], *, may_be_holds: bool
-) -> dict[str, Holder]:
-    """Return which consumers hold something already, with their alternative, or only counted.
-
-    Raises:
-        ApiError: 409 if a consumer of the call holds what it was not asked for.
-        SearchGivenUpError: if the time of the call is over.
-    """
-    request_by_consumer = {
-        consumer: request for request in placing.requests for consumer in request.consumers
-    }
-    rule_members = {consumer for rule in placing.rules for consumer in rule.others}
-    named = sorted(request_by_consumer.keys() | rule_members)
-    stored = call.services.store.read(find_holders, named, may_be_holds=may_be_holds)
-    held = _left_of(stored, gone)
-    holders = {
-        consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
-        for consumer in rule_members & held.keys()
-    }
-    strange = []
-    known_sums = _KnownSums(arrival)
-    for consumer, request in request_by_consumer.items():
-        if consumer in held:
-            alternative = _alternative_of(held[consumer], request, known_sums)
-            if alternative is None:
-                strange.append(consumer)
-            else:
-                state = held[consumer]
-                holders[consumer] = Holder(alternative, state.allocations, state.generation)
-    if strange:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            "Some consumers already hold something else, or for another owner.",
-            CONSUMER_EXISTS,
-            members={"consumers": strange},
-        )
-    return holders
-
-
-def _alternative_of(
-    held: StoredHolder, request: PlacingRequest, known_sums: "_KnownSums"
-) -> int | None:
-    """Return the first alternative that what a consumer holds adds up to, None if there is none."""
-    owner = (request.project_id, request.user_id, request.consumer_type)
-    if (held.project_id, held.user_id, held.consumer_type) != owner:
-        return None
-    return known_sums.alternatives(request).get(_sum_of(held.allocations.values()))
 
 
 _Sum = frozenset[tuple[str, int]]
@@ -233,67 +255,6 @@ def _sum_of(parts: Iterable[Mapping[str, int]]) -> _Sum:
     for part in parts:
         amounts.update(part)
     return frozenset(item for item in amounts.items() if item[1])
-
-
-class _KnownSums:
-    """The sums of the alternatives of requests, each computed once.
-
-    There may be a thousand consumers, and sixteen alternatives with hundreds of groups.
-    """
-
-    def __init__(self, arrival: Arrival) -> None:
-        self._arrival = arrival
-        self._sums: dict[CandidateRequest, _Sum] = {}
-        self._alternatives: dict[tuple[CandidateRequest, ...], dict[_Sum, int]] = {}
-
-    def alternatives(self, request: PlacingRequest) -> Mapping[_Sum, int]:
-        """Return the numbers of the first alternatives of a request by what they add up to."""
-        self._arrival.check()
-        numbers = self._alternatives.get(request.alternatives)
-        if numbers is None:
-            numbers = self._alternatives[request.alternatives] = {}
-            for number, alternative in enumerate(request.alternatives):
-                numbers.setdefault(self._sum(alternative), number)
-        return numbers
-
-    def _sum(self, alternative: CandidateRequest) -> _Sum:
-        self._arrival.check()
-        if alternative not in self._sums:
-            self._sums[alternative] = _sum_of(group.resources for group in alternative.groups)
-        return self._sums[alternative]
-
-
-# -- claims and documents ------------------------------------------------------------------------
-
-
-def _claims(placing: Placing, new: Sequence[Placement]) -> list[ConsumerClaim]:
-    request_by_consumer = {
-        consumer: request for request in placing.requests for consumer in request.consumers
-    }
-    return [claim_of(request_by_consumer[placement.consumer], placement) for placement in new]
-
-
-def _document(
-    placing: Placing, outcome: Outcome, holders: Mapping[str, Holder], *, is_dry: bool
-) -> dict[str, Any]:
-    new_generation = None if is_dry else _NEW_GENERATION
-    document: dict[str, Any] = {
-        "placements": [
-            _placement_document(
-                outcome.placed[consumer],
-                holders[consumer].generation if consumer in holders else new_generation,
-            )
-            for request in placing.requests
-            for consumer in request.consumers
-            if consumer in outcome.placed
-        ],
-        "unplaced": list(outcome.unplaced),
-    }
-    if outcome.explanation is not None:
-        document["explanation"] = outcome.explanation
-    if outcome.given is not None:
-        document["given"] = outcome.given
-    return document
 
 
 def _placement_document(placement: Placement, generation: int | None) -> dict[str, Any]:
