@@ -194,11 +194,10 @@ def _accept_amounts(ledger: Ledger, locked: LockedClaims, locked_request: Locked
     if not book.holds and not any(claim.hold or claim.from_holds for claim in request.claims):
         ledger.accept(locked_request.new, before, locked.class_ids)
         return
-    changes = _changes(locked, locked_request)
-    write = book.write(changes, is_reshape=request.is_reshape)
-    held_before, held = write.held_beside(request.consumer_uuids)
+    after = book.apply(_changes(locked, locked_request), is_reshape=request.is_reshape)
+    held_before, held = book.compare(after, request.consumer_uuids)
     ledger.accept(locked_request.new, before + held_before, locked.class_ids, held)
-    book.accept(write, request.consumer_uuids)
+    locked.holds.book = after
 
 
 def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:

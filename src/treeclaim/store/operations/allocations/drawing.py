@@ -2,7 +2,7 @@
 """The effect of a write on holds: rules without a database (contract page 100, section 2).
 
 A `HoldBook` has the holds that a transaction has locked, and what its consumers have drawn. Each of
-its writes works on a `HoldWrite`, which becomes the book when the write is accepted. In this order:
+its writes makes another book, which counts if the write is accepted. In this order:
 
 1. Consumers whose amount falls give up what they had drawn, first of the hold with the greatest UUID.
    It passes to others of the write that grow there, in a reshape to where the consumer itself grows,
@@ -12,10 +12,9 @@ its writes works on a `HoldWrite`, which becomes the book when the write is acce
 4. A hold that has nothing left, and from which nothing is drawn, ends.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from treeclaim.model.errors import HoldRefusedError
 from treeclaim.model.extension.holds import HoldTerms
@@ -23,21 +22,10 @@ from treeclaim.model.extension.holds import HoldTerms
 Key = tuple[int, int]
 """Provider id and class id."""
 
-Draws = Mapping[Key, tuple["Draw", ...]]
-"""The draws of a consumer, by inventory in the order of the UUIDs of the holds."""
+Draws = Mapping[Key, Mapping[str, int]]
+"""The units that a consumer has drawn, by inventory and by UUID of the hold."""
 
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """The amount of a class at a provider that a consumer has drawn from a hold.
-
-    Attributes:
-        hold: Uuid.
-        amount: Units.
-    """
-
-    hold: str
-    amount: int
+_NOTHING: Mapping[Key, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,40 +73,32 @@ class Change:
     is_end: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class HoldBook:
-    """The holds of a transaction, and what its consumers have drawn, as its writes change them.
+    """The holds of a transaction, and what its consumers have drawn, after some of its writes.
 
     Attributes:
-        holds: By uuid, those that exist.
+        found: The holds before the first write, by UUID.
+        holds: Those that exist, by UUID.
         draws: By consumer, those of the transaction's consumers.
-        found: The holds before anything was written.
-        ended: Uuids of holds that have ended.
-        forgotten: Uuids of holds from which nothing counts as drawn any more.
         steps: By how much the generation of a hold rises that is not a consumer of a write.
-        is_one_write: Whether all its requests are parts of one write.
+        is_one_write: Whether all requests are parts of one write.
     """
 
-    holds: dict[str, Hold] = field(default_factory=dict)
-    draws: dict[str, Draws] = field(default_factory=dict)
     found: Mapping[str, Hold] = field(default_factory=dict)
-    ended: set[str] = field(default_factory=set)
-    forgotten: set[str] = field(default_factory=set)
-    steps: Counter[str] = field(default_factory=Counter)
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    draws: Mapping[str, Draws] = field(default_factory=dict)
+    steps: Mapping[str, int] = field(default_factory=dict)
     is_one_write: bool = False
 
-    def __post_init__(self) -> None:
-        """Note the holds before any write."""
-        self.found = dict(self.holds)
-
-    def write(self, changes: Sequence[Change], *, is_reshape: bool) -> "HoldWrite":
-        """Work out one write; `accept` makes it count.
+    def apply(self, changes: Sequence[Change], *, is_reshape: bool = False) -> "HoldBook":
+        """Return the book after a write.
 
         Raises:
             HoldRefusedError: for the first hold that a consumer must not draw from.
         """
         self._require_sources(changes)
-        write = HoldWrite(self, changes)
+        write = _HoldWrite(self, changes)
         for change in changes:
             if not change.is_hold:
                 write.give_up(change, is_reshape=is_reshape)
@@ -129,8 +109,12 @@ class HoldBook:
                 write.set_hold(change)
         for change in changes:
             write.draw(change)
-        write.end_what_is_empty()
-        return write
+        write.end_empty_holds()
+        after = replace(self, holds=write.holds, draws=write.draws)
+        steps = Counter(self.steps)
+        for uuid in self._changed(after, {change.consumer for change in changes}):
+            steps[uuid] = 1 if self.is_one_write else steps[uuid] + 1
+        return replace(after, steps=steps)
 
     def _require_sources(self, changes: Sequence[Change]) -> None:
         usable = self.found if self.is_one_write else self.holds
@@ -142,78 +126,59 @@ class HoldBook:
                 if not hold.lets_draw(change.project_id):
                     raise HoldRefusedError(source, "project")
 
-    def accept(self, write: "HoldWrite", consumers: Collection[str]) -> None:
-        """Let a write count.
+    def held_by(self, uuid: str) -> Mapping[Key, int]:
+        """Return what a hold holds, nothing if it has ended."""
+        return self.holds[uuid].held if uuid in self.holds else _NOTHING
 
-        Args:
-            write: Worked out on this book as it is.
-            consumers: The consumers of the write.
-        """
-        for uuid in write.touched.difference(consumers):
-            if write.held_of(uuid) != self.holds[uuid].held:
-                self.steps[uuid] = 1 if self.is_one_write else self.steps[uuid] + 1
-        self.holds, self.draws = write.holds, write.draws
-        self.ended |= write.ended
-        self.forgotten |= write.forgotten
+    def compare(
+        self, after: "HoldBook", consumers: Collection[str]
+    ) -> tuple[Counter[Key], Counter[Key]]:
+        """Return what the holds that a write changes held before and hold after it, but for its consumers."""
+        held_before: Counter[Key] = Counter()
+        held_after: Counter[Key] = Counter()
+        for uuid in self._changed(after, consumers):
+            held_before.update(self.holds[uuid].held)
+            held_after.update(after.held_by(uuid))
+        return held_before, held_after
+
+    def _changed(self, after: "HoldBook", consumers: Collection[str]) -> Iterator[str]:
+        for uuid, hold in self.holds.items():
+            if uuid not in consumers and hold.held != after.held_by(uuid):
+                yield uuid
 
 
-class HoldWrite:
-    """A book as one write leaves it.
-
-    Attributes:
-        holds, draws: As in `HoldBook`.
-        touched: Holds that have changed, or that are new.
-        ended, forgotten: As in `HoldBook`, by this write.
-    """
+class _HoldWrite:
+    """Holds and draws while one write changes them."""
 
     def __init__(self, book: HoldBook, changes: Sequence[Change]) -> None:
-        self._before = book.holds
-        self._projects = {change.consumer: change.project_id for change in changes}
-        self._growth = _growth(changes)
         self.holds = dict(book.holds)
         self.draws = dict(book.draws)
-        self.touched: set[str] = set()
-        self.ended: set[str] = set()
-        self.forgotten: set[str] = set()
+        self._projects = {change.consumer: change.project_id for change in changes}
+        self._growth: defaultdict[Key, dict[str, int]] = defaultdict(dict)
+        """By how much consumers that are not holds grow, in the order of the write."""
         self._held: dict[str, dict[Key, int]] = {}
-
-    def held_of(self, uuid: str) -> Mapping[Key, int]:
-        """Return what a hold holds, nothing if it has ended."""
-        return self.holds[uuid].held if uuid in self.holds else MappingProxyType({})
-
-    def held_beside(self, consumers: Collection[str]) -> tuple[Counter[Key], Counter[Key]]:
-        """Return what the touched holds that are not consumers of the write held before, and hold."""
-        before: Counter[Key] = Counter()
-        after: Counter[Key] = Counter()
-        for uuid in self.touched.difference(consumers):
-            before.update(self._before[uuid].held)
-            after.update(self.held_of(uuid))
-        return before, after
+        for change in changes:
+            for key, amount in change.after.items():
+                grown = amount - change.before.get(key, 0)
+                if grown > 0 and not change.is_hold:
+                    self._growth[key][change.consumer] = grown
 
     def give_up(self, change: Change, *, is_reshape: bool) -> None:
         """Let a consumer give up what it has drawn beyond what it will have."""
-        drawn = dict(self.draws.get(change.consumer, {}))
-        for key in sorted(drawn):
-            remaining_units = change.after.get(key, 0)
-            kept: list[Draw] = []
-            released_draws: list[tuple[str, int]] = []
-            for draw in drawn[key]:
-                stays = min(draw.amount, remaining_units)
-                remaining_units -= stays
-                if stays:
-                    kept.append(replace(draw, amount=stays))
-                if stays < draw.amount:
-                    released_draws.append((draw.hold, draw.amount - stays))
-            drawn[key] = tuple(kept)
-            if not released_draws:
+        for key in sorted(self.draws.get(change.consumer, ())):
+            drawn = self.draws[change.consumer][key]
+            excess = sum(drawn.values()) - change.after.get(key, 0)
+            if excess <= 0:
                 continue
-            self.draws[change.consumer] = {at: draws for at, draws in drawn.items() if draws}
-            takers = [(consumer, key) for consumer in self._growth.get(key, ())]
+            takers = [(consumer, key) for consumer in self._growth[key]]
             if is_reshape:
                 takers += [(change.consumer, at) for at in change.after if at[1] == key[1]]
-            for hold, amount in reversed(released_draws):
-                self._pass_on(hold, key, amount, takers)
-            drawn = dict(self.draws.get(change.consumer, {}))
+            for hold in sorted(drawn, reverse=True):
+                released = min(excess, drawn[hold])
+                if released:
+                    excess -= released
+                    self._note(change.consumer, key, hold, -released)
+                    self._pass_on(hold, key, released, takers)
 
     def _pass_on(
         self, uuid: str, key: Key, amount: int, takers: Iterable[tuple[str, Key]]
@@ -221,9 +186,8 @@ class HoldWrite:
         """Let consumers that grow take what was given up from a hold, and return the rest."""
         hold = self.holds[uuid]
         for consumer, at in takers:
-            growth = self._growth.get(at, {}).get(consumer, 0)
-            if growth and amount and hold.lets_draw(self._projects[consumer]):
-                passed = min(growth, amount)
+            passed = min(self._growth[at].get(consumer, 0), amount)
+            if passed and hold.lets_draw(self._projects[consumer]):
                 self._growth[at][consumer] -= passed
                 amount -= passed
                 self._note(consumer, at, uuid, passed)
@@ -238,7 +202,6 @@ class HoldWrite:
         is_drawn = existing_hold is not None and existing_hold.is_drawn_by_others and terms.returns
         self._held.pop(change.consumer, None)
         self.holds[change.consumer] = Hold(change.project_id, terms, dict(change.after), is_drawn)
-        self.touched.add(change.consumer)
         if existing_hold is not None and existing_hold.terms.returns and not terms.returns:
             self._forget(change.consumer)
 
@@ -249,8 +212,9 @@ class HoldWrite:
             if hold is None:
                 continue
             for key in change.after:
-                growth = self._growth.get(key, {}).get(change.consumer, 0)
-                drawn_units = min(growth, self.holds[source].held.get(key, 0))
+                drawn_units = min(
+                    self._growth[key].get(change.consumer, 0), self.holds[source].held.get(key, 0)
+                )
                 if not drawn_units:
                     continue
                 self._growth[key][change.consumer] -= drawn_units
@@ -261,41 +225,29 @@ class HoldWrite:
                 if hold.terms.returns:
                     self._note(change.consumer, key, source, drawn_units)
 
-    def end_what_is_empty(self) -> None:
+    def end_empty_holds(self) -> None:
         """End the holds that hold nothing, and from which nothing is drawn."""
-        empty = [
+        empty = {
             uuid
             for uuid, hold in self.holds.items()
             if not hold.held and not hold.is_drawn_by_others
-        ]
-        if not empty:
-            return
-        drawn = {
-            draw.hold
-            for by_key in self.draws.values()
-            for draws in by_key.values()
-            for draw in draws
         }
+        if empty:
+            for by_key in self.draws.values():
+                empty.difference_update(*by_key.values())
         for uuid in empty:
-            if uuid not in drawn:
-                self.end(uuid)
+            self.end(uuid)
 
     def end(self, uuid: str) -> None:
         """Forget a hold; consumers that drew from it keep what they have."""
         del self.holds[uuid]
-        self.touched.add(uuid)
-        self.ended.add(uuid)
         self._forget(uuid)
 
     def _forget(self, uuid: str) -> None:
-        self.forgotten.add(uuid)
         for consumer, by_key in self.draws.items():
-            remaining_draws = {
-                key: kept
-                for key, draws in by_key.items()
-                if (kept := tuple(draw for draw in draws if draw.hold != uuid))
-            }
-            self.draws[consumer] = remaining_draws
+            for key, drawn in by_key.items():
+                if uuid in drawn:
+                    self._note(consumer, key, uuid, -drawn[uuid])
 
     def _held_to_change(self, uuid: str) -> dict[Key, int]:
         """Return what a hold holds, to be changed only by this write."""
@@ -303,24 +255,13 @@ class HoldWrite:
         if held is None:
             held = self._held[uuid] = dict(self.holds[uuid].held)
             self.holds[uuid] = replace(self.holds[uuid], held=held)
-            self.touched.add(uuid)
         return held
 
     def _note(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
-        """Note that a consumer has drawn from a hold."""
-        by_key = self.draws.get(consumer, {})
-        amounts = {draw.hold: draw.amount for draw in by_key.get(key, ())}
-        amounts[uuid] = amounts.get(uuid, 0) + amount
-        draws = tuple(Draw(hold, drawn) for hold, drawn in sorted(amounts.items()))
-        self.draws[consumer] = {**by_key, key: draws}
-
-
-def _growth(changes: Sequence[Change]) -> dict[Key, dict[str, int]]:
-    """Return by how much consumers that are not holds grow, in the order of the write."""
-    growth: dict[Key, dict[str, int]] = {}
-    for change in changes:
-        for key, amount in change.after.items():
-            grown = amount - change.before.get(key, 0)
-            if grown > 0 and not change.is_hold:
-                growth.setdefault(key, {})[change.consumer] = grown
-    return growth
+        """Note that a consumer has drawn more from a hold, or less."""
+        by_key = dict(self.draws.get(consumer, {}))
+        drawn = {**by_key.pop(key, {})}
+        drawn[uuid] = drawn.get(uuid, 0) + amount
+        if not drawn[uuid]:
+            del drawn[uuid]
+        self.draws[consumer] = by_key | {key: drawn} if drawn else by_key

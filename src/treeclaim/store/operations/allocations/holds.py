@@ -26,7 +26,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.allocations import consumers, kept_requests
 from treeclaim.store.operations.allocations.capacity import insert_allocations
 from treeclaim.store.operations.allocations.consumers import Consumer
-from treeclaim.store.operations.allocations.drawing import Change, Draw, Draws, Hold, HoldBook, Key
+from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, HoldBook, Key
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocation,
     CurrentAllocations,
@@ -102,6 +102,8 @@ def lock(
     claiming: Sequence[str],
     known: Mapping[str, Consumer],
     current: CurrentAllocations,
+    *,
+    is_one_write: bool = False,
 ) -> LockedHolds:
     """Lock some holds, and read what belongs to them.
 
@@ -111,6 +113,7 @@ def lock(
         claiming: Uuids of the consumers of claims.
         known: Those of them that are locked.
         current: What they hold.
+        is_one_write: Whether all claims are parts of one write.
 
     Raises:
         PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
@@ -132,14 +135,11 @@ def lock(
         uuid: Hold(project, of_hold, dict(held.usage_of([uuid])), uuid in drawn)
         for uuid, (project, of_hold) in terms.items()
     }
-    book = HoldBook(
-        holds=found_holds,
-        draws={
-            consumer: counted
-            for consumer, by_key in recorded.items()
-            if (counted := _count(by_key, found_holds, current.usage_of([consumer])))
-        },
-    )
+    counted = {
+        consumer: _count(by_key, found_holds, current.usage_of([consumer]))
+        for consumer, by_key in recorded.items()
+    }
+    book = HoldBook(found_holds, found_holds, counted, is_one_write=is_one_write)
     return LockedHolds(book, rows, held, recorded, uuids - found_holds.keys())
 
 
@@ -153,14 +153,14 @@ def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms
     )
 
 
-def _record(transaction: WriteTransaction, claiming: Sequence[str]) -> dict[str, Draws]:
-    by_consumer: dict[str, dict[Key, tuple[Draw, ...]]] = defaultdict(dict)
+def _record(transaction: WriteTransaction, claiming: Sequence[str]) -> Mapping[str, Draws]:
+    by_consumer: dict[str, dict[Key, dict[str, int]]] = {}
     for chunk in chunks(claiming):
         for row in transaction.rows(_DRAWS, uuids=chunk):
-            by_key = by_consumer[row.consumer_uuid]
-            key = (row.provider_id, row.class_id)
-            by_key[key] = (*by_key.get(key, ()), Draw(row.hold_uuid, row.amount))
-    return dict(by_consumer)
+            by_key = by_consumer.setdefault(row.consumer_uuid, {})
+            drawn = by_key.setdefault((row.provider_id, row.class_id), {})
+            drawn[row.hold_uuid] = row.amount
+    return by_consumer
 
 
 def _drawn_by_others(
@@ -173,17 +173,14 @@ def _drawn_by_others(
 
 def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
     """Leave out what is forgotten: of holds that are gone, and beyond what the consumer has."""
-    counted: dict[Key, tuple[Draw, ...]] = {}
+    counted: dict[Key, dict[str, int]] = {}
     for key, recorded in by_key.items():
         remaining_units = used.get(key, 0)
-        kept = []
-        for draw in recorded:
-            amount = min(draw.amount, remaining_units) if draw.hold in hold_uuids else 0
+        for hold, drawn in sorted(recorded.items()):
+            amount = min(drawn, remaining_units) if hold in hold_uuids else 0
             remaining_units -= amount
             if amount:
-                kept.append(Draw(draw.hold, amount))
-        if kept:
-            counted[key] = tuple(kept)
+                counted.setdefault(key, {})[hold] = amount
     return counted
 
 
@@ -228,16 +225,12 @@ def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
     """
     locked_consumers = consumers.lock(transaction, [consumer_uuid])
     current = current_allocations(transaction, [consumer_uuid])
-    named = {
-        draw.hold
-        for drawn in _record(transaction, [consumer_uuid]).get(consumer_uuid, {}).values()
-        for draw in drawn
-    }
+    recorded = _record(transaction, [consumer_uuid]).get(consumer_uuid, {})
+    named = set[str]().union(*recorded.values())
     locked = lock(transaction, named, [consumer_uuid], locked_consumers, current)
-    book = locked.book
-    if book.draws.get(consumer_uuid, {}) == locked.recorded.get(consumer_uuid, {}):
+    if locked.book.draws.get(consumer_uuid, {}) == locked.recorded.get(consumer_uuid, {}):
         return False
-    book.accept(book.write([], is_reshape=False), [])
+    locked.book = locked.book.apply([])
     write(transaction, locked, [consumer_uuid], {})
     return True
 
@@ -260,20 +253,25 @@ def write(
         RetryTransactionError: if something locked was changed by others, who ignore the locks.
     """
     book = locked.book
-    beside = (book.steps.keys() | book.ended).difference(claiming)
+    gone = book.found.keys() - book.holds.keys()
+    beside = (book.steps.keys() | gone).difference(claiming)
     for uuid in sorted(beside):
-        held = book.holds[uuid].held if uuid in book.holds else {}
-        _rewrite(transaction, uuid, locked.current.by_consumer.get(uuid, ()), held)
+        _rewrite(transaction, uuid, locked.current.by_consumer.get(uuid, ()), book.held_by(uuid))
         if uuid in book.holds:
             consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
-    consumers.delete(transaction, beside & book.ended)
-    forget(transaction, book.ended & (book.found.keys() | locked.stale))
+    consumers.delete(transaction, beside & gone)
+    mended = locked.stale & new_terms.keys()
+    forget(transaction, gone | (mended - book.holds.keys()))
     write_terms(
         transaction,
         {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},
         known=book.found.keys() | locked.stale,
     )
-    unreturned = (book.forgotten - book.ended) | (locked.stale & new_terms.keys())
+    unreturned = mended | {
+        uuid
+        for uuid in book.found.keys() & book.holds.keys()
+        if book.found[uuid].terms.returns and not book.holds[uuid].terms.returns
+    }
     if unreturned:
         transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(unreturned))
     _write_draws(transaction, locked, claiming)
@@ -337,7 +335,7 @@ def change_terms(
         for uuid, hold in book.found.items()
         if uuid in terms
     ]
-    book.accept(book.write(changed_holds, is_reshape=False), terms)
+    locked.book = book.apply(changed_holds)
     write(transaction, locked, (), terms)
     return sorted(changes.keys() - terms.keys())
 
@@ -382,11 +380,11 @@ def _write_draws(
                 "consumer_uuid": uuid,
                 "provider_id": provider_id,
                 "class_id": class_id,
-                "hold_uuid": draw.hold,
-                "amount": draw.amount,
+                "hold_uuid": hold_uuid,
+                "amount": amount,
             }
             for uuid in changed
-            for (provider_id, class_id), by_key in sorted(drawn[uuid].items())
-            for draw in by_key
+            for (provider_id, class_id), by_hold in sorted(drawn[uuid].items())
+            for hold_uuid, amount in sorted(by_hold.items())
         ),
     )

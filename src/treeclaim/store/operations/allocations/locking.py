@@ -154,9 +154,13 @@ def lock(
     owner_ids.require(names_of_owners(claims))
     uuids = [claim.consumer_uuid for claim in claims]
     holds = lock_holds(
-        transaction, lookup.terms | lookup.drawn_from, uuids, locked_consumers, lookup.current
+        transaction,
+        lookup.terms | lookup.drawn_from,
+        uuids,
+        locked_consumers,
+        lookup.current,
+        is_one_write=is_one_write,
     )
-    holds.book.is_one_write = is_one_write
     if not is_one_write:
         _require_apart(requests, holds)
     locked = LockedClaims(
@@ -210,10 +214,11 @@ def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None
         return
     drawn_from = [
         {source for claim in request.claims for source in claim.from_holds}.union(
-            draw.hold
-            for uuid in request.consumer_uuids
-            for draws in holds.book.draws.get(uuid, {}).values()
-            for draw in draws
+            *(
+                drawn
+                for uuid in request.consumer_uuids
+                for drawn in holds.book.draws.get(uuid, {}).values()
+            )
         )
         for request in requests
     ]
