@@ -6,13 +6,13 @@ their time leave two children for questions of medium length, none of which wait
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
 from treeclaim.model.deadlines import has_passed
-from treeclaim.model.errors import OverloadedError, TreeclaimError
+from treeclaim.model.errors import OverloadedError
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival
@@ -31,6 +31,9 @@ _STREAM_SECONDS = 300.0
 
 _SEARCHES = "search for long questions"
 
+AnswerStream = Generator[bytes, None, None]
+"""The pieces of a long answer, sent while the child makes the rest; the child ends with it."""
+
 
 class ChildPool:
     """Answers questions and plans in children.
@@ -48,7 +51,7 @@ class ChildPool:
 
     def answer(
         self, arrival: Arrival, start: Callable[[], Child | KeptAnswer]
-    ) -> "KeptAnswer | AnswerStream":
+    ) -> KeptAnswer | AnswerStream:
         """Answer a question in a child.
 
         Args:
@@ -75,7 +78,7 @@ class ChildPool:
                 places.callback(self.long.release)
             return _first_of(child, places)
 
-    def answer_plan(self, start: Callable[[], Child]) -> "KeptAnswer | AnswerStream":
+    def answer_plan(self, start: Callable[[], Child]) -> KeptAnswer | AnswerStream:
         """Answer a plan in a child. Only one runs at a time, and none waits.
 
         Raises:
@@ -91,52 +94,34 @@ class ChildPool:
             return _first_of(child, places)
 
 
-def _first_of(child: Child, places: ExitStack) -> "KeptAnswer | AnswerStream":
+def _first_of(child: Child, places: ExitStack) -> KeptAnswer | AnswerStream:
     """Return the whole answer, or a stream that keeps the child and its places."""
     first = child.first()
-    return first if isinstance(first, KeptAnswer) else AnswerStream(child, first, places.pop_all())
+    if isinstance(first, KeptAnswer):
+        return first
+    stream = _stream(child, first, places.pop_all())
+    next(stream)
+    return stream
 
 
-class AnswerStream:
-    """A long answer, sent while the child makes the rest; the child ends with it."""
+def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:
+    """Yield nothing, then the pieces of a long answer while the child makes the rest; end the child then.
 
-    def __init__(self, child: Child, first: bytes, places: ExitStack) -> None:
-        self._places = places
-        self._pieces = _pieces_of(child, first)
+    The first step enters the block, so that the child also ends if the stream is closed, or forgotten, before its
+    first piece was drawn.
 
-    def __iter__(self) -> Iterator[bytes]:
-        """Return the stream itself."""
-        return self
-
-    def __next__(self) -> bytes:
-        """Return the next piece.
-
-        Raises:
-            TreeclaimError: if the answer cannot be completed. The pieces so far are then not JSON, and the server
-                breaks the connection.
-        """
-        try:
-            return next(self._pieces)
-        except (StopIteration, TreeclaimError):
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """End the child; servers call this after sending the answer, or when the client has gone."""
-        self._places.close()
-
-    def __del__(self) -> None:
-        """End the child where the server forgot to."""
-        self.close()
-
-
-def _pieces_of(child: Child, first: bytes) -> Iterator[bytes]:
-    end = time.monotonic() + _STREAM_SECONDS
-    yield first
-    for piece in child.pieces(_STREAM_SECONDS):
-        if isinstance(piece, int):
-            metrics.CANDIDATES.inc(piece)
-            return
-        if time.monotonic() > end:
-            raise OverloadedError(_SEARCHES)
-        yield piece
+    Raises:
+        TreeclaimError: if the answer cannot be completed. The pieces so far are then not JSON, and the server
+            breaks the connection.
+    """
+    with places:
+        yield b""
+        end = time.monotonic() + _STREAM_SECONDS
+        yield first
+        for piece in child.pieces(_STREAM_SECONDS):
+            if isinstance(piece, int):
+                metrics.CANDIDATES.inc(piece)
+                return
+            if time.monotonic() > end:
+                raise OverloadedError(_SEARCHES)
+            yield piece

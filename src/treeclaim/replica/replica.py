@@ -193,7 +193,7 @@ class Replica:
         if outcome is None:
             with metrics.phase("slow"):
                 outcome = self._answer_in_child(question, arrival)
-        if isinstance(outcome, AnswerStream):
+        if not isinstance(outcome, KeptAnswer):
             return outcome
         metrics.CANDIDATES.inc(outcome.candidates)
         return list(outcome.pieces)
