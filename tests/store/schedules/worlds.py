@@ -44,7 +44,7 @@ GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
 CONSUMER_STATES = ("absent", "present", "unrecorded", "left-behind")
 ONCE = Condition("ONCE", Effect.NO_NEW, on_use=True, began=False)
 EVERYTHING = timedelta(seconds=-1)
-OWNER = data_migrations.Owner("incomplete", "incomplete")
+OWNER = ("incomplete", "incomplete")
 
 
 def write(function, *args, **kwargs):

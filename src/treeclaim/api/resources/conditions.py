@@ -103,9 +103,7 @@ def put_condition(call: Call) -> Reply:
     body: ConditionBody = json_for_provider(call)
     condition = condition_of(call, call.arguments["key"], body)
     if query.dry_run == "true":
-        affected = services.store.read(store.affected, uuid)
-        counts = {"consumers": affected.consumers, "providers": affected.providers}
-        return Reply(body=counts, modified_at=now())
+        return Reply(body=services.store.read(store.count_affected, uuid), modified_at=now())
     services.store.write(store.put, uuid, condition)
     return Reply(HTTPStatus.NO_CONTENT)
 

@@ -146,9 +146,9 @@ def ensure_trait(call: Call) -> Reply:
         )
     trait = call.services.store.write(store.ensure, name)
     return Reply(
-        HTTPStatus.CREATED if trait.is_new else HTTPStatus.NO_CONTENT,
+        HTTPStatus.CREATED if trait is None else HTTPStatus.NO_CONTENT,
         location=f"/traits/{name}",
-        modified_at=trait.modified_at or now(),
+        modified_at=(trait and trait.modified_at) or now(),
     )
 
 

@@ -25,7 +25,7 @@ from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
 from treeclaim.store.takeover.check import check
-from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migration, MigrationResult, Owner
+from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migration, Owner
 from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 25
@@ -179,23 +179,23 @@ class _Run:
         for migration in MIGRATIONS:
             if migrated >= most:
                 break
-            migrated += self._run_migration(migration, most - migrated).done
+            migrated += self._run_migration(migration, most - migrated)
         return migrated
 
-    def _run_migration(self, migration: Migration, most: int) -> MigrationResult:
+    def _run_migration(self, migration: Migration, most: int) -> int:
         name = migration.__name__
         try:
-            result = self._store.write(migration, most, self._owner)
+            found, done = self._store.write(migration, most, self._owner)
         except TreeclaimError as error:
             _LOG.exception("The migration %s failed", name)
             say(f"Error attempting to run {name}: {error}")
             self.failed = True
-            result = MigrationResult(0, 0)
-        if result.found:
-            say(f"{result.found} rows matched query {name}, {result.done} migrated")
-        self.found[name] += result.found
-        self.done[name] += result.done
-        return result
+            found, done = 0, 0
+        if found:
+            say(f"{found} rows matched query {name}, {done} migrated")
+        self.found[name] += found
+        self.done[name] += done
+        return done
 
     def show(self) -> None:
         """Print the sums."""
@@ -222,7 +222,7 @@ class MigrateOnline(_StoreCommand):
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         names = configuration.options.placement
-        owner = Owner(names.incomplete_consumer_project_id, names.incomplete_consumer_user_id)
+        owner = (names.incomplete_consumer_project_id, names.incomplete_consumer_user_id)
         running = _Run(store, owner)
         if limit is None:
             say(f"Running batches of {_BATCH} until complete")

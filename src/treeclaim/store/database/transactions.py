@@ -99,13 +99,13 @@ class ReadTransaction:
     def rows_in_chunks(
         self, statement: Executable | CompiledStatement, /, **lists: Sequence[Any]
     ) -> Iterator[Any]:
-        """Yield the rows of a query, which is asked once for each chunk of its lists.
+        """Yield the rows of a query, which is executed once for each chunk of its lists.
 
-        Each of its parts, of which there may be several, has one list of what it is to find.
+        Each of its parts, of which there may be several, finds the values of one list.
         """
         longest = max(map(len, lists.values()), default=0)
-        for start in range(0, max(longest, 1), NAMES_PER_STATEMENT):
-            end = start + NAMES_PER_STATEMENT
+        for start in range(0, longest, IDS_PER_STATEMENT):
+            end = start + IDS_PER_STATEMENT
             yield from self.rows(
                 statement, **{name: items[start:end] for name, items in lists.items()}
             )

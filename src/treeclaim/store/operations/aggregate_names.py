@@ -58,9 +58,7 @@ def page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
 
 def names_of_aggregates(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
     """Return the names of those of some aggregates that have one, in order of their uuids."""
-    name_by_uuid = {
-        row.uuid: orjson.loads(row.name)
-        for chunk in chunks(sorted(set(uuids)))
-        for row in transaction.rows(_NAMED, uuids=chunk)
+    rows = transaction.rows_in_chunks(_NAMED, uuids=sorted(set(uuids)))
+    return {
+        uuid: orjson.loads(name) for uuid, name in sorted((row.uuid, row.name) for row in rows)
     }
-    return dict(sorted(name_by_uuid.items()))

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.extension.holds import OUTLIVES, Amounts, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, as_datetime, chunks
+from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.holdings_of_many import HELD, OWNED
 from treeclaim.store.reading.holds import load_draws, load_holds
 from treeclaim.store.schema.tables import allocations, consumers, requests
@@ -63,10 +63,9 @@ def find_holders(
     With `may_be_holds`, what is drawn from a hold counts as held by it (page 100, section 1).
     """
     held: dict[str, dict[str, dict[str, int]]] = {}
-    for chunk in chunks(uuids):
-        for consumer, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
-            amounts = held.setdefault(consumer, {}).setdefault(provider, {})
-            amounts[name] = amounts.get(name, 0) + int(used)
+    for consumer, provider, _, name, used in transaction.rows_in_chunks(HELD, uuids=uuids):
+        amounts = held.setdefault(consumer, {}).setdefault(provider, {})
+        amounts[name] = amounts.get(name, 0) + int(used)
     for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
         by_provider = held.setdefault(hold, {})
         for provider, drawn in stored.drawn.items():
@@ -76,9 +75,7 @@ def find_holders(
     # Some collations find other spellings too.
     holding = sorted(held.keys() & set(uuids))
     # Most calls place new consumers: there is nobody to ask for then.
-    recorded = {
-        row.uuid: row for chunk in chunks(holding) for row in transaction.rows(_OWNED, uuids=chunk)
-    }
+    recorded = {row.uuid: row for row in transaction.rows_in_chunks(_OWNED, uuids=holding)}
     holder_by_uuid = {}
     for uuid in holding:
         row = recorded.get(uuid)
@@ -122,9 +119,8 @@ def load_requests(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[st
     """Return the requests that some consumers were placed by; for a day also of those that are gone."""
     oldest = transaction.now - OUTLIVES
     request_by_uuid = {}
-    for chunk in chunks(uuids):
-        for row in transaction.rows(_REQUESTS, uuids=chunk):
-            gone_at = as_datetime(row.gone_at)
-            if gone_at is None or gone_at >= oldest:
-                request_by_uuid[row.consumer_uuid] = orjson.loads(row.request)
+    for row in transaction.rows_in_chunks(_REQUESTS, uuids=uuids):
+        gone_at = as_datetime(row.gone_at)
+        if gone_at is None or gone_at >= oldest:
+            request_by_uuid[row.consumer_uuid] = orjson.loads(row.request)
     return request_by_uuid

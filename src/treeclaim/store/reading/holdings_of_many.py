@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
@@ -50,16 +50,11 @@ def of_providers(
 ) -> dict[int, dict[str, dict[str, Any]]]:
     """Return the allocations on some providers, by id and consumer, as clients see them."""
     shares_by_provider: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for ids in chunks(provider_ids):
-        for provider_id, consumer, generation, name, used in transaction.rows(
-            _ON_PROVIDERS, ids=ids
-        ):
-            on_provider = shares_by_provider[provider_id]
-            share = on_provider.get(consumer)
-            if share is None:
-                share = {"resources": {}, "consumer_generation": generation or 0}
-                on_provider[consumer] = share
-            share["resources"][name] = used
+    rows = transaction.rows_in_chunks(_ON_PROVIDERS, ids=provider_ids)
+    for provider_id, consumer, generation, name, used in rows:
+        new_share: dict[str, Any] = {"resources": {}, "consumer_generation": generation or 0}
+        share = shares_by_provider[provider_id].setdefault(consumer, new_share)
+        share["resources"][name] = used
     return shares_by_provider
 
 
@@ -106,17 +101,9 @@ class ConsumerFilter:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerPage:
-    """Consumers with their allocations.
-
-    Attributes:
-        consumers: As clients see them, in order of uuid.
-        next_after: Uuid behind which the next page begins; None if this is the last one.
-    """
-
-    consumers: list[dict[str, Any]]
-    next_after: str | None
+Page = tuple[list[dict[str, Any]], str | None]
+"""Consumers, as clients see them, in order of uuid; and the uuid behind which the next page begins, None if this
+is the last one."""
 
 
 OWNED = (
@@ -151,22 +138,29 @@ HELD = CompiledStatement(
 """The allocations of some consumers, by `uuids`."""
 
 
-def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> ConsumerPage:
+def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> Page:
     """Return a page of the consumers that pass all filters, each with its allocations.
 
     Raises:
         ResourceClassNotFoundError: for the first class that does not exist.
     """
     _require_classes(transaction, wanted.records.classes)
-    owner_rows = transaction.rows(_narrow(wanted).limit(wanted.limit + 1))
-    owners = owner_rows[: wanted.limit]
+    owners, next_after = load_owners(transaction, _narrow(wanted), wanted.after, wanted.limit)
     # Some collations find other spellings too.
     owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
     held = shares_of(transaction, list(owners_by_uuid))
-    return ConsumerPage(
-        [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held],
-        owners[-1].uuid if len(owner_rows) > wanted.limit else None,
-    )
+    shown = [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held]
+    return shown, next_after
+
+
+def load_owners(
+    transaction: ReadTransaction, statement: sa.Select[Any], after: str, limit: int
+) -> tuple[list[Any], str | None]:
+    """Return the first rows behind a uuid, of `OWNED` restricted, and the last uuid if there are more."""
+    if after:
+        statement = statement.where(consumers.c.uuid > after)
+    rows = transaction.rows(statement.order_by(consumers.c.uuid).limit(limit + 1))
+    return rows[:limit], rows[limit - 1].uuid if len(rows) > limit else None
 
 
 def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None:
@@ -195,9 +189,7 @@ def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
         statement = statement.where(consumer_types.c.name == consumer_filter.consumer_type)
     if consumer_filter.created_since is not None:
         statement = statement.where(consumers.c.created_at >= consumer_filter.created_since)
-    if consumer_filter.after:
-        statement = statement.where(consumers.c.uuid > consumer_filter.after)
-    return statement.order_by(consumers.c.uuid)
+    return statement
 
 
 def _records(record_filter: RecordFilter) -> sa.Select[Any]:
@@ -259,13 +251,11 @@ def shares_of(
 ) -> Mapping[str, dict[str, dict[str, Any]]]:
     """Return what some consumers hold, as clients see it; those that hold nothing are left out."""
     shares_by_consumer: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for uuids in chunks(consumer_uuids):
-        for consumer, provider, generation, name, used in transaction.rows(HELD, uuids=uuids):
-            by_provider = shares_by_consumer[consumer]
-            share = by_provider.get(provider)
-            if share is None:
-                share = by_provider[provider] = {"generation": generation or 0, "resources": {}}
-            share["resources"][name] = used
+    rows = transaction.rows_in_chunks(HELD, uuids=consumer_uuids)
+    for consumer, provider, generation, name, used in rows:
+        new_share: dict[str, Any] = {"generation": generation or 0, "resources": {}}
+        share = shares_by_consumer[consumer].setdefault(provider, new_share)
+        share["resources"][name] = used
     return shares_by_consumer
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.extension.holds import HOLD_TYPE, Amounts, HoldTerms, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, as_datetime, chunks
+from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.holdings_of_many import HELD
 from treeclaim.store.schema.tables import (
     allocations,
@@ -130,9 +130,9 @@ def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dic
         for uuid, (_, terms) in load_hold_terms(transaction, uuids).items()
         if terms.until is None or terms.until > now
     }
-    for chunk in chunks(list(amounts_by_hold)):
-        for hold, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
-            amounts_by_hold[hold].setdefault(provider, {})[name] = int(used)
+    held = transaction.rows_in_chunks(HELD, uuids=list(amounts_by_hold))
+    for hold, provider, _, name, used in held:
+        amounts_by_hold[hold].setdefault(provider, {})[name] = int(used)
     return dict(amounts_by_hold)
 
 
@@ -151,12 +151,11 @@ def load_hold_terms(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, tuple[str, HoldTerms]]:
     """Return project and terms of those among some consumers that are holds, by uuid."""
-    rows = [row for chunk in chunks(uuids) for row in transaction.rows(TERMS, uuids=chunk)]
+    rows = list(transaction.rows_in_chunks(TERMS, uuids=uuids))
     existing = [row.uuid for row in rows]
     may_draw: dict[str, list[str]] = defaultdict(list)
-    for chunk in chunks(existing):
-        for hold, project in transaction.rows(PROJECTS, uuids=chunk):
-            may_draw[hold].append(project)
+    for hold, project in transaction.rows_in_chunks(PROJECTS, uuids=existing):
+        may_draw[hold].append(project)
     return {
         row.uuid: (
             row.project,
@@ -175,7 +174,8 @@ def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, 
     """Return those among some consumers that are holds, by uuid, with what is drawn from them."""
     terms_by_uuid = load_hold_terms(transaction, uuids)
     drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
-    for hold, _, provider, name, amount in _drawn(transaction, _DRAWN_FROM, list(terms_by_uuid)):
+    draws_from = transaction.rows_in_chunks(_DRAWN_FROM, uuids=list(terms_by_uuid))
+    for hold, _, provider, name, amount in _counted_draws(draws_from):
         of_provider = drawn[hold].setdefault(provider, {})
         of_provider[name] = of_provider.get(name, 0) + amount
     return {
@@ -188,7 +188,8 @@ def load_draws(
     transaction: ReadTransaction, consumer_uuids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Amounts]]:
     """Return what some consumers have drawn from holds that return, by consumer and hold."""
-    return _by_consumer(_drawn(transaction, _DRAWN_BY, consumer_uuids))
+    rows = transaction.rows_in_chunks(_DRAWN_BY, uuids=consumer_uuids)
+    return _by_consumer(_counted_draws(rows))
 
 
 def load_all_draws(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
@@ -207,13 +208,6 @@ def _by_consumer(drawn: Iterable[_Draw]) -> dict[str, dict[str, dict[str, dict[s
         of_hold = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
         of_hold.setdefault(provider, {})[name] = amount
     return draws_by_consumer
-
-
-def _drawn(
-    transaction: ReadTransaction, statement: CompiledStatement, uuids: Sequence[str]
-) -> Iterator[_Draw]:
-    for chunk in chunks(uuids):
-        yield from _counted_draws(transaction.rows(statement, uuids=chunk))
 
 
 def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:

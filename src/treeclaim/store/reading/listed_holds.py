@@ -9,7 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holdings_of_many import OWNED, at_providers, shares_of
+from treeclaim.store.reading.holdings_of_many import (
+    OWNED,
+    Page,
+    at_providers,
+    load_owners,
+    shares_of,
+)
 from treeclaim.store.reading.holds import load_holds
 from treeclaim.store.schema.tables import (
     allocations,
@@ -44,23 +50,9 @@ class HoldFilter:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class HoldPage:
-    """A page of holds.
-
-    Attributes:
-        holds: As clients see them, in order of uuid.
-        next_after: Uuid behind which the next page begins; None if this is the last one.
-    """
-
-    holds: list[dict[str, Any]]
-    next_after: str | None
-
-
-def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
+def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> Page:
     """Return a page of the holds that pass all filters and hold, or have draws."""
-    owner_rows = transaction.rows(_narrow(wanted).limit(wanted.limit + 1))
-    owners = owner_rows[: wanted.limit]
+    owners, next_after = load_owners(transaction, _narrow(wanted), wanted.after, wanted.limit)
     uuids = [row.uuid for row in owners]
     # What is not a hold any more, by another type, is not among them.
     stored = load_holds(transaction, uuids)
@@ -86,7 +78,7 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
                 "hold": hold.shown(),
             }
         )
-    return HoldPage(shown, uuids[-1] if len(owner_rows) > wanted.limit else None)
+    return shown, next_after
 
 
 def _narrow(hold_filter: HoldFilter) -> sa.Select[Any]:
@@ -115,6 +107,4 @@ def _narrow(hold_filter: HoldFilter) -> sa.Select[Any]:
         statement = statement.where(
             sa.or_(projects.c.external_id == hold_filter.drawable_by, consumers.c.uuid.in_(named))
         )
-    if hold_filter.after:
-        statement = statement.where(consumers.c.uuid > hold_filter.after)
-    return statement.order_by(consumers.c.uuid)
+    return statement

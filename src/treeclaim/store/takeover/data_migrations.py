@@ -2,7 +2,6 @@
 """Data migrations: complete rows that are older than a rule (contract page 05, section 4)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -19,37 +18,16 @@ _SET_ROOT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationResult:
-    """The result of one run of a migration.
+Owner = tuple[str, str]
+"""Project and user to record for claims from before consumers had owners."""
 
-    Attributes:
-        found: Incomplete rows, at most as many as requested.
-        done: Rows that were completed.
-    """
-
-    found: int
-    done: int
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The owner to record for claims from before consumers had owners.
-
-    Attributes:
-        project_id, user_id: The two `incomplete_consumer_*` options.
-    """
-
-    project_id: str
-    user_id: str
-
-
-Migration = Callable[[WriteTransaction, int, Owner], MigrationResult]
+Migration = Callable[[WriteTransaction, int, Owner], tuple[int, int]]
+"""Completes rows, at most as many as requested; returns how many it found, and how many it completed."""
 
 
 def set_root_provider_ids(
     transaction: WriteTransaction, most: int, _owner: Owner
-) -> MigrationResult:
+) -> tuple[int, int]:
     """Make each provider without a root its own root; at most `most` of them."""
     missing = [
         row.id
@@ -65,16 +43,16 @@ def set_root_provider_ids(
     for provider in missing:
         done += transaction.execute(_SET_ROOT, provider=provider, at=transaction.now).rowcount
         transaction.touch_providers([provider])
-    return MigrationResult(len(missing), done)
+    return len(missing), done
 
 
 def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
-) -> MigrationResult:
+) -> tuple[int, int]:
     """Insert rows, with the owner, for consumers that have allocations but no row; at most `most`."""
     missing = [row.consumer for row in transaction.rows(CONSUMERS_WITHOUT_RECORD.limit(most))]
-    consumers.insert_incomplete(transaction, missing, owner.project_id, owner.user_id)
-    return MigrationResult(len(missing), len(missing))
+    consumers.insert_incomplete(transaction, missing, *owner)
+    return len(missing), len(missing)
 
 
 MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_consumers)

@@ -37,7 +37,7 @@ from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 from treeclaim.store.reading.holdings_of_many import (
     ConsumerFilter,
-    ConsumerPage,
+    Page,
     RecordFilter,
     of_consumers,
 )
@@ -107,24 +107,24 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     consumer_filter = query.consumer_filter
     has_requests = query.include is not None
 
-    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, ConsumerDetails]:
+    def read(transaction: ReadTransaction) -> tuple[str, Page, ConsumerDetails]:
         cursor = cursor_text.write_cursor(present_cursor(transaction))
         page = of_consumers(transaction, consumer_filter)
-        uuids = [consumer["uuid"] for consumer in page.consumers]
+        uuids = [consumer["uuid"] for consumer in page[0]]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 
     with lists.classes_named_by("resource_class"):
-        cursor, page, kept = call.services.store.read(read)
-    for consumer in page.consumers:
+        cursor, (consumers, next_after), kept = call.services.store.read(read)
+    for consumer in consumers:
         uuid = consumer["uuid"]
         consumer.update(hold_terms.shown(kept, uuid))
         if has_requests:
             consumer["request"] = kept.requests.get(uuid)
     return Reply(
         body={
-            "consumers": page.consumers,
+            "consumers": consumers,
             "cursor": cursor,
-            "links": lists.links(call, _KIND, page.next_after),
+            "links": lists.links(call, _KIND, next_after),
         },
         modified_at=now(),
     )

@@ -39,7 +39,8 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
-from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_holds
+from treeclaim.store.reading.holdings_of_many import Page
+from treeclaim.store.reading.listed_holds import HoldFilter, page_of_holds
 
 _KIND = "holds"
 
@@ -119,16 +120,16 @@ def list_holds(call: Call) -> Reply:
         limit=query.limit,
     )
 
-    def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
+    def read(transaction: ReadTransaction) -> tuple[str, Page]:
         cursor = cursor_text.write_cursor(present_cursor(transaction))
         return cursor, page_of_holds(transaction, hold_filter)
 
-    cursor, page = call.services.store.read(read)
+    cursor, (holds, next_after) = call.services.store.read(read)
     return Reply(
         body={
-            "holds": page.holds,
+            "holds": holds,
             "cursor": cursor,
-            "links": lists.links(call, _KIND, page.next_after),
+            "links": lists.links(call, _KIND, next_after),
         },
         modified_at=now(),
     )

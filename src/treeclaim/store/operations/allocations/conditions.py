@@ -19,7 +19,7 @@ from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.parts import Part
 from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import WriteTransaction, chunks
+from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
@@ -92,15 +92,14 @@ class ConditionBook:
         """Read the conditions of some providers, which are locked if claims name them, and above them."""
         condition_by_key: dict[tuple[int, str], _LockedCondition] = {}
         now = now_of(self._transaction.connection)
-        for ids in chunks(sorted(set(provider_ids))):
-            for row in self._transaction.rows(_CONDITIONS, ids=ids):
-                condition = condition_of(row)
-                if not condition.has_ended(now):
-                    locked_condition = _LockedCondition(
-                        row.resource_provider_id, row.uuid, condition, set()
-                    )
-                    key = locked_condition.provider_id, condition.key
-                    condition_by_key.setdefault(key, locked_condition).below.add(row.below)
+        for row in self._transaction.rows_in_chunks(_CONDITIONS, ids=sorted(set(provider_ids))):
+            condition = condition_of(row)
+            if not condition.has_ended(now):
+                locked_condition = _LockedCondition(
+                    row.resource_provider_id, row.uuid, condition, set()
+                )
+                key = locked_condition.provider_id, condition.key
+                condition_by_key.setdefault(key, locked_condition).below.add(row.below)
         self._known = [condition_by_key[key] for key in sorted(condition_by_key)]
 
     def judge(

@@ -155,11 +155,10 @@ def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms
 
 def _record(transaction: WriteTransaction, claiming: Sequence[str]) -> Mapping[str, Draws]:
     by_consumer: dict[str, dict[Key, dict[str, int]]] = {}
-    for chunk in chunks(claiming):
-        for row in transaction.rows(_DRAWS, uuids=chunk):
-            by_key = by_consumer.setdefault(row.consumer_uuid, {})
-            drawn = by_key.setdefault((row.provider_id, row.class_id), {})
-            drawn[row.hold_uuid] = row.amount
+    for row in transaction.rows_in_chunks(_DRAWS, uuids=claiming):
+        by_key = by_consumer.setdefault(row.consumer_uuid, {})
+        drawn = by_key.setdefault((row.provider_id, row.class_id), {})
+        drawn[row.hold_uuid] = row.amount
     return by_consumer
 
 

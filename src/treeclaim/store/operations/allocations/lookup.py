@@ -176,7 +176,8 @@ class Lookup:
 def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
     """Look up what some claims name, by exact names; leave out what does not exist."""
     uuids = [claim.consumer_uuid for claim in claims]
-    names = {_ALLOCATION: set(uuids), _CONSUMER: set(uuids)}
+    # Without claims too, the query shows whether any inventory consumes others.
+    names = {_ALLOCATION: set(uuids), _CONSUMER: set(uuids) or {""}}
     owners = names_of_owners(claims)
     for position, owner_table in enumerate(NAMES):
         names[_OWNER + position] = {name for table, name in owners if table is owner_table}

@@ -38,31 +38,17 @@ class TraitRow:
         modified_at: Time of its last change in seconds since the epoch; 0 if it is not known.
     """
 
-    id: int
-    modified_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class EnsuredTrait:
-    """A trait that exists after a write.
-
-    Attributes:
-        is_new: Whether this write created it.
-        modified_at: Time of its last change in seconds since the epoch; 0 if it is not known.
-    """
-
-    is_new: bool
+    id: int = field(compare=False, repr=False)
     modified_at: float = field(compare=False, repr=False)
 
 
-def ensure(transaction: WriteTransaction, name: str) -> EnsuredTrait:
-    """Create a trait if it does not exist (section 4)."""
+def ensure(transaction: WriteTransaction, name: str) -> TraitRow | None:
+    """Create a trait if it does not exist (section 4); return it if it does."""
     existing_trait = traits_named(transaction, [name]).get(name)
-    if existing_trait is not None:
-        return EnsuredTrait(is_new=False, modified_at=existing_trait.modified_at)
-    transaction.execute(_INSERT, name=name, created_at=transaction.now)
-    transaction.touch_catalogue()
-    return EnsuredTrait(is_new=True, modified_at=seconds(transaction.now))
+    if existing_trait is None:
+        transaction.execute(_INSERT, name=name, created_at=transaction.now)
+        transaction.touch_catalogue()
+    return existing_trait
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:

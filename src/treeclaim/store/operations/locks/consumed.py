@@ -15,11 +15,9 @@ from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import Consumed
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
-    IDS_PER_STATEMENT,
     Key,
     ReadTransaction,
     WriteTransaction,
-    chunks,
     seconds,
 )
 from treeclaim.store.schema.tables import consumption, resource_providers
@@ -54,20 +52,12 @@ _OF_UUIDS = CompiledStatement(
 
 def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:
     """Return what the inventories of some providers consume."""
-    return _entries(
-        row
-        for ids in chunks(sorted(provider_ids))
-        for row in transaction.rows(_OF_IDS, ids=list(ids))
-    )
+    return _entries(transaction.rows_in_chunks(_OF_IDS, ids=sorted(provider_ids)))
 
 
 def load_consumption_by_uuid(transaction: ReadTransaction, uuids: Collection[str]) -> Entries:
     """Return the consumption of the inventories of providers, by their UUIDs."""
-    return _entries(
-        row
-        for batch in chunks(sorted(uuids), IDS_PER_STATEMENT)
-        for row in transaction.rows(_OF_UUIDS, uuids=list(batch))
-    )
+    return _entries(transaction.rows_in_chunks(_OF_UUIDS, uuids=sorted(uuids)))
 
 
 def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:

@@ -8,7 +8,6 @@ committed, and those that come later read it.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -70,19 +69,6 @@ _CONSUMERS = sa.union(
     .join(consumption, CONSUMES)
     .where(consumption.c.consumed_provider_id.in_(_IDS)),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AffectedCounts:
-    """The consumers and providers that a condition would affect.
-
-    Attributes:
-        consumers: How many hold something at the provider and below it.
-        providers: How many these are.
-    """
-
-    consumers: int
-    providers: int
 
 
 def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition) -> None:
@@ -166,20 +152,17 @@ def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None
             transaction.touch_providers([provider_id], Part.CONDITIONS)
 
 
-def affected(transaction: ReadTransaction, provider_uuid: str) -> AffectedCounts:
-    """Return what a condition of a provider would touch.
+def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str, int]:
+    """Count the providers that a condition of a provider affects, and the consumers that hold something there.
 
     Raises:
         ProviderNotFoundError.
     """
     place = _place(transaction, provider_uuid)
     ids = ids_at_and_below(transaction, place.root, place.id)
-    consumers = {
-        row.consumer_id
-        for batch in chunks(sorted(ids))
-        for row in transaction.rows(_CONSUMERS, ids=batch)
-    }
-    return AffectedCounts(len(consumers), len(ids))
+    rows = transaction.rows_in_chunks(_CONSUMERS, ids=sorted(ids))
+    consumers = {row.consumer_id for row in rows}
+    return {"consumers": len(consumers), "providers": len(ids)}
 
 
 def _place(transaction: ReadTransaction, uuid: str) -> Any:

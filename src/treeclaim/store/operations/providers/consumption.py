@@ -178,9 +178,7 @@ def resolved(
     """Return what inventories are to consume, by ids; leave out what names nothing that exists."""
     consumes = [entry for entries in given.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
-    ids = {
-        row.uuid: row.id for batch in chunks(uuids) for row in transaction.rows(_IDS, uuids=batch)
-    }
+    ids = {row.uuid: row.id for row in transaction.rows_in_chunks(_IDS, uuids=uuids)}
     classes = ids_among(transaction, {entry.resource_class for entry in consumes})
     return {
         key: {
@@ -265,9 +263,8 @@ def faults(
     """
     rows = [
         row
-        for ids in chunks(sorted(provider_ids))
         for statement in _LISTS
-        for row in transaction.rows(statement, ids=ids)
+        for row in transaction.rows_in_chunks(statement, ids=sorted(provider_ids))
     ]
     parents = _parents_above(transaction, rows)
     errors = {}
@@ -292,10 +289,8 @@ def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[in
     parents: dict[int, int | None] = {row.resource_provider_id: row.parent_id for row in rows}
     while unknown := {each for each in parents.values() if each is not None} - parents.keys():
         parents |= dict.fromkeys(unknown)
-        for ids in chunks(sorted(unknown)):
-            parents |= {
-                row.id: row.parent_provider_id for row in transaction.rows(_PARENTS, ids=ids)
-            }
+        rows = transaction.rows_in_chunks(_PARENTS, ids=sorted(unknown))
+        parents |= {row.id: row.parent_provider_id for row in rows}
     return parents
 
 

@@ -14,7 +14,7 @@ from treeclaim.model.extension.batches.batch import (
     Omission,
     Problem,
 )
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.inventories import InventoryWriter
 from treeclaim.store.operations.providers.part_tables import (
@@ -111,11 +111,7 @@ def _find_targets(
 
 def _find_holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
     """Return the UUIDs of the providers with these names, by name."""
-    return {
-        row.name: row.uuid
-        for chunk in chunks(names)
-        for row in transaction.rows(_NAMED, names=chunk)
-    }
+    return {row.name: row.uuid for row in transaction.rows_in_chunks(_NAMED, names=names)}
 
 
 def _require_allowed(every_target: Sequence[Target], is_allowed: Callable[[str], bool]) -> None:
