@@ -14,7 +14,7 @@ import pytest
 from tests.replica.worlds import claim
 from treeclaim import metrics
 from treeclaim.forest.bounds import budget
-from treeclaim.forest.placing import series
+from treeclaim.forest.placing import query_pool, series
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
@@ -163,7 +163,7 @@ def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
 
     patience = 0.5
     monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", patience)
-    monkeypatch.setattr(series, "query_of", late)
+    monkeypatch.setattr(query_pool, "query_of", late)
     assert batches.place(wanted()) is not None
 
 

@@ -149,6 +149,8 @@ def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
     each = sizes[1] - sizes[0]
     assert each > 1_000
     assert max(sizes) <= most + 2 * each
+    # Once there are too many, they are made anew.
+    assert sizes != sorted(sizes)
 
 
 def test_use_of_a_pool_is_seen_by_requests_for_the_pool():

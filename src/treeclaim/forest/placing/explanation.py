@@ -35,13 +35,10 @@ def explain_attempt(placer: Placer, attempt: Attempt, budget: Budget) -> dict[st
 
     The rules close the funnel, in their order; those that are soft were dropped.
     """
-    if attempt.request is None or attempt.scratch is None:
+    if attempt.request is None:
         return None
-    number = attempt.request
-    request = placer.placing.requests[number].alternatives[0]
-    rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.rule.soft]
-    eligible = placer.eligible_domains(number, rules)
-    forest = attempt.scratch.forest.holding(attempt.held)
+    request = placer.placing.requests[attempt.request].alternatives[0]
+    forest, rules, eligible = placer.failure_of(attempt)
     return explain_with_rules(forest, request, rules, budget, eligible)
 
 

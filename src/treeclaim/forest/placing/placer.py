@@ -18,11 +18,10 @@ from treeclaim.forest.placing.candidate import (
 from treeclaim.forest.placing.queries import IndependentQuery, Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
-from treeclaim.forest.placing.scratch import Allocation, Scratch
+from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.placing.tree_counts import at_most_by_tree
 from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.extension.placing import Holder, Placement, Placing, Rule
 
@@ -35,18 +34,14 @@ class Attempt:
         placed: By consumer, those that held before included.
         unplaced: Who found nothing, in the order of the call.
         reached: How many consumers were looked at before the first that found nothing.
-        scratch: What is used beside the consumers placed before the first that found nothing.
-        held: What holds have at that moment from which that one may not draw.
-        rules: The rules at that moment.
+        domain: The domain that was tried for `same_domain`; None without such a rule, or if none may be tried.
         request: Number of the request of the first that found nothing; None if all did.
     """
 
     placed: dict[str, Placement] = field(default_factory=dict)
     unplaced: list[str] = field(default_factory=list)
     reached: int = 0
-    scratch: Scratch | None = None
-    held: HeldAmounts = NOTHING_HELD
-    rules: Sequence[RuleState] = ()
+    domain: int | None = None
     request: int | None = None
 
 
@@ -94,7 +89,7 @@ class Placer:
             attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
-            room.give_back()
+            room.remove_placed()
             if best is None or attempt.reached > best.reached:
                 best = attempt
                 most = self._most_in(*affine) if most is None else most
@@ -198,59 +193,64 @@ class Placer:
     # -- one attempt -----------------------------------------------------------------------------
 
     def _attempt(self, domain: int | None, room: Room) -> Attempt:
-        attempt = Attempt()
-        rules = [
+        """Place all consumers, with `same_domain` in a domain."""
+        attempt, rules = Attempt(domain=domain), self._rule_states(domain)
+        for number, request in enumerate(self.placing.requests):
+            for consumer in request.consumers:
+                if consumer not in self.holders and attempt.unplaced and not self.placing.partial:
+                    attempt.unplaced.append(consumer)
+                    continue
+                placement = self._place(room, rules, number, consumer)
+                if placement is not None:
+                    attempt.placed[consumer] = placement
+                    attempt.reached += not attempt.unplaced
+                    continue
+                attempt.request = number if attempt.request is None else attempt.request
+                attempt.unplaced.append(consumer)
+        return attempt
+
+    def failure_of(self, attempt: Attempt) -> tuple[Forest, Sequence[RuleState], EligibleDomains]:
+        """Place the consumers before the first unplaced one once more.
+
+        Returns:
+            What is used then, and held by holds from which that consumer may not draw; its rules without the
+            soft ones, which are dropped; for rules on skew, the domains that had a candidate at the beginning.
+        """
+        room, rules = Room(self.forest, self.budget), self._rule_states(attempt.domain)
+        for number, request in enumerate(self.placing.requests):
+            for consumer in request.consumers:
+                if consumer == attempt.unplaced[0]:
+                    strict = [
+                        rule for rule in rules if rule.concerns(number) and not rule.rule.soft
+                    ]
+                    scratch = room.pool(request.alternatives[0], request).scratch
+                    forest = scratch.forest.holding(room.held(request.from_holds))
+                    return forest, strict, self._eligible_domains(number, strict)
+                self._place(room, rules, number, consumer)
+        raise KeyError(attempt.unplaced[0])
+
+    def _rule_states(self, domain: int | None) -> list[RuleState]:
+        """Return the rules with the consumers that count from the start; see `RuleState` for the domain."""
+        states = [
             RuleState(number, rule, domains, domain)
             for number, (rule, domains) in enumerate(self._rules)
         ]
-        for state in rules:
+        for state in states:
             for holder in self._counted_holders(state.rule):
                 state.add(self._trees_of(holder))
-        for number, request in enumerate(self.placing.requests):
-            for consumer in request.consumers:
-                self.budget.check()
-                if consumer in self.holders:
-                    attempt.placed[consumer] = self._of_holder(consumer)
-                elif attempt.unplaced and not self.placing.partial:
-                    attempt.unplaced.append(consumer)
-                    continue
-                else:
-                    placement = self._place(room, rules, number, consumer)
-                    if placement is None:
-                        self._note_failure(attempt, room, rules, number)
-                        attempt.unplaced.append(consumer)
-                        continue
-                    attempt.placed[consumer] = placement
-                if not attempt.unplaced:
-                    attempt.reached += 1
-        return attempt
-
-    def _note_failure(
-        self, attempt: Attempt, room: Room, rules: Sequence[RuleState], number: int
-    ) -> None:
-        if attempt.request is None:
-            attempt.request = number
-            if self.placing.explain:
-                request = self.placing.requests[number]
-                scratch = room.scratch(
-                    request.alternatives[0], request.from_holds, is_hold=request.hold is not None
-                )
-                attempt.scratch = scratch.copied()
-                attempt.held = room.held(request.from_holds)
-                attempt.rules = [rule.copied() for rule in rules]
+        return states
 
     def _place(
-        self,
-        room: Room,
-        rules: Sequence[RuleState],
-        number: int,
-        consumer: str,
+        self, room: Room, rules: Sequence[RuleState], number: int, consumer: str
     ) -> Placement | None:
-        """Find a candidate for a consumer, and take the room."""
+        """Find a candidate for a consumer that holds nothing yet, and take the room."""
+        self.budget.check()
+        if consumer in self.holders:
+            return self._of_holder(consumer)
         holds = self.placing.requests[number].from_holds
         if consumer in self._fixed:
             placement = self._fixed[consumer]
-            room.take(self._allocations_of(placement), holds)
+            room.place(self._allocations_of(placement), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
             place = self._find_candidate(room, rules, number)
@@ -258,7 +258,7 @@ class Placer:
                 return None
             alternative, candidate, dropped = place
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
-            room.take(candidate.allocations, holds)
+            room.place(candidate.allocations, holds)
             trees = candidate.trees
         for rule in rules:
             if rule.concerns(number):
@@ -266,36 +266,21 @@ class Placer:
         return placement
 
     def _find_candidate(
-        self,
-        room: Room,
-        rules: Sequence[RuleState],
-        number: int,
+        self, room: Room, rules: Sequence[RuleState], number: int
     ) -> tuple[int, Candidate, tuple[int, ...]] | None:
         """Return the first candidate of the first alternative that has one, and what it drops."""
         request_rules = [rule for rule in rules if rule.concerns(number)]
         soft = [state for state in request_rules if state.rule.soft]
-        placing_request = self.placing.requests[number]
+        request = self.placing.requests[number]
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in request_rules if rule not in dropped]
-            for alternative, request in enumerate(placing_request.alternatives):
-                query = room.query(
-                    request, placing_request.from_holds, is_hold=placing_request.hold is not None
-                )
-                candidate = self._first(query, kept, number)
-                if candidate is not None:
-                    return alternative, candidate, tuple(rule.number for rule in dropped)
+            eligible = self._eligible_domains(number, kept)
+            for alternative, query in enumerate(request.alternatives):
+                place = room.pool(query, request).first([query], self._everywhere, kept, eligible)
+                if place is not None:
+                    return alternative, place[1], tuple(rule.number for rule in dropped)
         return None
-
-    def _first(self, query: Query, rules: Sequence[RuleState], number: int) -> Candidate | None:
-        eligible = self.eligible_domains(number, rules)
-        masks = [rule.mask(eligible) for rule in rules] or [self._everywhere]
-        allowed = masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
-        # What is searched again for each consumer is not held together.
-        with self.budget.scope():
-            return query.first(
-                allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
-            )
 
     # -- what there was when the call began ------------------------------------------------------
 
@@ -303,11 +288,9 @@ class Placer:
         """Yield the queries of a request, one for each alternative."""
         placing_request = self.placing.requests[number]
         for alternative in placing_request.alternatives:
-            yield self._begin.query(
-                alternative, placing_request.from_holds, is_hold=placing_request.hold is not None
-            )
+            yield self._begin.pool(alternative, placing_request).query(alternative)
 
-    def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
+    def _eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
         """Return for each rule on skew the domains that had a candidate for a request."""
         domains_by_rule = self._eligible.setdefault(number, {})
         for rule in rules:

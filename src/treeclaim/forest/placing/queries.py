@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
-from treeclaim.forest.domains.consumed import are_any, have_room_together
+from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import relate_request
@@ -29,7 +29,7 @@ from treeclaim.forest.solve.combine import (
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.splitting import Splitter, splits
-from treeclaim.forest.table.columns import Mask, Trees
+from treeclaim.forest.table.columns import NO_ROW, Mask, Trees
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _BYTES_FOR_A_QUERY = 4_000
@@ -118,6 +118,8 @@ class Query:
         problem: Problem,
         positions: Sequence[int],
         parts: Sequence[tuple[str, int, int]] = (),
+        *,
+        is_approximate: bool = False,
     ) -> Candidate:
         """Return a candidate of the positions that a search chose, and the parts of divided amounts."""
         allocations, served = [], []
@@ -127,11 +129,15 @@ class Query:
         for name, position, units in parts:
             served.append((NO_GROUP, position))
             allocations.append((position, name, units))
+        trees = self._trees_of([position for position, _, _ in allocations])
+        return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
+
+    def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
+        """Return the trees of a candidate, given by the rows of the providers that give something."""
+        forest = self.scratch.forest
         if self._sharing is None:
-            self._sharing = sharing_by_row(problem.forest)
-        givers = [position for position, _, _ in allocations]
-        trees = trees_of(problem.forest, self._sharing, givers)
-        return Candidate(tuple(allocations), tuple(served), trees)
+            self._sharing = sharing_by_row(forest)
+        return trees_of(forest, self._sharing, providers)
 
     def _scoring_of(self, problem: Problem) -> Scoring | None:
         order = self.request.order
@@ -151,8 +157,7 @@ class Query:
             for ranked in OrderedSearch(problem, scoring, wanted, anchors):
                 for row in ranked.rows.tolist():
                     parts = (row.chosen, row.parts) if problem.plan.split else (row,)
-                    candidate = self.made(problem, *parts)
-                    yield replace(candidate, is_approximate=ranked.is_approximate)
+                    yield self.made(problem, *parts, is_approximate=ranked.is_approximate)
         elif problem.plan.split:
             for divided in splits(problem):
                 yield self.made(problem, divided.chosen, divided.parts)
@@ -184,15 +189,12 @@ class IndependentQuery(Query):
         """The score of the first candidate of each tree, or where it is not known a score that it does not exceed."""
         self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
         self._is_known = np.zeros(roots, dtype=np.bool_)
-        self._changed = np.zeros(roots, dtype=np.bool_)
-        """Trees in which something was taken since they were searched; they wait, with no value."""
         self._grown = np.zeros(roots, dtype=np.bool_)
-        """Trees in which an amount may have been given back."""
-        self._chosen = np.zeros((roots, len(problem.relations)), dtype=np.int64)
-        """The providers of the last first candidate of each tree that had any."""
-        self._is_single = self._without_choice()
-        self._has_chosen = self._is_single.copy()
+        """Trees in which an amount may have been given back since they were searched."""
+        self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
+        """The providers of the first candidate of each tree that has any."""
         self._is_approximate = np.zeros(roots, dtype=np.bool_)
+        self._is_single = self._without_choice()
         single = anchors[self._is_single[anchors]]
         self._is_known[single] = True
         if self._scoring is not None and len(single):
@@ -200,13 +202,14 @@ class IndependentQuery(Query):
 
     def _without_choice(self) -> Mask:
         """Choose the providers of the trees with one provider for each slot, whatever is free."""
-        reached = [relation.pairs.reached for relation in self._begin.relations]
-        if self._begin.allowed is not None:
-            reached.append(self._begin.allowed)
-        self._is_possible: Mask = np.logical_and.reduce(reached)
+        pairs = [relation.pairs for relation in self._begin.relations]
+        allowed = self._begin.allowed
+        reached = [of_slot.reached for of_slot in pairs]
+        self._is_possible: Mask = np.logical_and.reduce(
+            reached if allowed is None else [*reached, allowed]
+        )
         if not self._begin.rules.are_free:
             return np.zeros(len(self._value), dtype=np.bool_)
-        pairs = [relation.pairs for relation in self._begin.relations]
         counts = [np.diff(of_slot.starts) == 1 for of_slot in pairs]
         is_single: Mask = np.logical_and.reduce([self._is_possible, *counts])
         for slot, of_slot in enumerate(pairs):
@@ -219,32 +222,39 @@ class IndependentQuery(Query):
         return super().nbytes + self._chosen.nbytes + len(self._value) * _BYTES_FOR_A_TREE
 
     def _catch_up(self) -> None:
-        """Note which trees must be searched again, as something has changed in them."""
+        """Let the trees in which something has changed be searched again before all others."""
         scratch = self.scratch
         if self._seen != scratch.moment:
-            # What did not fit does not fit with less room.
-            changed = (scratch.taken_at > self._seen) & (self._value > -np.inf)
             grown = (scratch.followed_at > self._seen) & self._is_possible
-            self._changed |= changed | grown
+            # What did not fit does not fit with less room.
+            changed = grown | ((scratch.taken_at > self._seen) & (self._value > -np.inf))
             self._grown |= grown
-            self._value[changed | grown] = -np.inf
+            self._value[changed] = np.inf
+            self._is_known[changed] = False
             self._seen = scratch.moment
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate of the best tree that is allowed."""
         del keeps
         self._catch_up()
-        self._look_at(np.flatnonzero(self._changed & allowed))
         size = TREES_TOGETHER
         while (tree := self._best_of(allowed)) is not None and not self._is_known[tree]:
             unknown = np.flatnonzero(allowed & ~self._is_known & (self._value > -np.inf))
-            best = np.argsort(-self._value[unknown], kind="stable")[:size]
+            values = self._value[unknown]
+            if self._value[tree] == np.inf:
+                self._look_at(unknown[values == np.inf])
+                continue
+            best = np.argsort(-values, kind="stable")[:size]
             self._look_at(np.sort(unknown[best]))
             size *= 2
         if tree is None:
             return None
-        candidate = self.made(self._begin, self._chosen[tree].tolist())
-        return replace(candidate, is_approximate=bool(self._is_approximate[tree]))
+        is_approximate = bool(self._is_approximate[tree])
+        return self.made(self._begin, self._chosen[tree].tolist(), is_approximate=is_approximate)
+
+    def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
+        """Return the one tree of a candidate."""
+        return tuple(map(int, self._begin.order.tree[providers[:1]]))
 
     def _best_of(self, allowed: Mask) -> int | None:
         """Return the tree with the greatest value of those allowed, the first of equals."""
@@ -264,35 +274,25 @@ class IndependentQuery(Query):
                 unsettled.append(tree)
         if unsettled:
             self._search_trees(np.array(unsettled, dtype=np.int64))
-        self._changed[trees] = self._grown[trees] = False
+        self._grown[trees] = False
         self._is_known[trees] = True
 
     def _has_settled(self, tree: int) -> bool:
         """Find the first candidate of a tree without a search, if that is possible."""
-        if not self._has_chosen[tree]:
-            return False
-        # In the usual order the first one stays the first one as long as it fits.
-        stays = self._scoring is None and not self._grown[tree]
-        if not self._is_single[tree] and not stays:
-            return False
         chosen = self._chosen[[tree]]
-        if self._has_room(self.made(self._begin, chosen[0].tolist())):
+        is_single = bool(self._is_single[tree])
+        # In the usual order the first one stays the first one as long as it fits.
+        if not is_single and (
+            chosen[0, 0] == NO_ROW or self._scoring is not None or self._grown[tree]
+        ):
+            return False
+        slots = zip(self._begin.plan.slots, chosen[0].tolist(), strict=True)
+        allocations = [(row, name, n) for slot, row in slots for name, n in slot.resources.items()]
+        if times_together(self.scratch.forest, allocations):
             self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
             return True
         self._value[tree] = -np.inf
-        return bool(self._is_single[tree])
-
-    def _has_room(self, candidate: Candidate) -> bool:
-        """Return whether there is room for everything that a candidate takes together."""
-        forest = self.scratch.forest
-        together: dict[tuple[int, str], int] = {}
-        for position, name, amount in candidate.allocations:
-            together[position, name] = together.get((position, name), 0) + amount
-        for (position, name), amount in together.items():
-            columns = forest.class_inventories(name)
-            if not columns.has_room(columns.index_of(position), amount):
-                return False
-        return not are_any(forest) or have_room_together(forest, candidate.allocations)
+        return is_single
 
     def _search_trees(self, trees: Trees) -> None:
         """Search some trees for their first candidates."""
@@ -344,21 +344,20 @@ class IndependentQuery(Query):
 
     def _forget(self, trees: Trees) -> None:
         self._value[trees] = -np.inf
-        self._has_chosen[trees] = self._is_approximate[trees] = False
+        self._chosen[trees] = NO_ROW
+        self._is_approximate[trees] = False
 
     def _choose(self, trees: Trees, chosen: Choices, scores: Floats) -> None:
         self._chosen[trees] = chosen
         self._value[trees] = scores
-        self._has_chosen[trees] = True
 
 
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
     """Return a query that keeps the first candidate of each tree, where trees do not affect each other."""
     problem = relate_request(scratch.forest, request, budget)
     mixes = () if request.order is None else request.order.mixes
-    known = scratch.forest.catalogue.resource_classes.keys()
-    for mix in mixes:
-        scratch.copy_used(mix.classes & known)
+    # Scores are read again and again from what is used.
+    scratch.copy_used(request.classes if mixes else ())
     are_apart = (
         not problem.plan.split
         and all(relation.pairs.is_local for relation in problem.relations)

@@ -7,36 +7,18 @@ from different holds: each set of holds has a scratch of its own, and what a con
 each, less what it drew from holds that are not that one's.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import are_any
-from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, with_free
+from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest
 
 Holds = tuple[str, ...]
 """Uuids of holds, in the order in which they are drawn from."""
-
-
-@dataclass(slots=True)
-class _View:
-    """The room of consumers that may draw from some holds.
-
-    Attributes:
-        scratch: What is used, less what these holds have.
-        names: The resource classes that it follows; None for all.
-        queries: By request, made when first asked for.
-        taken: All that was taken here.
-    """
-
-    scratch: Scratch
-    names: frozenset[str] | None
-    queries: dict[CandidateRequest, Query] = field(default_factory=dict)
-    taken: list[Allocation] = field(default_factory=list)
 
 
 class Room:
@@ -46,115 +28,77 @@ class Room:
     another domain, what was taken is given back, and the queries stay.
     """
 
-    def __init__(self, forest: Forest, budget: Budget) -> None:
+    def __init__(self, forest: Forest, budget: Budget, most_bytes: int | None = None) -> None:
         """Begin with what is used now, and with what the holds have that the Forest knows.
 
         Args:
             forest: Where to search; it is not changed.
             budget: What all queries may cost.
+            most_bytes: Bytes of queries beyond which these are made anew.
         """
         self._budget = budget
-        self._everybody = _View(Scratch(forest), None)
-        self._views: dict[tuple[Holds, frozenset[str], bool], _View] = {}
+        self.everybody = QueryPool(Scratch(forest), budget, most_bytes)
+        """The queries of those who draw from no hold."""
+        self._drawing: dict[tuple[Holds, frozenset[str] | None], QueryPool] = {}
+        """The queries of other consumers: by their holds, and by their classes if they will be holds."""
         self._held = forest.held
-        self._left: dict[str, dict[tuple[str, str], int]] = {}
-        """The present amounts of the holds that were drawn from, by provider UUID and class."""
+        self._left: dict[str, dict[str, dict[str, int]]] = {}
+        """The present amounts of the holds that were drawn from."""
 
     def begin(self, held: HeldAmounts) -> None:
-        """Forget what was taken and drawn: it is written, and holds have the given amounts."""
-        self._views.clear()
+        """Forget what was drawn: it is written, and holds have the given amounts."""
+        self._drawing.clear()
         self._left.clear()
-        self._everybody.taken.clear()
         self._held = held
 
-    @property
-    def everybody(self) -> Scratch:
-        """Return what is used for those who draw from no hold."""
-        return self._everybody.scratch
-
-    def scratch(
-        self, request: CandidateRequest, holds: Holds = (), *, is_hold: bool = False
-    ) -> Scratch:
-        """Return what is used for those who want something; see `query`."""
-        return self._view(request, holds, is_hold=is_hold).scratch
-
-    def query(
-        self, request: CandidateRequest, holds: Holds = (), *, is_hold: bool = False
-    ) -> Query:
-        """Return the query of a request, made when it is first asked for.
+    def pool(self, request: CandidateRequest, placing_request: PlacingRequest) -> QueryPool:
+        """Return the queries of those who want something.
 
         Args:
-            request: What consumers want.
-            holds: From which they may draw.
-            is_hold: Whether they are holds, to which min_unit, max_unit and step_size do not apply.
+            request: One of the alternatives.
+            placing_request: From which holds consumers may draw, and whether they will be holds, to which
+                min_unit, max_unit and step_size do not apply.
         """
-        view = self._view(request, holds, is_hold=is_hold)
-        if request not in view.queries:
-            view.queries[request] = query_of(view.scratch, request, self._budget)
-        return view.queries[request]
-
-    def _view(self, request: CandidateRequest, holds: Holds, *, is_hold: bool) -> _View:
+        holds, is_hold = placing_request.from_holds, placing_request.hold is not None
         if not holds and not is_hold:
-            return self._everybody
-        names = request.classes
-        if are_any(self.everybody.forest):
-            # What others take of any class may be consumed of what these want.
-            catalogue = self.everybody.forest.catalogue
-            names = frozenset(
-                catalogue.class_by_id[number].name for number in self.everybody.forest.classes
-            )
-        view = self._views.get((holds, names, is_hold))
-        if view is None:
-            parts = [self._holdings(hold) for hold in holds]
-            forest = with_free(self.everybody.forest, parts, self._budget)
-            if is_hold:
-                for name in request.classes & forest.catalogue.resource_classes.keys():
-                    number = forest.catalogue.resource_classes[name].id
-                    if number in forest.classes:
-                        forest.classes[number] = forest.classes[number].without_units()
-            scratch = Scratch(forest)
-            # What others take is taken here too, so nothing may be common with their scratch.
-            scratch.copy_used(names & scratch.forest.catalogue.resource_classes.keys())
-            scratch.bar_as(self.everybody)
-            view = self._views[holds, names, is_hold] = _View(scratch, names)
-        return view
+            return self.everybody
+        key = holds, request.classes if is_hold else None
+        if key not in self._drawing:
+            present = self.everybody.scratch
+            forest = with_free(present.forest, map(self._left_of, holds), self._budget)
+            for name in request.classes & forest.catalogue.resource_classes.keys():
+                number = forest.catalogue.resource_classes[name].id
+                if is_hold and number in forest.classes:
+                    forest.classes[number] = forest.classes[number].without_units()
+            self._drawing[key] = QueryPool(Scratch(forest, beside=present), self._budget)
+        return self._drawing[key]
 
-    def _holdings(self, hold: str) -> dict[str, dict[str, int]]:
-        """Return what a hold has left."""
-        holdings: dict[str, dict[str, int]] = {}
-        for (uuid, name), amount in self._left_of(hold).items():
-            holdings.setdefault(uuid, {})[name] = amount
-        return holdings
-
-    def _left_of(self, hold: str) -> dict[tuple[str, str], int]:
+    def _left_of(self, hold: str) -> dict[str, dict[str, int]]:
+        """Return what a hold has left, to be changed."""
         if hold not in self._left:
-            self._left[hold] = {
-                (uuid, name): amount
-                for uuid, amounts in self._held.by_hold.get(hold, {}).items()
-                for name, amount in amounts.items()
-            }
+            amounts = self._held.by_hold.get(hold, {})
+            self._left[hold] = {uuid: dict(units) for uuid, units in amounts.items()}
         return self._left[hold]
 
-    def take(self, allocations: Iterable[Allocation], holds: Holds = ()) -> None:
-        """Take what a candidate gives, first out of what some holds have there.
+    def place(self, allocations: Iterable[Allocation], holds: Holds = ()) -> None:
+        """Place a consumer that takes first what some holds have.
 
         What a hold had that was drawn counts as used as before, and is not there to be drawn again.
         """
-        allocation_list = list(allocations)
-        drawn = self._drawn(allocation_list, holds)
-        for view_holds, view in [
-            ((), self._everybody),
-            *((key[0], v) for key, v in self._views.items()),
-        ]:
+        allocations = list(allocations)
+        drawn = self._drawn(allocations, holds)
+        pools = [((), self.everybody), *((key[0], pool) for key, pool in self._drawing.items())]
+        for drawable_holds, pool in pools:
             undrawn_allocations = [
-                (position, name, amount - sum(n for hold, n in parts if hold not in view_holds))
-                for (position, name, amount), parts in zip(allocation_list, drawn, strict=True)
-                if view.names is None or name in view.names
+                (
+                    position,
+                    name,
+                    amount - sum(n for hold, n in parts if hold not in drawable_holds),
+                )
+                for (position, name, amount), parts in zip(allocations, drawn, strict=True)
             ]
-            net = [allocation for allocation in undrawn_allocations if allocation[2]]
-            view.taken += net
-            view.scratch.take(net)
-            view.scratch.begin_conditions(allocation_list)
+            taken = [allocation for allocation in undrawn_allocations if allocation[2]]
+            pool.scratch.place(allocations, taken)
 
     def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
         """Draw what some allocations may; return for each which hold gave how much."""
@@ -162,41 +106,30 @@ class Room:
         for position, name, amount in allocations:
             parts: list[tuple[str, int]] = []
             for hold in holds:
-                hold_amounts = self._left_of(hold)
-                place = (self.everybody.forest.uuid_of(position), name)
-                part = min(hold_amounts.get(place, 0), amount - sum(n for _, n in parts))
+                units = self._left_of(hold).get(
+                    self.everybody.scratch.forest.uuid_of(position), {}
+                )
+                part = min(units.get(name, 0), amount - sum(n for _, n in parts))
                 if part:
-                    hold_amounts[place] -= part
+                    units[name] -= part
                     parts.append((hold, part))
             drawn.append(parts)
         return drawn
 
-    def give_back(self) -> None:
-        """Let nothing be taken any more."""
-        for view in (self._everybody, *self._views.values()):
-            view.scratch.give_back(view.taken)
-            view.scratch.end_conditions()
-            view.taken.clear()
+    def remove_placed(self) -> None:
+        """Remove all consumers that were placed."""
+        for pool in (self.everybody, *self._drawing.values()):
+            pool.scratch.remove_placed()
         self._left.clear()
 
     def held(self, holds: Holds) -> HeldAmounts:
         """Return what all holds but some have left by now."""
         if self._held.everywhere is None:
             return self._held
-        drawn = {
-            hold: self._drawn_of(hold, unused_amounts)
-            for hold, unused_amounts in self._left.items()
-            if hold not in holds
-        }
-        forest = self.everybody.forest
-        gone = [*self._held.of_holds(forest, holds), *HeldAmounts(drawn).of_holds(forest, drawn)]
-        return HeldAmounts({}, self._held.everywhere.less(gone))
-
-    def _drawn_of(
-        self, hold: str, unused_amounts: Mapping[tuple[str, str], int]
-    ) -> dict[str, dict[str, int]]:
-        """Return what a hold had and has not any more."""
-        return {
-            uuid: {name: amount - unused_amounts[uuid, name] for name, amount in amounts.items()}
-            for uuid, amounts in self._held.by_hold.get(hold, {}).items()
-        }
+        forest = self.everybody.scratch.forest
+        others = self._left.keys() - set(holds)
+        left = HeldAmounts(self._left)
+        everywhere = self._held.everywhere.less(
+            [*self._held.of_holds(forest, {*holds, *others})]
+        ).plus([*left.of_holds(forest, others)])
+        return HeldAmounts({}, everywhere)

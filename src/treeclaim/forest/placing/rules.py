@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules between consumers, and the domains that they count (contract pages 98, section 4, and 101, sections 4 and 5)."""
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -102,29 +102,48 @@ class RuleState:
         number: The number of the rule in its call.
         rule: The rule.
         domains: Its domains.
+        counts: Consumers in each domain.
     """
 
-    def __init__(self, number: int, rule: Rule, domains: Domains, only: int | None = None) -> None:
-        """Begin without any consumer; `only` is the domain that `same_domain` tries, None for none."""
+    def __init__(
+        self,
+        number: int,
+        rule: Rule,
+        domains: Domains,
+        only: int | None = None,
+        present: Sequence[int] = (),
+    ) -> None:
+        """Begin without any consumer.
+
+        Args:
+            number: The number of the rule in its call.
+            rule: The rule.
+            domains: Its domains.
+            only: The domain that `same_domain` tries; None for none.
+            present: Domains in which the next consumer is already, so that the rule does not close them.
+        """
         self.number = number
         self.rule = rule
         self.domains = domains
         self._only = only
-        self._counts: Rows = np.zeros(domains.count, dtype=np.int64)
+        self._present = list(present)
+        self.counts: Rows = np.zeros(domains.count, dtype=np.int64)
 
-    def copied(self) -> "RuleState":
-        """Return a copy with the same consumers."""
-        copied_state = RuleState(self.number, self.rule, self.domains, self._only)
-        copied_state._counts = self._counts.copy()
-        return copied_state
+    def without(self, trees: Iterable[int]) -> "RuleState":
+        """Return the state as it is for a consumer that is counted now, and may stay in its domains."""
+        present = self.domains.containing(trees)
+        state = RuleState(self.number, self.rule, self.domains, self._only, present)
+        state.add(trees, -1)
+        state.counts += self.counts
+        return state
 
     def concerns(self, request: int) -> bool:
         """Return whether the rule is for the consumers of a request."""
         return request in self.rule.requests
 
-    def add(self, trees: Iterable[int]) -> None:
-        """Count a consumer in the domains of its trees."""
-        self._counts[list(self.domains.containing(trees))] += 1
+    def add(self, trees: Iterable[int], count: int = 1) -> None:
+        """Count a consumer in the domains of its trees, or with the count -1 no longer."""
+        self.counts[list(self.domains.containing(trees))] += count
 
     def mask(self, eligible: EligibleDomains) -> Mask:
         """Return which trees may be the only one of the next consumer."""
@@ -132,9 +151,9 @@ class RuleState:
         if self.rule.same_domain:
             return domains.with_any(np.arange(domains.count) == self._only)
         limit, emptiest = self._limit(eligible)
-        mask = domains.with_only(self._counts < limit)
+        mask = domains.with_only(self._are_below(limit))
         if len(emptiest) and domains.overlap:
-            mask |= domains.with_all(emptiest) & domains.with_only(self._counts <= limit)
+            mask |= domains.with_all(emptiest) & domains.with_only(self.counts <= limit)
         return mask
 
     def keeps(self, trees: Iterable[int], eligible: EligibleDomains) -> bool:
@@ -145,7 +164,13 @@ class RuleState:
         limit, emptiest = self._limit(eligible)
         if len(emptiest) and set(emptiest.tolist()) <= set(domains):
             limit += 1
-        return bool(domains) and bool((self._counts[list(domains)] < limit).all())
+        return bool(domains) and bool(self._are_below(limit)[list(domains)].all())
+
+    def _are_below(self, limit: int) -> Mask:
+        """Return which domains one more consumer may get into."""
+        are_below: Mask = self.counts < limit
+        are_below[self._present] = True
+        return are_below
 
     def _limit(self, eligible: EligibleDomains) -> tuple[int, Rows]:
         """Return the count that closes a domain, and for `max_skew` the emptiest domains.
@@ -155,8 +180,8 @@ class RuleState:
         if self.rule.max_skew is None:
             return self.rule.max_per_domain or 0, np.zeros(0, dtype=np.int64)
         is_eligible = eligible[self.number]
-        least = int(self._counts[is_eligible].min()) if is_eligible.any() else 0
-        emptiest = np.flatnonzero(is_eligible & (self._counts == least))
+        least = int(self.counts[is_eligible].min()) if is_eligible.any() else 0
+        emptiest = np.flatnonzero(is_eligible & (self.counts == least))
         return self.rule.max_skew + least, emptiest
 
 
@@ -175,32 +200,19 @@ def rules_in_force(
     return [(rule, domains_by_key[rule.domains]) for rule in rules]
 
 
-class PlanRules:
-    """The rules of a plan (contract page 101, sections 4 and 5) in one Forest."""
+def states_by_member(
+    rules: Sequence[tuple[PlanRule, Domains]], trees: Mapping[str, Sequence[int]]
+) -> dict[str, list[RuleState]]:
+    """Return the states of the rules of a plan (contract page 101, section 5.2), by consumer that a rule names.
 
-    def __init__(
-        self,
-        forest: Forest,
-        rules: Sequence[PlanRule],
-        trees: Mapping[str, Sequence[int]],
-        budget: Budget,
-    ) -> None:
-        """Take the rules, and the trees of all consumers that they name."""
-        self._members = [rule.consumers for rule in rules]
-        self._rules = rules_in_force(
-            forest,
-            [Rule(rule.domains, max_per_domain=rule.max_per_domain) for rule in rules],
-            budget,
-        )
-        self._trees = trees
-
-    def states(self, released: Container[str]) -> dict[str, list[RuleState]]:
-        """Return the states of the rules once some consumers are released, by consumer that a rule names."""
-        states: dict[str, list[RuleState]] = {}
-        for number, (members, rule) in enumerate(zip(self._members, self._rules, strict=True)):
-            state = RuleState(number, *rule)
-            for consumer in members:
-                states.setdefault(consumer, []).append(state)
-                if consumer in self._trees and consumer not in released:
-                    state.add(self._trees[consumer])
-        return states
+    Args:
+        rules: The rules in force.
+        trees: The trees of the consumers that count.
+    """
+    states: dict[str, list[RuleState]] = {}
+    for number, (rule, domains) in enumerate(rules):
+        state = RuleState(number, Rule(None, max_per_domain=rule.max_per_domain), domains)
+        for consumer in rule.consumers:
+            states.setdefault(consumer, []).append(state)
+            state.add(trees.get(consumer, ()))
+    return states

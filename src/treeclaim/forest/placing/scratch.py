@@ -32,33 +32,97 @@ class Scratch:
             `give_back`.
     """
 
-    def __init__(self, forest: Forest) -> None:
-        """Begin with what is used now."""
+    def __init__(self, forest: Forest, beside: "Scratch | None" = None) -> None:
+        """Begin with what is used now.
+
+        Args:
+            forest: The Forest.
+            beside: A scratch of whose Forest this one is a copy; each may be changed without the other.
+        """
         self.forest = copy.copy(forest)
         self.forest.classes = dict(forest.classes)
         self.moment = 0
         self.taken_at: Integers = np.zeros(len(forest.order.roots), dtype=np.int64)
         self.followed_at: Integers = np.zeros_like(self.taken_at)
-        self._own: set[int] = set()
-        self._by_name: dict[str, ClassInventories] = {}
-        """The columns that are written already, which are the scratch's own."""
+        self._written: dict[int, ClassInventories] = {}
+        """The columns that are the scratch's own, by class."""
+        self._marks: dict[int, int] = {}
+        """Up to where the log of each of these classes was followed."""
         self._totals: dict[str, ClassTotals] = {}
         self._barred: dict[int, dict[tuple[int, int], int]] = {}
         """By head of a barred subtree: the hidden free amounts by class and index of its inventories."""
-        self._taken: set[tuple[str, int]] = set()
-        """Class and index of the inventories that are written already."""
-        self._marks: dict[str, int] = {}
-        """Up to where the log of each class copied was followed."""
+        self._changed: set[tuple[int, int]] = set()
+        """Class and index of the inventories that were written since the Forest was followed."""
+        self._placed: list[Allocation] = []
+        if beside is not None:
+            for class_id in beside._written:  # noqa: SLF001 - of this class
+                self._columns(class_id)
+            for head, hidden in beside._barred.items():  # noqa: SLF001 - of this class
+                self._barred[head] = hidden.copy()
+                self._hide_free(head)
 
-    def copied(self) -> "Scratch":
-        """Return a copy of what is used now; either may be changed without the other."""
-        self._own.clear()
-        self._by_name.clear()
-        return Scratch(self.forest)
+    # -- consumers -------------------------------------------------------------------------------
+
+    def place(
+        self, allocations: Iterable[Allocation], taken: Iterable[Allocation] | None = None
+    ) -> None:
+        """Place a consumer, until all that were placed are removed again.
+
+        Args:
+            allocations: What it holds; this begins conditions.
+            taken: What is no longer free because of that; None for all of it.
+        """
+        allocations = list(allocations)
+        taken = allocations if taken is None else list(taken)
+        self._placed += taken
+        self.take(taken)
+        self.begin_conditions(allocations)
+
+    def remove_placed(self) -> None:
+        """Remove all consumers that were placed."""
+        self.give_back(self._placed)
+        self._placed.clear()
+        self.end_conditions()
 
     def take(self, allocations: Iterable[Allocation]) -> None:
         """Take what a candidate gives."""
         self._change(allocations, self.taken_at)
+
+    def give_back(self, allocations: Iterable[Allocation]) -> None:
+        """Let what was taken be free again."""
+        self._change(
+            ((position, name, -amount) for position, name, amount in allocations), self.followed_at
+        )
+
+    def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
+        """Take amounts of many inventories of a class at once, while no query is in use.
+
+        Args:
+            class_id: The class.
+            indices: Indices of inventories, each once.
+            amounts: Units, without what they consume.
+        """
+        columns = self._columns(class_id)
+        columns.used.values[indices] += amounts
+        columns.free.values[indices] -= amounts
+
+    def _change(self, allocations: Iterable[Allocation], changed_at: Integers) -> None:
+        self.moment += 1
+        order, classes = self.forest.order, self.forest.catalogue.resource_classes
+        for position, name, amount in with_consumed(self.forest, allocations):
+            class_id = classes[name].id
+            columns = self._columns(class_id)
+            index = columns.index_of(position)
+            tree = int(order.tree[position])
+            changed_at[tree] = self.moment
+            self._changed.add((class_id, index))
+            columns.used.values[index] += amount
+            columns.free.values[index] -= amount
+            self._note_total(name, position, tree, amount)
+        for head in self._barred:
+            self._hide_free(head)
+
+    # -- conditions that begin with the first use ------------------------------------------------
 
     def heads_begun_by(self, allocations: Iterable[Allocation]) -> set[int]:
         """Return the heads of the subtrees whose `on_use` conditions begin with some allocations."""
@@ -85,12 +149,6 @@ class Scratch:
             }
             self._hide_free(head)
 
-    def bar_as(self, other: "Scratch") -> None:
-        """Bar the subtrees that another scratch has barred, of whose forest this one is a copy."""
-        for head, hidden in other._barred.items():  # noqa: SLF001 - of this class
-            self._barred[head] = hidden.copy()
-            self._hide_free(head)
-
     def _hide_free(self, head: int) -> None:
         """Hide what is free, or has become free, in a barred subtree."""
         hidden = self._barred[head]
@@ -111,79 +169,46 @@ class Scratch:
                     self._columns(class_id).free.values[index] += free
         self._barred.clear()
 
-    def give_back(self, allocations: Iterable[Allocation]) -> None:
-        """Let what was taken be free again."""
-        self._change(
-            ((position, name, -amount) for position, name, amount in allocations), self.followed_at
-        )
-
-    def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
-        """Take amounts of many inventories of a class at once, while no query is in use.
-
-        Args:
-            class_id: The class.
-            indices: Indices of inventories, each once.
-            amounts: Units, without what they consume.
-        """
-        columns = self._columns(class_id)
-        columns.used.values[indices] += amounts
-        columns.free.values[indices] -= amounts
-
-    def _change(self, allocations: Iterable[Allocation], changed_at: Integers) -> None:
-        self.moment += 1
-        order = self.forest.order
-        for position, name, amount in with_consumed(self.forest, allocations):
-            if name not in self._by_name:
-                self.copy_used([name])
-            columns = self._by_name[name]
-            index = columns.index_of(position)
-            tree = int(order.tree[position])
-            changed_at[tree] = self.moment
-            self._taken.add((name, index))
-            columns.used.values[index] += amount
-            columns.free.values[index] -= amount
-            totals = self._totals.get(name)
-            if totals is not None:
-                totals.take(position, tree, amount)
-        for head in self._barred:
-            self._hide_free(head)
+    # -- following the Forest --------------------------------------------------------------------
 
     def follow(self, forest: Forest) -> bool:
         """Set the used amounts to those of the Forest now: nothing more is taken.
 
         Args:
             forest: That of the beginning, where nothing but what is used has changed since, and no
-                class is asked for that was not copied at once (`own`).
+                class is asked for that was not copied at once (`copy_used`).
 
         Returns:
             False if the trees in which another amount is used than here are not known any more, or
             are many: this is of no more use then.
         """
         self.moment += 1
-        for name, columns in self._by_name.items():
-            current = forest.class_inventories(name)
-            changed = None if current.written is None else current.written.since(self._marks[name])
-            if changed is None or current.written is None:
+        names = forest.catalogue.class_by_id
+        for class_id, columns in self._written.items():
+            current = forest.classes[class_id]
+            written = current.written
+            changed = None if written is None else written.since(self._marks[class_id])
+            if changed is None or written is None:
                 return False
-            self._marks[name] = current.written.mark
-            taken_indices = [index for of_class, index in self._taken if of_class == name]
-            indices = np.array([*changed, *taken_indices], dtype=np.int64)
+            self._marks[class_id] = written.mark
+            own = [index for of_class, index in self._changed if of_class == class_id]
+            indices = np.unique(np.array([*changed, *own], dtype=np.int64))
             indices = indices[columns.used.values[indices] != current.used.values[indices]]
             if len(indices) > thresholds.FEW_TREES_WRITTEN:
                 return False
-            for index in set(indices.tolist()):
+            for index in indices.tolist():
                 position = int(current.row.values[index])
-                self._put(name, index, position, current)
-        self._taken.clear()
+                tree = int(self.forest.order.tree[position])
+                self.followed_at[tree] = self.moment
+                added_units = int(current.used.values[index] - columns.used.values[index])
+                columns.used.values[index] = current.used.values[index]
+                columns.free.values[index] = current.free.values[index]
+                self._note_total(names[class_id].name, position, tree, added_units)
+        self._changed.clear()
+        self._placed.clear()
         return True
 
-    def _put(self, name: str, index: int, position: int, current: ClassInventories) -> None:
-        tree = int(self.forest.order.tree[position])
-        self.followed_at[tree] = self.moment
-        columns = self._by_name[name]
-        added_units = int(current.used.values[index]) - int(columns.used.values[index])
-        columns.used.values[index] = current.used.values[index]
-        columns.free.values[index] = current.free.values[index]
+    def _note_total(self, name: str, position: int, tree: int, added_units: int) -> None:
         totals = self._totals.get(name)
         if totals is not None:
             totals.take(position, tree, added_units)
@@ -193,20 +218,17 @@ class Scratch:
         """Return the bytes of what is its own."""
         copied = sum(
             columns.used.values.nbytes + columns.free.values.nbytes
-            for columns in self._by_name.values()
+            for columns in self._written.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
         return copied + moments + 3 * sum(totals.nbytes for totals in self._totals.values())
 
     def copy_used(self, names: Iterable[str]) -> None:
-        """Copy what is used of some existing classes now, and of those that anything consumes."""
+        """Copy what is used of some classes now, and of those that anything consumes."""
         for name in classes_with_consumed(self.forest, names):
-            if name not in self._by_name:
-                class_id = self.forest.catalogue.resource_classes[name].id
-                if class_id in self.forest.classes:
-                    written = self.forest.classes[class_id].written
-                    self._marks[name] = 0 if written is None else written.mark
-                    self._by_name[name] = self._columns(class_id)
+            class_id = self.forest.catalogue.resource_classes[name].id
+            if class_id in self.forest.classes:
+                self._columns(class_id)
 
     def totals(self, name: str) -> ClassTotals:
         """Return the totals of a class, which are kept true."""
@@ -216,8 +238,11 @@ class Scratch:
 
     def _columns(self, class_id: int) -> ClassInventories:
         """Return the columns of a class, copied before they are written for the first time."""
-        columns = self.forest.classes[class_id]
-        if class_id not in self._own:
-            self._own.add(class_id)
-            columns = self.forest.classes[class_id] = columns.changeable()
+        columns = self._written.get(class_id)
+        if columns is None:
+            current = self.forest.classes[class_id]
+            self._marks[class_id] = 0 if current.written is None else current.written.mark
+            columns = self._written[class_id] = self.forest.classes[class_id] = (
+                current.changeable()
+            )
         return columns

@@ -8,23 +8,18 @@ the Forest where either has changed, and only the trees that differ are looked a
 searches that come next. What was placed and then written does not differ.
 """
 
-from collections.abc import Sequence
 from time import thread_time
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.placing.candidate import Candidate, placement_of
-from treeclaim.forest.placing.queries import Query, query_of
-from treeclaim.forest.placing.room import Holds, Room
+from treeclaim.forest.placing.candidate import placement_of
+from treeclaim.forest.placing.room import Room
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.placing import Placement, PlacingRequest
-from treeclaim.model.request import CandidateRequest
 
 MOST_BYTES = 32_000_000
 """Bytes of a series: a dozen flavors on 13,000 hosts. Beyond that its queries are made anew."""
@@ -47,12 +42,8 @@ class Series:
         self._forest = forest
         self._end = 0.0
         self._budget = Budget(None, most_bytes, interrupted=self._check)
-        self._room = Room(forest, self._budget)
-        self._queries: dict[CandidateRequest, Query] = {}
-        """Queries that are kept: those of consumers that draw from no hold."""
+        self._room = Room(forest, self._budget, MOST_BYTES)
         self._is_over = False
-        self._mixes: set[Mix] = set()
-        self._query_bytes = 0
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._shape = forest.order, forest.catalogue
         self._refreshed = _refreshed(forest)
@@ -81,12 +72,12 @@ class Series:
             or self.nbytes > MOST_BYTES
         ):
             return False
-        return self._room.everybody.follow(forest)
+        return self._room.everybody.scratch.follow(forest)
 
     @property
     def nbytes(self) -> int:
         """Return the bytes that this takes, about."""
-        return self._room.everybody.nbytes + self._query_bytes
+        return self._room.everybody.nbytes
 
     def place(self, request: PlacingRequest, end: float) -> Placement | None:
         """Find a place for the single consumer of a call, and take the room.
@@ -112,50 +103,18 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                candidate = self._first(
-                    alternative, request.from_holds, is_hold=request.hold is not None
-                )
-            if candidate is not None:
-                self._is_over |= bool(self._room.everybody.heads_begun_by(candidate.allocations))
-                self._room.take(candidate.allocations, request.from_holds)
+                pool = self._room.pool(alternative, request)
+                place = pool.first([alternative], self._everywhere)
+            if place is not None:
+                _, candidate = place
+                scratch = self._room.everybody.scratch
+                self._is_over |= bool(scratch.heads_begun_by(candidate.allocations))
+                self._room.place(candidate.allocations, request.from_holds)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, candidate, ())
         return None
-
-    def _first(
-        self, request: CandidateRequest, holds: Holds, *, is_hold: bool
-    ) -> Candidate | None:
-        if holds or is_hold:
-            # What holds have is read only for these consumers, and so are the queries.
-            drawing = self._room.query(request, holds, is_hold=is_hold)
-            return drawing.first(self._everywhere, _any_trees)
-        query = self._queries.get(request)
-        if query is None:
-            if self.nbytes > MOST_BYTES:
-                self._queries.clear()
-                self._mixes.clear()
-                self._query_bytes = 0
-            scratch = self._room.everybody
-            scratch.copy_used(request.classes & scratch.forest.catalogue.resource_classes.keys())
-            query = self._queries[request] = query_of(scratch, request, self._budget)
-            self._query_bytes += query.nbytes + self._bytes_of_mixes(request)
-        before = query.nbytes
-        candidate = query.first(self._everywhere, _any_trees)
-        self._query_bytes += query.nbytes - before
-        return candidate
-
-    def _bytes_of_mixes(self, request: CandidateRequest) -> int:
-        """Return the bytes of the mixes of a request that no query before it has."""
-        new = set(() if request.order is None else request.order.mixes) - self._mixes
-        self._mixes |= new
-        return sum(map(size_of, new))
 
 
 def _refreshed(forest: Forest) -> int:
     """Return how often more than what is used of an inventory may have changed."""
     return sum(columns.refreshed for columns in forest.classes.values())
-
-
-def _any_trees(trees: Sequence[int]) -> bool:
-    del trees
-    return True

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
-from treeclaim.forest.placing.rules import PlanRules, RuleState
+from treeclaim.forest.placing.queries import IndependentQuery
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.rules import RuleState, rules_in_force, states_by_member
 from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
 from treeclaim.forest.planning.consumers import PlannedConsumer, demand
@@ -58,30 +58,23 @@ class FailureTrials:
         rules: The rules of the consumers that are placed now, by consumer.
     """
 
-    def __init__(self, forest: Forest, call: Failures, rules: PlanRules, budget: Budget) -> None:
-        """Begin with all present consumers."""
+    def __init__(
+        self,
+        forest: Forest,
+        call: Failures,
+        trees: Mapping[str, Sequence[int]],
+        budget: Budget,
+    ) -> None:
+        """Begin with all present consumers, given the trees of those whom rules name."""
         holds = [forest.held.by_hold.get(hold, {}) for hold in call.from_holds]
         self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
         self.rules: Mapping[str, Sequence[RuleState]] = {}
         self._forest = forest
         self._call = call
-        self._plan_rules = rules
+        self._rules_in_force = rules_in_force(forest, call.rules, budget)
+        self._trees = trees
         self._budget = budget
-        self._queries: dict[CandidateRequest, Query] = {}
-        self._bytes = 0
-        self._taken: list[Allocation] = []
-
-    def _query(self, request: CandidateRequest) -> Query:
-        query = self._queries.get(request)
-        if query is None:
-            if self._bytes > _QUERY_BYTES:
-                self._queries.clear()
-                self._bytes = 0
-            with self._budget.scope():
-                query = query_of(self.scratch, request, self._budget)
-            self._queries[request] = query
-            self._bytes += query.nbytes
-        return query
+        self._pool = QueryPool(self.scratch, budget, _QUERY_BYTES)
 
     def can_bar(self, failure: Failure) -> bool:
         """Return whether the answer is the same if the trees are there and nobody may take them.
@@ -90,7 +83,7 @@ class FailureTrials:
         """
         requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
-            isinstance(self._query(request), IndependentQuery)
+            isinstance(self._pool.query(request), IndependentQuery)
             and (
                 request.order is None
                 or all(term.name in _LOCAL_TERMS for term in request.order.terms)
@@ -107,18 +100,14 @@ class FailureTrials:
             for allocation in self._free_amounts(consumer, failure.gone)
         ]
         self.scratch.give_back(freed)
-        self.rules = self._plan_rules.states({consumer.uuid for consumer in failure.released})
+        released = {consumer.uuid for consumer in failure.released}
+        staying = {uuid: trees for uuid, trees in self._trees.items() if uuid not in released}
+        self.rules = states_by_member(self._rules_in_force, staying)
         try:
             yield
         finally:
-            self.give_back()
+            self.scratch.remove_placed()
             self.scratch.take(freed)
-
-    def give_back(self) -> None:
-        """Give back everything that was taken for the consumers that were placed."""
-        self.scratch.give_back(self._taken)
-        self.scratch.end_conditions()
-        self._taken.clear()
 
     def _free_amounts(self, consumer: PlannedConsumer, gone: Mask) -> list[Allocation]:
         """Return what a consumer gives back outside some trees."""
@@ -143,28 +132,15 @@ class FailureTrials:
         allowed = ~failure.gone
         for consumer in failure.placed_anew:
             self._budget.check()
-            candidate = self._first(consumer, allowed)
-            if candidate is None:
+            rules = self.rules.get(consumer.uuid, ())
+            place = self._pool.first(consumer.requests, allowed, rules)
+            if place is None:
                 yield consumer.uuid
                 continue
-            self.scratch.take(candidate.allocations)
-            self.scratch.begin_conditions(candidate.allocations)
-            self._taken += candidate.allocations
-            for rule in self.rules.get(consumer.uuid, ()):
+            _, candidate = place
+            self.scratch.place(candidate.allocations)
+            for rule in rules:
                 rule.add(candidate.trees)
-
-    def _first(self, consumer: PlannedConsumer, allowed: Mask) -> Candidate | None:
-        rules = self.rules.get(consumer.uuid, ())
-        masks = [allowed, *(rule.mask({}) for rule in rules)]
-        for request in consumer.requests:
-            with self._budget.scope():
-                candidate = self._query(request).first(
-                    np.logical_and.reduce(masks),
-                    lambda trees: all(rule.keeps(trees, {}) for rule in rules),
-                )
-            if candidate is not None:
-                return candidate
-        return None
 
     # -- proving that they have no place ---------------------------------------------------------
 
@@ -191,7 +167,7 @@ class FailureTrials:
     def _at_most(self, request: CandidateRequest, gone: Mask) -> int:
         self._budget.check()
         with self._budget.scope():
-            if isinstance(self._query(request), IndependentQuery):
+            if isinstance(self._pool.query(request), IndependentQuery):
                 bounds = at_most_by_tree(self.scratch.forest, request, self._budget)
                 return sum_of(bounds[~gone])
             return at_most(self.scratch.forest, request, self._budget)

@@ -10,8 +10,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
-from treeclaim.forest.placing.room import Room
-from treeclaim.forest.placing.scratch import Allocation
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.scratch import Allocation, Scratch
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
@@ -224,20 +224,19 @@ def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:
 def _place(world: AssumedWorld, assumptions: AssumptionSet, budget: Budget) -> None:
     """Place as many consumers of each query as there is room for, one after the other."""
     forest = world.forest
-    room = Room(forest, budget)
+    pool = QueryPool(Scratch(forest), budget)
     everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
     placed_allocations: list[Allocation] = []
     for number, (request, amount) in enumerate(assumptions.place):
-        query = room.query(request)
         count = 0
         while count < amount:
             budget.check()
-            with budget.scope():
-                candidate = query.first(everywhere, lambda _: True)
-            if candidate is None:
+            place = pool.first([request], everywhere)
+            if place is None:
                 # Nor will there be room for the next one.
                 break
-            room.take(candidate.allocations)
+            _, candidate = place
+            pool.scratch.place(candidate.allocations)
             placed_allocations += candidate.allocations
             name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
             allocations = candidate.body(forest).allocations

@@ -20,7 +20,7 @@ from treeclaim.forest.listing.totals import amounts_of
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
-from treeclaim.forest.placing.rules import Domains, PlanRules
+from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import Failure, FailureTrials
@@ -177,8 +177,7 @@ class _Survey:
 
     def _trials(self) -> FailureTrials:
         trees = _trees_of_ruled(self._forest, self._consumers, self._call)
-        rules = PlanRules(self._forest, self._call.rules, trees, self._budget)
-        return FailureTrials(self._forest, self._call, rules, self._budget)
+        return FailureTrials(self._forest, self._call, trees, self._budget)
 
     def _failure(self, domain: int) -> Failure:
         gone = self._domains.with_any(np.arange(self._domains.count) == domain)
@@ -207,7 +206,7 @@ class _Survey:
             unplaced = list(trials.unplaced(failure))
             is_proven = not unplaced
             if unplaced:
-                trials.give_back()
+                trials.scratch.remove_placed()
                 try:
                     is_proven = trials.cannot_place(failure, unplaced)
                 except SearchGivenUpError:

@@ -2,13 +2,13 @@
 """The Forest while a plan is made: moves are made one after the other, each legal, and taken back."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from functools import partial
 
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.rules import RuleState, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import (
     Cell,
@@ -18,7 +18,6 @@ from treeclaim.forest.planning.moves.movers import (
 )
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.request import CandidateRequest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,18 +35,17 @@ class Board:
 
     Attributes:
         moves: The moves, in their order.
-        places: The trees of the movers that have moved.
-        open_trees: Which trees take anything.
+        rules: The states of the rules, by consumer that a rule names.
     """
 
     def __init__(self, situation: MoveSituation) -> None:
         self.situation = situation
         self.budget = situation.budget
         self.moves: list[Move] = []
-        self.places: dict[Mover, tuple[int, ...]] = {}
-        self.open_trees: Mask = ~situation.emptied
+        self.rules = states_by_member(situation.rules, situation.ruled_trees)
+        self._open_trees: Mask = ~situation.emptied
         self._scratch = Scratch(situation.forest)
-        self._queries: dict[CandidateRequest, Query] = {}
+        self._pool = QueryPool(self._scratch, situation.budget)
 
     @property
     def forest(self) -> Forest:
@@ -83,7 +81,9 @@ class Board:
         """Make a move that is legal now."""
         change = self.situation.change(mover, candidate.allocations)
         self.moves.append(Move(mover, alternative, candidate, change))
-        self.places[mover] = candidate.trees
+        for rule in self.rules.get(mover.consumer.uuid, ()):
+            rule.add(mover.trees, -1)
+            rule.add(candidate.trees)
         self.take(change.units)
         self._scratch.begin_conditions(candidate.allocations)
 
@@ -96,7 +96,9 @@ class Board:
         """Undo the last moves until this many are left."""
         while len(self.moves) > count:
             move = self.moves.pop()
-            del self.places[move.mover]
+            for rule in self.rules.get(move.mover.consumer.uuid, ()):
+                rule.add(move.candidate.trees, -1)
+                rule.add(move.mover.trees)
             self.take(move.change.units, -1)
             self._scratch.end_conditions()
             for earlier in self.moves:
@@ -120,12 +122,6 @@ class Board:
 
     # -- places ----------------------------------------------------------------------------------
 
-    def query(self, request: CandidateRequest) -> Query:
-        """Return the query of a request in the Forest after the moves."""
-        if request not in self._queries:
-            self._queries[request] = query_of(self._scratch, request, self.budget)
-        return self._queries[request]
-
     def find(
         self, mover: Mover, allowed: Mask | None = None, *, by_rules: bool = True
     ) -> tuple[int, Candidate] | None:
@@ -136,42 +132,17 @@ class Board:
             allowed: In which trees; None for all.
             by_rules: False to ignore the rules.
         """
-        allowed = self.open_trees if allowed is None else allowed & self.open_trees
+        allowed = self._open_trees if allowed is None else allowed & self._open_trees
+        rules = self.rules_for(mover) if by_rules else ()
+        accepts = partial(self.situation.may_take, mover)
         released = {} if self.situation.call.both_at_once else mover.allocations
         self.take(released, -1)
         try:
-            for number, request in enumerate(mover.alternatives):
-                # What is searched again for each move is not held together.
-                with self.budget.scope():
-                    candidate = self._first(self.query(request), mover, allowed, by_rules=by_rules)
-                if candidate is not None:
-                    return number, candidate
-            return None
+            return self._pool.first(mover.alternatives, allowed, rules, accepts=accepts)
         finally:
             self.take(released)
 
-    def _first(
-        self, query: Query, mover: Mover, allowed: Mask, *, by_rules: bool
-    ) -> Candidate | None:
-        rules = self.situation.rules_of.get(mover, ()) if by_rules else ()
-        closed = [(rule.domains, rule.closed_domains(mover, self.places)) for rule in rules]
-        alone = allowed
-        for domains, numbers in closed:
-            is_open = np.ones(domains.count, dtype=np.bool_)
-            is_open[list(numbers)] = False
-            alone = alone & domains.with_only(is_open)
-
-        def keeps(trees: Sequence[int]) -> bool:
-            return bool(allowed[list(trees)].all()) and all(
-                bool(domains.containing(trees)) and numbers.isdisjoint(domains.containing(trees))
-                for domains, numbers in closed
-            )
-
-        first = query.first(alone, keeps)
-        if first is None or self.situation.may_take(mover, first):
-            return first
-        for candidate in query.each():
-            self.budget.check()
-            if keeps(candidate.trees) and self.situation.may_take(mover, candidate):
-                return candidate
-        return None
+    def rules_for(self, mover: Mover) -> list[RuleState]:
+        """Return the rules of a mover as they are for its move."""
+        rules = self.rules.get(mover.consumer.uuid, ())
+        return [rule.without(mover.trees) for rule in rules]

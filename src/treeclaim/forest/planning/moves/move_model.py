@@ -156,7 +156,7 @@ class MoveModel:
         kinds: defaultdict[MoverKind, defaultdict[frozenset[tuple[Cell, int]], list[Mover]]]
         kinds = defaultdict(lambda: defaultdict(list))
         for mover in filter(self._may_be_moved, self._situation.movable):
-            is_single = mover.drawn or mover in self._situation.rules_of
+            is_single = mover.drawn or mover.consumer.uuid in self._situation.ruled_trees
             kind = MoverKind(mover.alternatives, mover.pools, mover if is_single else None)
             kinds[kind][frozenset(mover.allocations.items())].append(mover)
         for kind, equal in kinds.items():
@@ -214,23 +214,25 @@ class MoveModel:
                 self._program.add_row(units, at_most=max(self._situation.free_of(cell), 0))
 
     def _add_rules(self) -> None:
-        for rule in self._situation.rules:
+        trees = self._situation.ruled_trees
+        for rule, domains in self._situation.rules:
             before: Counter[int] = Counter()
-            for member in rule.members:
-                before.update(rule.domains.containing(member.trees))
+            for uuid in rule.consumers & trees.keys():
+                before.update(domains.containing(trees[uuid]))
             change: defaultdict[int, Counter[int]] = defaultdict(Counter)
             for column, (kind, _) in self._groups.items():
-                if kind.single in rule.members:
-                    for domain in rule.domains.containing(kind.single.trees):
+                if kind.single and kind.single.consumer.uuid in rule.consumers:
+                    for domain in domains.containing(kind.single.trees):
                         change[domain][column] -= 1
             for column, (kind, place) in self._arrivals.items():
-                if kind.single in rule.members:
-                    domains = rule.domains.containing(place.candidate.trees)
-                    self._program.add_row({column: 1}, at_most=min(len(domains), 1))
-                    for domain in domains:
+                if kind.single and kind.single.consumer.uuid in rule.consumers:
+                    entered = domains.containing(place.candidate.trees)
+                    self._program.add_row({column: 1}, at_most=min(len(entered), 1))
+                    for domain in entered:
                         change[domain][column] += 1
             for domain, factors in change.items():
-                self._program.add_row(factors, at_most=max(rule.most - before[domain], 0))
+                most = max(rule.max_per_domain - before[domain], 0)
+                self._program.add_row(factors, at_most=most)
 
     def _add_on_use(self) -> None:
         """Only one consumer arrives where a condition begins with the first use (contract page 102, section 3.2)."""

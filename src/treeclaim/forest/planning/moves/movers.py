@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-import numpy as np
-
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
-from treeclaim.forest.placing.rules import Domains, rules_in_force
+from treeclaim.forest.placing.rules import rules_in_force
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.table.columns import Mask
@@ -67,29 +65,6 @@ class Mover:
     pools: frozenset[int] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MoveRule:
-    """A rule between movers: no move goes to a domain that has `most` of the other members."""
-
-    domains: Domains
-    members: tuple[Mover, ...]
-    most: int
-
-    def closed_domains(self, mover: Mover, places: Mapping[Mover, Sequence[int]]) -> set[int]:
-        """Return the domains into which the rule lets nobody bring a mover.
-
-        Args:
-            mover: A member.
-            places: Trees of the members that have moved; the others are where they were.
-        """
-        counts = np.zeros(self.domains.count, dtype=np.int64)
-        for other in self.members:
-            if other is not mover:
-                counts[list(self.domains.containing(places.get(other, other.trees)))] += 1
-        present = self.domains.containing(places.get(mover, mover.trees))
-        return set(np.flatnonzero(counts >= self.most).tolist()).difference(present)
-
-
 @dataclass(frozen=True, slots=True)
 class MoveChange:
     """The effect of a move.
@@ -117,7 +92,7 @@ class MoveSituation:
             consumers would have to leave after the first use.
         emptied: Which trees are cleared as a whole.
         occupied: Numbers of the trees in which each consumer has allocations, by UUID.
-        rules: The rules of the call.
+        rules: The rules of the call, with their domains.
         budget: The time and memory of the call.
     """
 
@@ -143,7 +118,7 @@ class MoveSituation:
             uuid: frozenset(tree[at] for at in self._positions_of(consumer.allocations))
             for uuid, consumer in self._consumers.items()
         }
-        self.rules = self._rules()
+        self.rules = rules_in_force(forest, call.rules, budget)
 
     # -- consumers -------------------------------------------------------------------------------
 
@@ -295,24 +270,11 @@ class MoveSituation:
         closed[used] |= rows_armed_to_leave(self.forest)[used]
         return closed
 
-    def _rules(self) -> list[MoveRule]:
-        return [
-            MoveRule(
-                domains,
-                tuple(filter(None, map(self.mover, sorted(rule.consumers)))),
-                rule.max_per_domain,
-            )
-            for rule, domains in rules_in_force(self.forest, self.call.rules, self.budget)
-        ]
-
     @cached_property
-    def rules_of(self) -> Mapping[Mover, Sequence[MoveRule]]:
-        """Return the rules of each mover that any rule names."""
-        rules: dict[Mover, list[MoveRule]] = {}
-        for rule in self.rules:
-            for member in rule.members:
-                rules.setdefault(member, []).append(rule)
-        return rules
+    def ruled_trees(self) -> Mapping[str, Sequence[int]]:
+        """Return the trees of the consumers that a rule names, by UUID."""
+        names = frozenset[str]().union(*(rule.consumers for rule, _ in self.rules))
+        return {uuid: mover.trees for uuid in names if (mover := self.mover(uuid))}
 
     @cached_property
     def barred_on_use(self) -> Sequence[frozenset[int]]:

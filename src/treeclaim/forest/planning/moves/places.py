@@ -9,6 +9,7 @@ import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
+from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
 from treeclaim.forest.solve.anchors import all_anchors
@@ -40,14 +41,14 @@ class Places:
             released.update(mover.allocations)
         self._scratch.give_back(allocations_of(released))
         self.forest: Forest = self._scratch.forest
-        self._queries: dict[CandidateRequest, Query] = {}
+        self._pool = QueryPool(self._scratch, situation.budget)
         self._first: dict[CandidateRequest, Sequence[Candidate]] = {}
         self.are_all = True
 
     def first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
         """Return the first place in each tree, up to `MOST_PLACES`; none where that place is closed."""
         if request not in self._first:
-            drawn = islice(_first_of_trees(self._query(request)), MOST_PLACES)
+            drawn = islice(_first_of_trees(self._pool.query(request)), MOST_PLACES)
             self._first[request] = list(filter(self._is_open, drawn))
         return self._first[request]
 
@@ -74,11 +75,6 @@ class Places:
                 places[key] = candidate
         return list(places.values())
 
-    def _query(self, request: CandidateRequest) -> Query:
-        if request not in self._queries:
-            self._queries[request] = query_of(self._scratch, request, self._situation.budget)
-        return self._queries[request]
-
     def _is_open(self, candidate: Candidate) -> bool:
         self._situation.budget.check()
         closed = self._situation.closed
@@ -86,7 +82,7 @@ class Places:
 
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
         """Yield the open candidates: of independent trees at most one more than are listed."""
-        query = self._query(request)
+        query = self._pool.query(request)
         drawn = _of_trees(query, trees) if isinstance(query, IndependentQuery) else query.each()
         if request.can_split:
             now = Scratch(self._situation.forest)

@@ -105,12 +105,8 @@ class _Sequencer:
             for cell, n in self._used_at(candidate).items()
         ):
             return None
-        for rule in board.situation.rules_of.get(mover, ()):
-            domains = rule.domains.containing(candidate.trees)
-            closed = rule.closed_domains(mover, board.places)
-            if not domains or not closed.isdisjoint(domains):
-                return None
-        return place.alternative, candidate
+        is_kept = all(rule.keeps(candidate.trees, {}) for rule in board.rules_for(mover))
+        return (place.alternative, candidate) if is_kept else None
 
 
 def _without_equal(

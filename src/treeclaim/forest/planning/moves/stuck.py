@@ -43,7 +43,7 @@ class StuckConsumers:
         """Return why a consumer is left; `no_room` if no time is left to find out more."""
         if mover.stuck is not None:
             return mover.stuck
-        if mover in self._board.places:
+        if any(move.mover is mover for move in self._board.moves):
             return StuckReason.NO_ROOM
         with self._while_time_is_left():
             if self._board.find(mover) is not None:
