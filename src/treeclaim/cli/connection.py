@@ -3,7 +3,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -109,7 +109,7 @@ def _client(options: argparse.Namespace) -> Client:
             raise CommandError("--token needs --endpoint: the environment names a cloud")
         if environment.get("OS_CLOUD"):
             return _client_of_cloud(environment["OS_CLOUD"])
-        return _client_of_environment(environment)
+        return _client_of_environment()
     return _client_at(_LOCAL, token)
 
 
@@ -150,48 +150,39 @@ def region_adapter(region: Any, session: Session, service_type: str) -> Adapter:
     )
 
 
-def _client_of_environment(environment: Mapping[str, str]) -> Client:
+def _client_of_environment() -> Client:
     """Return a client of the endpoint that the OS_* variables of openstackclient name.
 
     Raises:
         CommandError: if they name no way to authenticate, or lack something for it.
     """
-
-    def value(*names: str) -> str | None:
-        return next((environment[name] for name in names if environment.get(name)), None)
-
-    session = loading.session.Session().load_from_options(
-        auth=_identity(environment),
-        insecure=(value("OS_INSECURE") or "").lower() in {"1", "true", "yes", "on"},
-        cacert=value("OS_CACERT"),
-        cert=value("OS_CERT"),
-        key=value("OS_KEY"),
-    )
-    adapter = make_adapter(
-        session,
-        region_name=value("OS_REGION_NAME"),
-        interface=value("OS_INTERFACE", "OS_ENDPOINT_TYPE"),
-        endpoint_override=value("OS_PLACEMENT_ENDPOINT_OVERRIDE"),
-    )
-    return Client(adapter=adapter, patience=_patience())
-
-
-def _identity(environment: Mapping[str, str]) -> BaseIdentityPlugin:
-    """Return how to authenticate: by OS_AUTH_TYPE, with the options of that way."""
+    environment = os.environ
     kind = environment.get("OS_AUTH_TYPE") or (
         "v3applicationcredential"
         if environment.get("OS_APPLICATION_CREDENTIAL_ID")
         else ("token" if environment.get("OS_TOKEN") else "password")
     )
     try:
-        loader: Any = loading.get_plugin_loader(kind)
         # keystoneauth1 reads the variable of an option for its default on a command line.
-        identity: BaseIdentityPlugin = loader.load_from_options_getter(
+        identity: BaseIdentityPlugin = loading.get_plugin_loader(kind).load_from_options_getter(
             lambda option: option.argparse_default
         )
     except (ClientException, TypeError, ValueError) as error:
         raise CommandError(f"the OS_* variables (OS_AUTH_TYPE {kind}): {error}") from error
-    return identity
+    session = loading.session.Session().load_from_options(
+        auth=identity,
+        insecure=environment.get("OS_INSECURE", "").lower() in {"1", "true", "yes", "on"},
+        cacert=environment.get("OS_CACERT") or None,
+        cert=environment.get("OS_CERT") or None,
+        key=environment.get("OS_KEY") or None,
+    )
+    adapter = make_adapter(
+        session,
+        region_name=environment.get("OS_REGION_NAME") or None,
+        interface=environment.get("OS_INTERFACE") or environment.get("OS_ENDPOINT_TYPE") or None,
+        endpoint_override=environment.get("OS_PLACEMENT_ENDPOINT_OVERRIDE") or None,
+    )
+    return Client(adapter=adapter, patience=_patience())
 
 
 def token_of_end(options: argparse.Namespace, end: str) -> str:

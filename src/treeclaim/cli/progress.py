@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress of a long command, on standard error, only on a terminal."""
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    SpinnerColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 from treeclaim.cli.output import is_watched
 from treeclaim.cli.printing import Printer
-
-_MOMENT = 0.5
-"""Seconds after which somebody begins to wonder."""
 
 Report = Callable[[str, int, int], None]
 """Told a stage, how much of it is done, and how much there is."""
@@ -49,18 +43,6 @@ def shown_progress() -> Iterator[Report]:
 
 @contextmanager
 def shown_waiting(what: str) -> Iterator[None]:
-    """Show that one call is still under way, and for how long, where it takes over a moment."""
-    if not is_watched():
+    """Show on a terminal that a call is under way."""
+    with Printer(stderr=True).status(what) if is_watched() else nullcontext():
         yield
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    spinner = Progress(*columns, console=Printer(stderr=True), transient=True)
-    spinner.add_task(what, total=None)
-    late = threading.Timer(_MOMENT, spinner.start)
-    late.start()
-    try:
-        yield
-    finally:
-        late.cancel()
-        late.join()
-        spinner.stop()

@@ -83,7 +83,7 @@ class ClaimAllocation(CloudShow):
                 from_holds=from_holds,
             )
         except ConsumerExistsError as error:
-            raise _refusal(error) from error
+            raise CommandError(f"{error}; --replace replaces it and keeps its owners") from error
         except ClientError as error:
             # The random uuid of a consumer that does not exist would mislead.
             call = f"PUT /allocations/{consumer}: "
@@ -110,20 +110,12 @@ def _too_few(count: int, query: CandidateQuery) -> str:
 
 def _owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return project, user and type of the options, else those of the consumer, else the defaults."""
-    present: Mapping[str, Any] = {}
-    if options.consumer:
-        present = client.get(f"/allocations/{consumer}")
-        if present["allocations"] and not options.replace:
-            raise _refusal(ConsumerExistsError(consumer, present))
+    present = client.get(f"/allocations/{consumer}") if options.replace else {}
     return {
         "project_id": options.project or present.get("project_id") or DEFAULT_OWNER,
         "user_id": options.user or present.get("user_id") or DEFAULT_OWNER,
         "consumer_type": options.consumer_type or present.get("consumer_type") or _DEFAULT_TYPE,
     }
-
-
-def _refusal(error: ConsumerExistsError) -> CommandError:
-    return CommandError(f"{error}; --replace replaces it and keeps its owners")
 
 
 def consumer_uuid(text: str) -> str:

@@ -25,7 +25,7 @@ from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
 from treeclaim.store.takeover.check import check
-from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migration, Owner
+from treeclaim.store.takeover.data_migrations import MIGRATIONS, Owner
 from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 25
@@ -162,48 +162,6 @@ class CheckDatabase(LocalCommand):
         return int(worst)
 
 
-class _Run:
-    """A run of the command over all migrations, with its sums."""
-
-    def __init__(self, store: Store, owner: Owner) -> None:
-        self._store = store
-        self._owner = owner
-        self.found: Counter[str] = Counter()
-        self.done: Counter[str] = Counter()
-        self.failed = False
-
-    def batch(self, most: int) -> int:
-        """Migrate a bounded number of records; return how many were migrated."""
-        migrated = 0
-        self.failed = False
-        for migration in MIGRATIONS:
-            if migrated >= most:
-                break
-            migrated += self._run_migration(migration, most - migrated)
-        return migrated
-
-    def _run_migration(self, migration: Migration, most: int) -> int:
-        name = migration.__name__
-        try:
-            found, done = self._store.write(migration, most, self._owner)
-        except TreeclaimError as error:
-            _LOG.exception("The migration %s failed", name)
-            say(f"Error attempting to run {name}: {error}")
-            self.failed = True
-            found, done = 0, 0
-        if found:
-            say(f"{found} rows matched query {name}, {done} migrated")
-        self.found[name] += found
-        self.done[name] += done
-        return done
-
-    def show(self) -> None:
-        """Print the sums."""
-        table = PrettyTable(["Migration", "Total Found", "Completed"])
-        table.add_rows([[name, self.found[name], self.done[name]] for name in self.found])
-        say(*str(table).splitlines())
-
-
 class MigrateOnline(_StoreCommand):
     """Fill in the columns that older rows lack."""
 
@@ -223,18 +181,42 @@ class MigrateOnline(_StoreCommand):
         schema.require_ready(store.engine)
         names = configuration.options.placement
         owner = (names.incomplete_consumer_project_id, names.incomplete_consumer_user_id)
-        running = _Run(store, owner)
+        totals: dict[str, Counter[str]] = {}
         if limit is None:
             say(f"Running batches of {_BATCH} until complete")
-            migrated = running.batch(_BATCH)
-            while migrated:
-                migrated = running.batch(_BATCH)
-        else:
-            migrated = running.batch(limit)
-        running.show()
-        if running.failed and not migrated:
+        migrated, has_failed = _migrate_batch(store, owner, limit or _BATCH, totals)
+        while migrated and limit is None:
+            migrated, has_failed = _migrate_batch(store, owner, _BATCH, totals)
+        table = PrettyTable(["Migration", "Total Found", "Completed"])
+        for name, total in totals.items():
+            table.add_row([name, total["found"], total["done"]])
+        say(*str(table).splitlines())
+        if has_failed and not migrated:
             return FAILED
         return _MORE_TO_DO if migrated else 0
+
+
+def _migrate_batch(
+    store: Store, owner: Owner, most: int, totals: dict[str, Counter[str]]
+) -> tuple[int, bool]:
+    """Migrate a bounded number of records; return how many, and whether a migration failed."""
+    migrated, has_failed = 0, False
+    for migration in MIGRATIONS:
+        if migrated >= most:
+            break
+        name = migration.__name__
+        try:
+            found, done = store.write(migration, most - migrated, owner)
+        except TreeclaimError as error:
+            _LOG.exception("The migration %s failed", name)
+            say(f"Error attempting to run {name}: {error}")
+            has_failed = True
+            found, done = 0, 0
+        if found:
+            say(f"{found} rows matched query {name}, {done} migrated")
+        totals.setdefault(name, Counter()).update(found=found, done=done)
+        migrated += done
+    return migrated, has_failed
 
 
 def _limit(text: str | None) -> int | None:
