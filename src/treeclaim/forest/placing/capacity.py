@@ -8,9 +8,10 @@ a candidate stays the first one as long as it fits, as often as it fits.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,10 @@ from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.filling import fill_trees
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.queries import Keeps, Query, query_of
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (
-    TreeCounts,
     at_most,
     at_most_by_tree,
     counts_at_once,
@@ -69,16 +69,15 @@ def count_capacity(
     Where counting ends before all is counted, numbers are what was counted by then, and the bound is None
     if it was not proven by then.
     """
-    counter = _Counter(*free_holds(forest, request, budget), limits, budget)
-    with counter.until_the_end():
-        counter.count()
+    counter = _Counter(*free_holds(forest, request, budget), limits.end, budget)
+    counter.count(with_empty=True)
     document: dict[str, Any] = {
-        "fits": shown(counter.fits),
-        "at_most": None if counter.at_most is None else shown(max(counter.at_most, counter.fits)),
-        "when_empty": shown(counter.when_empty),
+        "fits": counter.fits,
+        "at_most": None if counter.at_most is None else max(counter.at_most, counter.fits),
+        "when_empty": counter.when_empty,
     }
     if limits.domains is not None:
-        document["domains"] = counter.parts()
+        document["domains"] = counter.parts(limits.domains, limits.limit)
     return document | {"complete": counter.is_complete}
 
 
@@ -110,10 +109,8 @@ def count_now(
     Raises:
         SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
-    limits = CapacityLimits(None, 0, end)
-    counter = _Counter(*free_holds(forest, request, budget), limits, budget, with_empty=False)
-    with counter.until_the_end():
-        counter.count()
+    counter = _Counter(*free_holds(forest, request, budget), end, budget)
+    counter.count(with_empty=False)
     most = GREATEST if counter.at_most is None else counter.at_most
     return CapacityCount(counter.fits, max(counter.fits, most), counter.is_complete)
 
@@ -122,82 +119,81 @@ class _Counter:
     """Counts for one request.
 
     Attributes:
-        fits: How many fit, as far as they were counted.
         at_most: How many any order could place; None while that is not proven.
-        when_empty: How many would fit if nothing were allocated, as far as they were counted; `fits` if that is
-            not asked for.
         is_complete: Whether there was time to count all.
     """
 
     def __init__(
-        self,
-        forest: Forest,
-        request: CandidateRequest,
-        limits: CapacityLimits,
-        budget: Budget,
-        *,
-        with_empty: bool = True,
+        self, forest: Forest, request: CandidateRequest, end: float | None, budget: Budget
     ) -> None:
-        self.fits = self.when_empty = 0
+        """Count until a moment of the monotonic clock; None for as long as the budget permits."""
         self.at_most: int | None = None
         self.is_complete = True
         self._forest = forest
         self._request = request
-        self._limits = limits
+        self._end = end
         self._budget = budget
-        self._by_tree: TreeCounts | None = None
-        self._with_empty = with_empty
+        self._counts: list[Integers] = []
+        """The consumers counted so far, now and if nothing were allocated: by root, or all together."""
+        self._is_by_tree = False
+
+    @property
+    def fits(self) -> int:
+        """Return how many fit, as far as they were counted."""
+        return sum_of(self._counts[0]) if self._counts else 0
+
+    @property
+    def when_empty(self) -> int:
+        """Return how many would fit if nothing were allocated, as far as they were counted."""
+        return sum_of(self._counts[-1]) if self._counts else 0
 
     @contextmanager
-    def until_the_end(self) -> Iterator[None]:
+    def _until_the_end(self) -> Iterator[None]:
         """Let the block run until counting ends, and say then that it is not complete."""
         try:
-            with self._budget.ending(self._limits.end), self._budget.scope():
+            with self._budget.ending(self._end), self._budget.scope():
                 yield
         except SearchGivenUpError:
-            if self._limits.end is None:
+            if self._end is None:
                 raise
             self.is_complete = False
 
-    def count(self) -> None:
-        """Count now, and as if nothing were allocated."""
-        self._budget.check()
-        if self._with_empty:
-            unlimited = replace(self._request, limit=None)
-            counts = remembered(self._forest, unlimited, self._count)
-        else:
-            counts = self._count(np.arange(len(self._forest.order.roots)))
-        self._by_tree = counts
-        if counts is not None:
-            self.fits, self.at_most, self.when_empty = map(sum_of, counts.numbers)
-            return
-        self.at_most = at_most(self._forest, self._request, self._budget)
-        self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
-        if self.is_complete and self._with_empty:
-            self.when_empty = self._placed_everywhere(Scratch(self._forest.emptied()))
+    def count(self, *, with_empty: bool) -> None:
+        """Count now, and if so wanted as if nothing were allocated."""
+        with self._until_the_end():
+            self._budget.check()
+            if with_empty:
+                unlimited = replace(self._request, limit=None)
+                numbers = remembered(self._forest, unlimited, self._count_trees)
+            else:
+                numbers = self._in_each(self._forest, np.arange(len(self._forest.order.roots)))
+            if numbers is not None:
+                self._is_by_tree = True
+                self.at_most = sum_of(numbers[1])
+                self._counts = [numbers[0], numbers[-1] if with_empty else numbers[0]]
+                return
+            self._counts.clear()
+            self.at_most = at_most(self._forest, self._request, self._budget)
+            everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
+            for number in range(1 + with_empty):
+                forest = self._forest.emptied() if number else self._forest
+                self._counts.append(np.zeros(1, dtype=np.int64))
+                self._fill(
+                    self._query(forest), everywhere, lambda _: True, self._counts[number], 0
+                )
 
-    def _placed_everywhere(self, scratch: Scratch) -> int:
-        """Place consumers until nothing fits in any tree; return how many."""
-        return self._place_until_full(
-            scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None
-        )
-
-    def _count(self, trees: Trees) -> TreeCounts | None:
-        """Count in each of some trees; return None where trees concern each other."""
+    def _count_trees(self, trees: Trees) -> Integers | None:
+        """Return the numbers of some trees, shape (3, trees), see `TreeCounts`; None where they concern each other."""
         now = self._in_each(self._forest, trees)
         if now is None:
             return None
-        fits = when_empty = now[0][trees]
-        if self.is_complete and self._with_empty:
-            empty = self._in_each(self._forest.emptied(), trees)
-            if empty is None:
-                return None
-            when_empty = empty[0][trees]
-        numbers = np.stack([fits, now[1][trees], when_empty])
-        return TreeCounts(numbers, self.is_complete)
+        if len(trees) == now.shape[1]:
+            self.at_most = sum_of(now[1])
+        empty = self._in_each(self._forest.emptied(), trees)
+        return None if empty is None else np.stack([*now, empty[0]])[:, trees]
 
-    def _in_each(self, forest: Forest, trees: Trees) -> tuple[Integers, Integers] | None:
-        """Return how many fit into each of some trees, and an upper bound of that, by root.
+    def _in_each(self, forest: Forest, trees: Trees) -> Integers | None:
+        """Return how many fit into each of some trees, and an upper bound of that, shape (2, roots).
 
         Returns:
             None where trees concern each other, as they share providers or a mix.
@@ -210,29 +206,24 @@ class _Counter:
         if counted is None:
             return None
         counts, remaining_trees = counted
+        self._counts.append(counts)
         if not len(remaining_trees):
-            return counts, counts
+            return np.stack([counts, counts])
         bounds = at_most_by_tree(forest, self._request, self._budget)
-        scratch = Scratch(forest)
-        counts[remaining_trees] = 0
-        with self.until_the_end():
-            if order is not None:
-                self._place_in_each(scratch, remaining_trees, counts)
-            else:
-                for filled_trees, times in fill_trees(
-                    scratch, self._request, remaining_trees, self._budget
-                ):
-                    counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
-        at_most_each = counts.copy()
-        at_most_each[remaining_trees] = np.maximum(
-            bounds[remaining_trees], counts[remaining_trees]
-        )
-        return counts, at_most_each
+        if order is not None:
+            self._place_in_each(forest, remaining_trees, counts)
+        else:
+            filled = fill_trees(Scratch(forest), self._request, remaining_trees, self._budget)
+            for filled_trees, times in filled:
+                counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
+        most = counts.copy()
+        most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
+        return np.stack([counts, most])
 
-    def _place_in_each(self, scratch: Scratch, trees: Trees, counts: Integers) -> None:
+    def _place_in_each(self, forest: Forest, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once."""
-        problem = relate_request(scratch.forest, self._request, self._budget)
-        query = query_of(scratch, self._request, self._budget)
+        problem = relate_request(forest, self._request, self._budget)
+        query = self._query(forest)
         _, first, kinds = np.unique(
             kinds_of_trees([problem], trees), return_index=True, return_inverse=True
         )
@@ -240,89 +231,75 @@ class _Counter:
             self._budget.check()
             only = np.zeros(len(counts), dtype=np.bool_)
             only[tree] = True
-            self._fill(query, only, None, counts, tree)
+            self._fill(query, only, lambda _: True, counts, tree)
             counts[trees[kinds == kind]] = counts[tree]
 
-    def _place_until_full(
-        self, scratch: Scratch, allowed: Mask, keeps: Callable[[Sequence[int]], bool] | None
-    ) -> int:
-        """Place consumers until nothing fits."""
-        count = np.zeros(1, dtype=np.int64)
-        query = query_of(scratch, self._request, self._budget)
-        with self.until_the_end():
-            self._fill(query, allowed, keeps, count, 0)
-        return int(count[0])
+    def _query(self, forest: Forest) -> Query:
+        return query_of(Scratch(forest), self._request, self._budget)
 
     def _fill(
-        self,
-        query: Any,
-        allowed: Mask,
-        keeps: Callable[[Sequence[int]], bool] | None,
-        counts: Integers,
-        at: int,
+        self, query: Query, allowed: Mask, keeps: Keeps, counts: Integers, number: int
     ) -> None:
-        while True:
+        """Place consumers until nothing fits, and add them to one of the counts."""
+        scratch = query.scratch
+        while counts[number] < GREATEST:
+            self._budget.check()
             with self._budget.scope():
-                candidate = query.first(allowed, keeps or (lambda _: True))
+                candidate = query.first(allowed, keeps)
             if candidate is None:
                 return
-            self._budget.check()
-            scratch = query.scratch
-            is_single = self._request.order is not None or scratch.heads_begun_by(
-                candidate.allocations
-            )
-            times = 1 if is_single else self._times(scratch, candidate)
+            times = self._times(scratch, candidate)
             scratch.take(
                 [(position, name, times * n) for position, name, n in candidate.allocations]
             )
             scratch.begin_conditions(candidate.allocations)
-            counts[at] = shown(int(counts[at]) + times)
-            if counts[at] == GREATEST:
-                return
+            counts[number] = shown(int(counts[number]) + times)
 
     def _times(self, scratch: Scratch, candidate: Candidate) -> int:
         """Return how often a candidate fits before another one comes first."""
-        if self._request.can_split:
-            # What is left changes how the next one is divided.
+        # What is left changes scores, and how the next one is divided.
+        is_single = self._request.order is not None or self._request.can_split
+        if is_single or scratch.heads_begun_by(candidate.allocations):
             return 1
         return times_together(scratch.forest, candidate.allocations)
 
-    def parts(self) -> list[dict[str, Any]]:
-        """Return how many fit in each domain by itself, those with most first."""
-        names = self._limits.domains or ()
-        domains = Domains(self._forest, names or None, self._budget)
+    def parts(self, names: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """Return how many fit in each domain by itself, those with most first.
+
+        Args:
+            names: Aggregates, or none for every tree.
+            limit: Most domains.
+        """
+        domains = Domains(self._forest, tuple(names) or None, self._budget)
         counts = np.zeros(domains.count, dtype=np.int64)
-        with self.until_the_end():
-            counts = self._of_domains(domains)
+        with self._until_the_end():
+            self._count_domains(domains, counts)
         # What was counted is reported, although the time for counting is over.
         shown_domains = np.flatnonzero(counts > 0)
-        if len(shown_domains) > self._limits.limit:
+        if len(shown_domains) > limit:
             # All that are equal to the last one shown are compared by their UUIDs.
-            least = np.partition(counts[shown_domains], -self._limits.limit)[-self._limits.limit]
+            least = np.partition(counts[shown_domains], -limit)[-limit]
             shown_domains = shown_domains[counts[shown_domains] >= least]
-        parts = [
-            self._part(names, domain, int(counts[domain])) for domain in shown_domains.tolist()
-        ]
-        parts.sort(key=lambda part: (-part["fits"], part["uuid"]))
-        return parts[: self._limits.limit]
-
-    def _of_domains(self, domains: Domains) -> Integers:
-        if self._by_tree is not None:
-            return domains.sums(self._by_tree.numbers[0])
-        counts = np.zeros(domains.count, dtype=np.int64)
-        for domain in range(domains.count):
+        parts = []
+        for domain in shown_domains.tolist():
             self._budget.check()
-            counts[domain] = self._place_until_full(
-                Scratch(self._forest),
-                domains.with_any(np.arange(domains.count) == domain),
-                lambda trees, domain=domain: domain in domains.containing(trees),  # type: ignore[misc]
-            )
-        return counts
+            part: dict[str, Any] = {"fits": shown(int(counts[domain]))}
+            if names:
+                parts.append({"uuid": names[domain], "name": None} | part)
+            else:
+                provider = self._forest.provider(int(self._forest.order.roots[domain]))
+                parts.append({"uuid": provider.uuid, "name": provider.name} | part)
+        return sorted(parts, key=lambda part: (-part["fits"], part["uuid"]))[:limit]
 
-    def _part(self, names: Sequence[str], domain: int, count: int) -> dict[str, Any]:
-        self._budget.check()
-        if names:
-            return {"uuid": names[domain], "name": None, "fits": shown(count)}
-        order = self._forest.order
-        provider = self._forest.provider(int(order.roots[domain]))
-        return {"uuid": provider.uuid, "name": provider.name, "fits": shown(count)}
+    def _count_domains(self, domains: Domains, counts: Integers) -> None:
+        if self._is_by_tree:
+            counts[:] = domains.sums(self._counts[0])
+            return
+        for domain in range(domains.count):
+            allowed = domains.with_any(np.arange(domains.count) == domain)
+            keeps = partial(_is_in, domains, domain)
+            self._fill(self._query(self._forest), allowed, keeps, counts, domain)
+
+
+def _is_in(domains: Domains, domain: int, trees: Sequence[int]) -> bool:
+    return domain in domains.containing(trees)

@@ -33,18 +33,16 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeCounts:
-    """Consumers of one request by tree.
+    """Kept counts of the consumers of one request by tree.
 
     Attributes:
         numbers: How many fit now, how many any order could place, and how many would fit if nothing were
             allocated; int64, shape (3, roots).
-        is_complete: Whether there was time to count all.
         marks: The moment at which the counts were right, for each class of the request.
     """
 
     numbers: Integers
-    is_complete: bool
-    marks: Sequence[Mark] = ()
+    marks: Sequence[Mark]
 
     @property
     def nbytes(self) -> int:
@@ -52,12 +50,12 @@ class TreeCounts:
         return self.numbers.nbytes
 
 
-Count = Callable[[Trees], TreeCounts | None]
+Count = Callable[[Trees], Integers | None]
 """Counts in some trees (numbers, ascending), in their order; None where trees concern each other."""
 
 
-def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeCounts | None:
-    """Return the counts of a request as things are now; not to be changed.
+def remembered(forest: Forest, request: CandidateRequest, count: Count) -> Integers | None:
+    """Return the numbers of a request as things are now, see `TreeCounts`; not to be changed.
 
     Args:
         forest: Where to count. If it has amounts of its own of some class, nothing is kept, and what
@@ -70,26 +68,26 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
     if any(mark.columns.written is None for mark in marks):
         return count(every)
     kept = forest.counts.find(request)
-    counts = _follow(forest, kept, count) if isinstance(kept, TreeCounts) else None
-    if counts is None:
-        counts = count(every)
-    if counts is not None and counts.is_complete:
+    numbers = _follow(forest, kept, count) if isinstance(kept, TreeCounts) else None
+    if numbers is None:
+        numbers = count(every)
+    if numbers is not None:
         forest.counts.take(request)
-        forest.counts.keep(request, replace(counts, marks=marks))
-    return counts
+        forest.counts.keep(request, TreeCounts(numbers, marks))
+    return numbers
 
 
-def _follow(forest: Forest, kept: TreeCounts, count: Count) -> TreeCounts | None:
+def _follow(forest: Forest, kept: TreeCounts, count: Count) -> Integers | None:
     """Return what has become of some counts; None if everything has to be counted again."""
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
-        return None if trees is None else kept
-    new_counts = count(trees)
-    if new_counts is None or not new_counts.is_complete:
+        return None if trees is None else kept.numbers
+    new_numbers = count(trees)
+    if new_numbers is None:
         return None
     numbers = kept.numbers.copy()
-    numbers[:, trees] = new_counts.numbers
-    return TreeCounts(numbers, is_complete=True)
+    numbers[:, trees] = new_numbers
+    return numbers
 
 
 def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
