@@ -41,7 +41,7 @@ def fail_in_a_child(_services, client, monkeypatch):
 
 def fail_in_a_plan(_services, client, monkeypatch):
     """Fail in a child that plans."""
-    monkeypatch.setattr("treeclaim.replica.planning.with_requests", fail)
+    monkeypatch.setattr("treeclaim.replica.planning.attach_requests", fail)
     return client.post("/treeclaim/survival", json={"domains": "tree"})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.planning.consumers import Consumers, Readings, Requests, with_requests
+from treeclaim.forest.planning.consumers import Consumers, attach_requests, read_consumers
 from treeclaim.forest.planning.given import apply_assumptions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import NOTHING_HELD
@@ -36,7 +36,7 @@ def question_under(given: AssumptionSet, question: Question) -> Question:
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, held = next(parts), next(parts)
-        consumers = Readings(forest, parts, budget).consumers
+        consumers, _ = read_consumers(forest, parts, budget)
         world = apply_assumptions(forest, consumers, given, held, budget)
         drawn = question.work(world.forest, iter((cursor,)), budget)
         return _AnswerWithPlaced(drawn, world.placed) if given else drawn
@@ -92,12 +92,15 @@ def plan_question(
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         held = next(parts)
-        readings = Readings(forest, parts, budget)
-        world = apply_assumptions(forest, readings.consumers, given, held, budget)
+        present_consumers, kept = read_consumers(forest, parts, budget)
+        world = apply_assumptions(forest, present_consumers, given, held, budget)
         require_names_of(forest, queries, budget)
-        parsed = Requests(forest, parse, budget)
-        consumers = with_requests(world.consumers.values(), readings.kept, requests, parsed)
 
+        def read(text: str) -> CandidateRequest:
+            budget.check()
+            return parse(text)
+
+        consumers = attach_requests(world.consumers, kept, requests, forest, read)
         drawn = OnePiece(lambda: orjson.dumps(planner(forest, consumers, budget)))
         return _AnswerWithPlaced(drawn, world.placed) if given else drawn
 

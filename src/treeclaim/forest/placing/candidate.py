@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A candidate taken out of a search: its amounts, providers and trees."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,6 +62,18 @@ class CandidateBody(NamedTuple):
 def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
     """Return the rows of some providers; those that do not exist are left out."""
     return [row for row in map(forest.row_of, uuids) if row is not None]
+
+
+def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) -> list[Allocation]:
+    """Return amounts by provider uuid and class as allocations; those without an inventory are left out."""
+    allocations: list[Allocation] = []
+    classes = forest.catalogue.class_by_id
+    for uuid, amounts in holdings.items():
+        row = forest.row_of(uuid)
+        if row is not None:
+            names = {classes[number].name for number, _ in forest.inventory_indices(row)}
+            allocations += [(row, name, n) for name, n in amounts.items() if name in names]
+    return allocations
 
 
 def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:

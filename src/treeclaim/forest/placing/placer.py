@@ -10,6 +10,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import (
     Candidate,
+    allocations_at,
     placement_of,
     positions_of,
     roots_of,
@@ -18,7 +19,6 @@ from treeclaim.forest.placing.candidate import (
 from treeclaim.forest.placing.queries import IndependentQuery, Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
-from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.placing.tree_counts import at_most_by_tree
 from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
@@ -250,7 +250,8 @@ class Placer:
         holds = self.placing.requests[number].from_holds
         if consumer in self._fixed:
             placement = self._fixed[consumer]
-            room.place(self._allocations_of(placement), holds)
+            # What was found earlier, and is gone, takes nothing.
+            room.place(allocations_at(self.forest, placement.allocations), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
             place = self._find_candidate(room, rules, number)
@@ -329,13 +330,3 @@ class Placer:
             (),
             roots_of(self.forest, trees),
         )
-
-    def _allocations_of(self, placement: Placement) -> list[Allocation]:
-        """Return what an earlier round found; what is gone takes nothing."""
-        allocations: list[Allocation] = []
-        for uuid, amounts in placement.allocations.items():
-            row = self.forest.row_of(uuid)
-            if row is not None:
-                held = {view.resource_class for view in self.forest.inventories(row)}
-                allocations += [(row, name, n) for name, n in amounts.items() if name in held]
-        return allocations

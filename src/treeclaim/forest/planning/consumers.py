@@ -77,47 +77,42 @@ Consumers = dict[str, PlannedConsumer]
 """Consumers by UUID."""
 
 
-class Readings:
-    """The rows of consumers, put together.
+def read_consumers(
+    forest: Forest, parts: Iterable[ConsumersRead], budget: Budget
+) -> tuple[Consumers, Mapping[str, str]]:
+    """Put together what was read of consumers in the snapshot that the Forest shows.
 
-    Attributes:
-        kept: Kept requests: JSON lists of queries by consumer.
-        consumers: By uuid, without requests.
+    Returns:
+        Consumers without requests, and their kept requests: JSON lists of queries by consumer. Allocations
+        of providers or classes that do not exist are left out.
     """
-
-    def __init__(self, forest: Forest, parts: Iterable[ConsumersRead], budget: Budget) -> None:
-        """Put together what was read in the snapshot that the Forest shows.
-
-        Allocations of providers or classes that do not exist are left out.
-        """
-        self.kept: dict[str, str] = {}
-        owners: dict[str, tuple[str, str | None, int]] = {}
-        held: dict[str, dict[str, dict[str, int]]] = {}
-        holds = HoldsRead(frozenset(), {})
-        for part in parts:
-            budget.check()
-            match part:
-                case AllocationColumns():
-                    _put_together(forest, part, held, budget)
-                case OwnerColumns():
-                    owner_rows = zip(part.project, part.type, part.generation, strict=True)
-                    owners.update(zip(part.uuid, owner_rows, strict=True))
-                case RequestColumns():
-                    self.kept.update(zip(part.consumer, part.request, strict=True))
-                case HoldsRead():
-                    holds = part
-        self.consumers: Consumers = {}
-        for uuid, allocations in held.items():
-            project, kind, generation = owners.get(uuid, ("", None, 0))
-            self.consumers[uuid] = PlannedConsumer(
-                uuid,
-                project,
-                kind,
-                generation,
-                allocations,
-                drawn=holds.drawn.get(uuid, {}),
-                is_hold=uuid in holds.holds,
-            )
+    kept: dict[str, str] = {}
+    owners: dict[str, tuple[str, str | None, int]] = {}
+    held: dict[str, dict[str, dict[str, int]]] = {}
+    holds = HoldsRead(frozenset(), {})
+    for part in parts:
+        budget.check()
+        match part:
+            case AllocationColumns():
+                _put_together(forest, part, held, budget)
+            case OwnerColumns():
+                owner_rows = zip(part.project, part.type, part.generation, strict=True)
+                owners.update(zip(part.uuid, owner_rows, strict=True))
+            case RequestColumns():
+                kept.update(zip(part.consumer, part.request, strict=True))
+            case HoldsRead():
+                holds = part
+    consumers = {
+        uuid: PlannedConsumer(
+            uuid,
+            *owners.get(uuid, ("", None, 0)),
+            allocations,
+            drawn=holds.drawn.get(uuid, {}),
+            is_hold=uuid in holds.holds,
+        )
+        for uuid, allocations in held.items()
+    }
+    return consumers, kept
 
 
 def _put_together(
@@ -149,78 +144,50 @@ def demand(request: CandidateRequest) -> Counter[str]:
     return amounts
 
 
-class Requests:
-    """Reads requests and tells which are valid (contract page 100, section 4)."""
-
-    def __init__(
-        self, forest: Forest, read: Callable[[str], CandidateRequest], budget: Budget
-    ) -> None:
-        """Take where names are looked for.
-
-        Args:
-            forest: Where they are.
-            read: Reads a query, or raises a TreeclaimError.
-            budget: What all of it may cost.
-        """
-        self._forest = forest
-        self._read = read
-        self._budget = budget
-        self._of = cache(self._parse)
-        self._readable = cache(self._parse_all)
-
-    def given_to(self, consumer: PlannedConsumer, queries: Iterable[str]) -> PlannedConsumer:
-        """Return a consumer with a request, if that is valid for it."""
-        texts = tuple(queries)
-        held = consumer.sums()
-        if not any(request and sums == held for request, sums in map(self._of, texts)):
-            return consumer
-        numbers, requests = self._readable(texts)
-        return replace(consumer, requests=requests, numbers=numbers)
-
-    def _parse_all(
-        self, texts: tuple[str, ...]
-    ) -> tuple[tuple[int, ...], tuple[CandidateRequest, ...]]:
-        """Return the numbers of the queries that can be read, and these."""
-        requests = {number: self._of(text)[0] for number, text in enumerate(texts)}
-        readable = {number: request for number, request in requests.items() if request}
-        return tuple(readable), tuple(readable.values())
-
-    def _parse(self, text: str) -> tuple[CandidateRequest | None, Counter[str]]:
-        """Return a query, None if it cannot be read any more, and what it adds up to."""
-        self._budget.check()
-        try:
-            request = replace(self._read(text), limit=None, from_holds=())
-            require_known_names(self._forest, request)
-        except TreeclaimError:
-            return None, Counter()
-        return request, +demand(request)
-
-
-def with_requests(
-    consumers: Iterable[PlannedConsumer],
+def attach_requests(
+    consumers: Consumers,
     kept: Mapping[str, str],
     named: Mapping[str, Iterable[str]],
-    requests: Requests,
+    forest: Forest,
+    parse: Callable[[str], CandidateRequest],
 ) -> Consumers:
-    """Return consumers with their valid requests: those of a call go before kept ones.
+    """Return consumers with their valid requests (contract page 100, section 4): those of a call before kept ones.
 
     Args:
         consumers: Who holds something.
         kept: Kept requests, JSON lists of queries, by consumer.
         named: Queries of the call by consumer.
-        requests: Reads them.
+        forest: Where the names in queries are looked for.
+        parse: Parses a query, or raises a TreeclaimError; checks the deadline.
     """
-    lists: dict[str, list[str]] = {}
-    consumer_by_uuid: Consumers = {}
-    for consumer in consumers:
-        queries = named.get(consumer.uuid)
-        if queries is None and consumer.uuid in kept:
-            text = kept[consumer.uuid]
-            if text not in lists:
-                lists[text] = orjson.loads(text)
-            queries = lists[text]
-        is_asked = queries is not None and not consumer.is_hold
-        consumer_by_uuid[consumer.uuid] = (
-            requests.given_to(consumer, queries or ()) if is_asked else consumer
-        )
-    return consumer_by_uuid
+    read_list = cache(orjson.loads)
+
+    @cache
+    def read(text: str) -> tuple[CandidateRequest | None, Counter[str]]:
+        """Return a query, None if it cannot be read any more, and what it adds up to."""
+        try:
+            request = replace(parse(text), limit=None, from_holds=())
+            require_known_names(forest, request)
+        except TreeclaimError:
+            return None, Counter()
+        return request, +demand(request)
+
+    @cache
+    def read_all(texts: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[CandidateRequest, ...]]:
+        """Return the numbers of the queries that can be read, and these."""
+        requests = {number: read(text)[0] for number, text in enumerate(texts)}
+        readable = {number: request for number, request in requests.items() if request}
+        return tuple(readable), tuple(readable.values())
+
+    def with_request(consumer: PlannedConsumer) -> PlannedConsumer:
+        text = kept.get(consumer.uuid)
+        queries = named.get(consumer.uuid, () if text is None else read_list(text))
+        held = consumer.sums()
+        if consumer.is_hold or not any(
+            sums == held and request for request, sums in map(read, queries)
+        ):
+            return consumer
+        numbers, requests = read_all(tuple(queries))
+        return replace(consumer, requests=requests, numbers=numbers)
+
+    return {uuid: with_request(consumer) for uuid, consumer in consumers.items()}

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.candidate import allocations_at
 from treeclaim.forest.placing.queries import IndependentQuery
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.rules import RuleState, rules_in_force, states_by_member
-from treeclaim.forest.placing.scratch import Allocation, Scratch
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
-from treeclaim.forest.planning.consumers import PlannedConsumer, demand
-from treeclaim.forest.planning.given import freed_by
+from treeclaim.forest.planning.consumers import Amounts, PlannedConsumer, demand
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import with_free
@@ -94,10 +94,13 @@ class FailureTrials:
     @contextmanager
     def failing(self, failure: Failure) -> Iterator[None]:
         """Release the consumers of a domain while the block runs."""
+        tree = self._forest.order.tree
         freed = [
-            allocation
+            (row, name, sign * amount)
             for consumer in failure.released
-            for allocation in self._free_amounts(consumer, failure.gone)
+            for holdings, sign in self._changes(consumer)
+            for row, name, amount in allocations_at(self._forest, holdings)
+            if not failure.gone[tree[row]]
         ]
         self.scratch.give_back(freed)
         released = {consumer.uuid for consumer in failure.released}
@@ -109,21 +112,12 @@ class FailureTrials:
             self.scratch.remove_placed()
             self.scratch.take(freed)
 
-    def _free_amounts(self, consumer: PlannedConsumer, gone: Mask) -> list[Allocation]:
-        """Return what a consumer gives back outside some trees."""
-        order = self._forest.order
-        freed = []
-        for (uuid, name), amount in freed_by(consumer, self._call.from_holds).items():
-            row = self._forest.row_of(uuid)
-            if row is None or not amount:
-                continue
-            if not gone[order.tree[row]] and self._has(row, name):
-                freed.append((row, name, amount))
-        return freed
-
-    def _has(self, row: int, name: str) -> bool:
-        number = self._forest.catalogue.resource_classes[name].id
-        return any(class_id == number for class_id, _ in self._forest.inventory_indices(row))
+    def _changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
+        """Yield what a released consumer gives back, and with the sign -1 what returns to holds."""
+        yield consumer.allocations, 1
+        for hold, drawn in consumer.drawn.items():
+            if hold not in self._call.from_holds:
+                yield drawn, -1
 
     # -- placing consumers -----------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 """Assumptions: a Forest and consumers as they would be (contract page 101, section 1)."""
 
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Allocation, Scratch
-from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
+from treeclaim.forest.planning.consumers import Amounts, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
@@ -82,41 +82,17 @@ def apply_assumptions(
     return world
 
 
-Holdings = Mapping[str, Mapping[str, int]]
-"""Units by provider uuid and name of the resource class."""
-
-
-def freed_by(consumer: PlannedConsumer, holds: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Return what becomes free, by provider uuid and class, if a consumer is released.
-
-    Args:
-        consumer: Who.
-        holds: Holds that take nothing back, as they are gone, or block nobody.
-    """
-    freed: dict[tuple[str, str], int] = defaultdict(int)
-    _add(freed, consumer.allocations, 1)
-    for hold, drawn in consumer.drawn.items():
-        if hold not in holds:
-            _add(freed, drawn, -1)
-    return freed
-
-
-def _add(sums: dict[tuple[str, str], int], amounts: Holdings, sign: int) -> None:
-    for provider, units_by_class in amounts.items():
-        for name, amount in units_by_class.items():
-            sums[provider, name] += sign * amount
-
-
 def _release(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
     """Take from consumers all that they hold; what they have drawn goes back to holds."""
     # A hold whose amounts are all drawn holds nothing, and can be released too.
     gone = set(uuids)
-    freed: dict[tuple[str, str], int] = defaultdict(int)
+    used = Counter[tuple[str, str]]()
     for name in sorted(gone & world.consumers.keys()):
         budget.check()
         consumer = world.consumers.pop(name)
-        for place, amount in freed_by(consumer, gone).items():
-            freed[place] -= amount
+        used.subtract(_amounts_by_cell(consumer.allocations))
+        for hold in consumer.drawn.keys() - gone:
+            used.update(_amounts_by_cell(consumer.drawn[hold]))
         world.held = held_after(world.forest, world.held, consumer, gone)
         _return_drawn(world, consumer, gone)
     for consumer in list(world.consumers.values()):
@@ -126,7 +102,15 @@ def _release(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
                 hold: amounts for hold, amounts in consumer.drawn.items() if hold not in gone
             }
             world.consumers[consumer.uuid] = replace(consumer, drawn=remaining_draws)
-    use(world.forest, freed, budget)
+    _use(world.forest, used, budget)
+
+
+def _amounts_by_cell(amounts: Amounts) -> dict[tuple[str, str], int]:
+    return {
+        (uuid, name): amount
+        for uuid, units_by_class in amounts.items()
+        for name, amount in units_by_class.items()
+    }
 
 
 def _return_drawn(world: AssumedWorld, consumer: PlannedConsumer, gone: set[str]) -> None:
@@ -146,7 +130,7 @@ def held_after(
     forest: Forest, held: HeldAmounts, consumer: PlannedConsumer, gone: set[str]
 ) -> HeldAmounts:
     """Return what holds have once a consumer is released: a hold itself, or one that has drawn."""
-    changes: list[tuple[str, Holdings, int]] = [
+    changes: list[tuple[str, Amounts, int]] = [
         (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in gone
     ]
     if consumer.is_hold:
@@ -163,7 +147,7 @@ def held_after(
     return HeldAmounts(by_hold, everywhere)
 
 
-def _sum_amounts(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
+def _sum_amounts(before: Amounts, amounts: Amounts, sign: int) -> dict[str, dict[str, int]]:
     sums = dict(before)
     for provider, units_by_class in amounts.items():
         sums[provider] = units = dict(sums.get(provider, {}))
@@ -172,7 +156,7 @@ def _sum_amounts(before: Holdings, amounts: Holdings, sign: int) -> dict[str, di
     return {uuid: dict(units_by_class) for uuid, units_by_class in sums.items()}
 
 
-def use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
+def _use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
     """Let more be used in a Forest, by provider uuid and class; less for negative amounts."""
     used: dict[int, dict[int, int]] = defaultdict(dict)
     for (provider, name), amount in amounts.items():
@@ -215,7 +199,7 @@ def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> 
     world.held = HeldAmounts(by_hold, world.held.everywhere)
 
 
-def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:
+def _but(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:
     return {
         uuid: units_by_class for uuid, units_by_class in amounts.items() if uuid not in removed
     }
@@ -245,11 +229,11 @@ def _place(world: AssumedWorld, assumptions: AssumptionSet, budget: Budget) -> N
             )
             count += 1
         world.placed.append(count)
-    amounts: dict[tuple[str, str], int] = defaultdict(int)
+    amounts = Counter[tuple[str, str]]()
     for position, name, amount in placed_allocations:
         amounts[forest.uuid_of(position), name] += amount
     _begin_conditions(forest, {position for position, _, _ in placed_allocations})
-    use(forest, amounts, budget)
+    _use(forest, amounts, budget)
 
 
 def _begin_conditions(forest: Forest, used: Iterable[int]) -> None:

@@ -7,17 +7,18 @@ cloud, the trees are taken out of the Forest and put back afterwards.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.listing.totals import amounts_of
 from treeclaim.forest.order.candidate_table import sharing_by_row
+from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.rules import Domains
@@ -132,7 +133,7 @@ class _Survey:
         for consumer in consumers.values():
             budget.check()
             self._note(consumer)
-        self._need = _Need(forest)
+        self._need = _need_in(forest)
 
     def _note(self, consumer: PlannedConsumer) -> None:
         positions = positions_of(self._forest, consumer.allocations)
@@ -190,7 +191,7 @@ class _Survey:
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
         placed = sorted(
-            (consumer for consumer in affected_consumers if consumer.requests), key=self._need.key
+            (consumer for consumer in affected_consumers if consumer.requests), key=self._need
         )
         return Failure(domain, gone, released, placed, len(affected_consumers))
 
@@ -258,23 +259,20 @@ def _trees_of_ruled(
     }
 
 
-class _Need:
-    """Return the need of a consumer: its greatest share of a class in the capacity of the whole cloud."""
+def _need_in(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]:
+    """Return the key by which consumers are placed: the greatest share of a class in the whole cloud, then the uuid."""
 
-    def __init__(self, forest: Forest) -> None:
-        totals = amounts_of(forest, forest.living_rows).totals()
-        self._capacity = {name: sums["capacity"] for name, sums in totals.items()}
-        self._known: dict[frozenset[tuple[str, int]], Fraction] = {}
+    @cache
+    def capacity(name: str) -> int:
+        return int(totals_of(forest, name).tree_capacity.sum())
 
-    def key(self, consumer: PlannedConsumer) -> tuple[Fraction, str]:
-        """Return what consumers are sorted by: those that need most first, then by uuid."""
-        held = frozenset(consumer.sums().items())
-        if held not in self._known:
-            # What there is none of is needed most.
-            shares = [
-                Fraction(amount, self._capacity.get(name) or 1)
-                + (0 if self._capacity.get(name) else 10**12)
-                for name, amount in held
-            ]
-            self._known[held] = -max(shares, default=Fraction(0))
-        return self._known[held], consumer.uuid
+    @cache
+    def share(sums: frozenset[tuple[str, int]]) -> Fraction:
+        # What there is none of is needed most.
+        shares = [
+            Fraction(amount, capacity(name) or 1) + (0 if capacity(name) else 10**12)
+            for name, amount in sums
+        ]
+        return -max(shares, default=Fraction(0))
+
+    return lambda consumer: (share(frozenset(consumer.sums().items())), consumer.uuid)
