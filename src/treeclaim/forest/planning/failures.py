@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.candidate import allocations_at
+from treeclaim.forest.placing.candidate import allocations_at, no_trees
 from treeclaim.forest.placing.queries import IndependentQuery
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.rules import RuleState, rules_in_force, states_by_member
@@ -31,7 +31,7 @@ _LOCAL_TERMS = frozenset(TermName) - {TermName.KEEP}
 """Terms of an order that depend only on the trees of a candidate."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A domain that fails.
 
@@ -69,6 +69,7 @@ class FailureTrials:
         holds = [forest.held.by_hold.get(hold, {}) for hold in call.from_holds]
         self.scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
         self.rules: Mapping[str, Sequence[RuleState]] = {}
+        self._gone = no_trees(forest)
         self._forest = forest
         self._call = call
         self._rules_in_force = rules_in_force(forest, call.rules, budget)
@@ -92,15 +93,16 @@ class FailureTrials:
         )
 
     @contextmanager
-    def failing(self, failure: Failure) -> Iterator[None]:
-        """Release the consumers of a domain while the block runs."""
+    def failing(self, failure: Failure, gone: Mask) -> Iterator[None]:
+        """Release the consumers of a domain while the block runs, in which some trees are barred."""
         tree = self._forest.order.tree
+        self._gone = gone
         freed = [
             (row, name, sign * amount)
             for consumer in failure.released
             for holdings, sign in self._changes(consumer)
             for row, name, amount in allocations_at(self._forest, holdings)
-            if not failure.gone[tree[row]]
+            if not gone[tree[row]]
         ]
         self.scratch.give_back(freed)
         released = {consumer.uuid for consumer in failure.released}
@@ -123,11 +125,10 @@ class FailureTrials:
 
     def unplaced(self, failure: Failure) -> Iterator[str]:
         """Place the consumers of a failure; yield those that find no place beside those before."""
-        allowed = ~failure.gone
         for consumer in failure.placed_anew:
             self._budget.check()
             rules = self.rules.get(consumer.uuid, ())
-            place = self._pool.first(consumer.requests, allowed, rules)
+            place = self._pool.first(consumer.requests, ~self._gone, rules)
             if place is None:
                 yield consumer.uuid
                 continue
@@ -148,7 +149,7 @@ class FailureTrials:
             if consumer.uuid in unplaced_uuids
         )
         if any(
-            groups[requests] > sum(self._at_most(request, failure.gone) for request in requests)
+            groups[requests] > sum(self._at_most(request) for request in requests)
             for requests in unplaced_requests
         ):
             return True
@@ -156,24 +157,24 @@ class FailureTrials:
         for requests, count in groups.items():
             for name, amount in _least(requests).items():
                 needed[name] += count * amount
-        return any(amount > self._free(name, failure.gone) for name, amount in needed.items())
+        return any(amount > self._free(name) for name, amount in needed.items())
 
-    def _at_most(self, request: CandidateRequest, gone: Mask) -> int:
+    def _at_most(self, request: CandidateRequest) -> int:
         self._budget.check()
         with self._budget.scope():
             if isinstance(self._pool.query(request), IndependentQuery):
                 bounds = at_most_by_tree(self.scratch.forest, request, self._budget)
-                return sum_of(bounds[~gone])
+                return sum_of(bounds[~self._gone])
             return at_most(self.scratch.forest, request, self._budget)
 
-    def _free(self, name: str, gone: Mask) -> int:
-        """Return what is free of a class outside some trees."""
+    def _free(self, name: str) -> int:
+        """Return what is free of a class outside the barred trees."""
         columns = self.scratch.forest.class_inventories(name)
         indices = columns.living()
         order = self.scratch.forest.order
         trees = order.tree[columns.row.values[indices]]
         # An over-committed inventory takes nothing from the others.
-        return sum_of(np.maximum(columns.free.values[indices][~gone[trees]], 0))
+        return sum_of(np.maximum(columns.free.values[indices][~self._gone[trees]], 0))
 
 
 def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:

@@ -8,8 +8,8 @@ cloud, the trees are taken out of the Forest and put back afterwards.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -26,6 +26,7 @@ from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, Planned
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import Failure, FailureTrials
 from treeclaim.forest.planning.given import held_after
+from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.changes import Changes
@@ -33,23 +34,24 @@ from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.planning import Failures
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of a failure.
 
     Attributes:
-        domain: Number of the domain.
-        consumers: Number of consumers of the requested types that are lost.
-        without_request: Number of these that have no valid request.
+        failure: The failure.
         unplaced: Consumers that found no place, in the order in which they were placed.
-        is_proven: Whether no order could place all consumers, or a placement of all exists.
+        is_proven: Whether no order could place all consumers that have a request, or a placement of all exists.
     """
 
-    domain: int
-    consumers: int
-    without_request: int
+    failure: Failure
     unplaced: Sequence[str]
     is_proven: bool
+
+    @property
+    def without_request(self) -> int:
+        """Return the number of consumers that have no valid request."""
+        return self.failure.count - len(self.failure.placed_anew)
 
     @property
     def survives(self) -> bool | None:
@@ -71,23 +73,20 @@ def check_survival(
         budget: Its end is the deadline; domains not examined by then count as unknown.
     """
     verdicts: list[Verdict] = []
-    survey: _Survey | None = None
-    is_complete = True
-    count = len(forest.order.roots) if call.domains is None else len(call.domains)
-    try:
-        survey = _Survey(forest, consumers, call, budget)
-        verdicts.extend(survey.verdicts())
-    except SearchGivenUpError:
-        is_complete = False
     domains: list[dict[str, Any]] = []
-    if survey is not None:
-        listed = _list_consumers(survey, verdicts, call)
-        domains = [survey.document(verdict) for verdict in listed]
+    is_complete = False
+    count = len(forest.order.roots) if call.domains is None else len(call.domains)
+    with suppress(SearchGivenUpError):
+        survey = _Survey(forest, consumers, call, budget)
+        with suppress(SearchGivenUpError):
+            verdicts.extend(survey.verdicts())
+            is_complete = True
+        listed = survey.list_domains(verdicts)
+        domains += map(survey.document, listed)
         if call.explain and listed and listed[0].unplaced:
-            try:
-                domains[0]["explanation"] = survey.explanation(listed[0])
-            except SearchGivenUpError:
-                is_complete = False
+            is_explained, is_complete = is_complete, False
+            domains[0]["explanation"] = survey.explanation(listed[0])
+            is_complete = is_explained
     survive = sum(verdict.survives is True for verdict in verdicts)
     fail = sum(verdict.survives is False for verdict in verdicts)
     return {
@@ -98,20 +97,6 @@ def check_survival(
         "complete": is_complete,
         "domains": domains,
     }
-
-
-def _list_consumers(
-    survey: "_Survey", verdicts: Sequence[Verdict], failures: Failures
-) -> Sequence[Verdict]:
-    """Return the verdicts to list: failures first, then unknown outcomes."""
-    return sorted(
-        (verdict for verdict in verdicts if failures.shows_all or not verdict.survives),
-        key=lambda verdict: (
-            -len(verdict.unplaced),
-            -verdict.without_request,
-            survey.uuid(verdict.domain),
-        ),
-    )[: failures.limit]
 
 
 class _Survey:
@@ -132,30 +117,35 @@ class _Survey:
         self._by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
-            self._note(consumer)
+            positions = positions_of(forest, consumer.allocations)
+            for tree in {int(order.tree[at]) for at in positions}:
+                self._by_tree[tree].append(consumer.uuid)
         self._need = _need_in(forest)
 
-    def _note(self, consumer: PlannedConsumer) -> None:
-        positions = positions_of(self._forest, consumer.allocations)
-        for tree in {int(self._forest.order.tree[at]) for at in positions}:
-            self._by_tree[tree].append(consumer.uuid)
-
-    def uuid(self, domain: int) -> str:
-        """Return the uuid of a domain."""
-        return self._uuids[domain]
+    def list_domains(self, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+        """Return the verdicts to list: failures first, then unknown outcomes."""
+        return sorted(
+            (verdict for verdict in verdicts if self._call.shows_all or not verdict.survives),
+            key=lambda verdict: (
+                -len(verdict.unplaced),
+                -verdict.without_request,
+                self._uuids[verdict.failure.domain],
+            ),
+        )[: self._call.limit]
 
     def document(self, verdict: Verdict) -> dict[str, Any]:
         """Return a verdict as clients see it."""
-        uuid = self.uuid(verdict.domain)
+        uuid, unplaced = self._uuids[verdict.failure.domain], verdict.unplaced
         return {
             "uuid": uuid,
             "name": self._names[uuid] if self._call.domains is None else None,
             "survives": verdict.survives,
-            "consumers": verdict.consumers,
+            "consumers": verdict.failure.count,
             "without_request": verdict.without_request,
-            "unplaced": len(verdict.unplaced),
-            "first_unplaced": verdict.unplaced[0] if verdict.unplaced else None,
-            "proven": verdict.is_proven,
+            "unplaced": len(unplaced),
+            "first_unplaced": unplaced[0] if unplaced else None,
+            # Without its request, nobody knows what a consumer needs: only a failure can be proven.
+            "proven": verdict.is_proven and verdict.survives is not None,
         }
 
     def verdicts(self) -> Iterator[Verdict]:
@@ -166,18 +156,24 @@ class _Survey:
             self._budget.check()
             failure = self._failure(domain)
             if not failure.placed_anew:
-                yield self._verdict(failure, [], is_proven=True)
+                yield Verdict(failure, (), is_proven=True)
             elif trials.can_bar(failure):
-                yield self._try_domain(trials, failure)
+                yield self._try_domain(trials, failure, failure.gone)
             else:
                 hard.append(failure)
         for failure in hard:
-            with self._without(failure) as (trials, unplaced):
-                verdict = self._try_domain(trials, unplaced)
+            with self._without(failure) as (trials, gone):
+                verdict = self._try_domain(trials, failure, gone)
             yield verdict
 
     def _trials(self) -> FailureTrials:
-        trees = _trees_of_ruled(self._forest, self._consumers, self._call)
+        named = {name for rule in self._call.rules for name in rule.consumers}
+        sharing = sharing_by_row(self._forest)
+        trees = {
+            name: trees_of(self._forest, sharing, positions_of(self._forest, consumer.allocations))
+            for name in named
+            if (consumer := self._consumers.get(name))
+        }
         return FailureTrials(self._forest, self._call, trees, self._budget)
 
     def _failure(self, domain: int) -> Failure:
@@ -185,46 +181,36 @@ class _Survey:
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
         types = self._call.types
-        affected_consumers = [
+        lost = [
             consumer
             for consumer in released
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
-        placed = sorted(
-            (consumer for consumer in affected_consumers if consumer.requests), key=self._need
-        )
-        return Failure(domain, gone, released, placed, len(affected_consumers))
+        placed_anew = sorted((each for each in lost if each.requests), key=self._need)
+        return Failure(domain, gone, released, placed_anew, len(lost))
 
-    def _verdict(self, failure: Failure, unplaced: Sequence[str], *, is_proven: bool) -> Verdict:
-        without = failure.count - len(failure.placed_anew)
-        # Without its request, nobody knows what a consumer needs: only a failure can be proven.
-        is_proven = is_proven and bool(unplaced or not without)
-        return Verdict(failure.domain, failure.count, without, unplaced, is_proven)
-
-    def _try_domain(self, trials: FailureTrials, failure: Failure) -> Verdict:
+    def _try_domain(self, trials: FailureTrials, failure: Failure, gone: Mask) -> Verdict:
         """Place the consumers of a failure; if one finds no place, check whether that is proven."""
-        with trials.failing(failure):
+        with trials.failing(failure, gone):
             unplaced = list(trials.unplaced(failure))
             is_proven = not unplaced
             if unplaced:
                 trials.scratch.remove_placed()
-                try:
+                # The verdict stands without time; the next look at the clock ends the survey.
+                with suppress(SearchGivenUpError):
                     is_proven = trials.cannot_place(failure, unplaced)
-                except SearchGivenUpError:
-                    # The verdict stands; the next look at the clock ends the survey.
-                    is_proven = False
-        return self._verdict(failure, unplaced, is_proven=is_proven)
+        return Verdict(failure, unplaced, is_proven)
 
     @contextmanager
-    def _without(self, failure: Failure) -> Iterator[tuple[FailureTrials, Failure]]:
-        """Take the trees of a domain out of the Forest while the block runs."""
+    def _without(self, failure: Failure) -> Iterator[tuple[FailureTrials, Mask]]:
+        """Take the trees of a domain out of the Forest while the block runs; then none is to be barred."""
         forest = self._forest
         roots = forest.order.roots[failure.gone].tolist()
         records = [forest.record(row) for row in rows_of_trees(forest, map(forest.uuid_of, roots))]
         numbers = [record.id for record in records]
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
         try:
-            yield self._trials(), replace(failure, gone=no_trees(forest))
+            yield self._trials(), no_trees(forest)
         finally:
             forest.apply(
                 Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None)
@@ -232,31 +218,21 @@ class _Survey:
 
     def explanation(self, verdict: Verdict) -> dict[str, Any]:
         """Explain why the first consumer of a failure finds no place, beside those before it."""
-        failure = self._failure(verdict.domain)
-        with self._without(failure) as (trials, unplaced), trials.failing(unplaced):
-            first = next(trials.unplaced(unplaced))
-            rules = trials.rules.get(first, ())
-            request = self._consumers[first].requests[0]
+        failure = verdict.failure
+        with self._without(failure) as (trials, gone), trials.failing(failure, gone):
+            first = next(trials.unplaced(failure))
             held = self._forest.held
             for consumer in failure.released:
                 held = held_after(self._forest, held, consumer, set())
             if held.everywhere is not None:
                 lent = list(held.of_holds(self._forest, self._call.from_holds))
                 held = HeldAmounts({}, held.everywhere.less(lent))
-            forest = trials.scratch.forest.holding(held)
-            return explain_with_rules(forest, request, rules, self._budget)
-
-
-def _trees_of_ruled(
-    forest: Forest, consumers: Consumers, failures: Failures
-) -> dict[str, tuple[int, ...]]:
-    """Return the trees of all whom rules name and who hold something."""
-    named = {name for rule in failures.rules for name in rule.consumers if name in consumers}
-    sharing = sharing_by_row(forest)
-    return {
-        name: trees_of(forest, sharing, positions_of(forest, consumers[name].allocations))
-        for name in named
-    }
+            return explain_with_rules(
+                trials.scratch.forest.holding(held),
+                self._consumers[first].requests[0],
+                trials.rules.get(first, ()),
+                self._budget,
+            )
 
 
 def _need_in(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]:

@@ -12,7 +12,13 @@ from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.totals import totals_of
-from treeclaim.forest.placing.candidate import Candidate, no_trees, positions_of, trees_of
+from treeclaim.forest.placing.candidate import (
+    Candidate,
+    allocations_at,
+    no_trees,
+    positions_of,
+    trees_of,
+)
 from treeclaim.forest.placing.rules import rules_in_force
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer
@@ -108,14 +114,12 @@ class MoveSituation:
         self.closed = self._closed()
         self.emptied: Mask = self.cleared[forest.order.roots]
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
-        self._positions: dict[str, int | None] = {}
-        self._names: dict[int, frozenset[str]] = {}
         self._movers: dict[str, Mover] = {}
         self._free: dict[Cell, int] = {}
         self._leaving: dict[frozenset[str], Mask] = {}
         tree = forest.order.tree.tolist()
         self.occupied = {
-            uuid: frozenset(tree[at] for at in self._positions_of(consumer.allocations))
+            uuid: frozenset(tree[at] for at in positions_of(self.forest, consumer.allocations))
             for uuid, consumer in self._consumers.items()
         }
         self.rules = rules_in_force(forest, call.rules, budget)
@@ -128,7 +132,7 @@ class MoveSituation:
         return frozenset(
             uuid
             for uuid, consumer in self._consumers.items()
-            if self.cleared[self._positions_of(consumer.allocations)].any()
+            if self.cleared[positions_of(self.forest, consumer.allocations)].any()
             and self._must_leave(consumer)
         )
 
@@ -139,7 +143,7 @@ class MoveSituation:
             return True
         if tolerated not in self._leaving:
             self._leaving[tolerated] = rows_to_leave(self.forest, tolerated)
-        positions = self._positions_of(consumer.allocations)
+        positions = positions_of(self.forest, consumer.allocations)
         return bool(self._leaving[tolerated][positions].any())
 
     def mover(self, uuid: str) -> Mover | None:
@@ -177,12 +181,12 @@ class MoveSituation:
         return sorted(leaving, key=share, reverse=True)
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
-        allocations = self._cells(consumer.allocations)
-        positions = self._positions_of(consumer.allocations)
+        allocations = cells_of(allocations_at(self.forest, consumer.allocations))
+        positions = positions_of(self.forest, consumer.allocations)
         drawn = {
             (hold, cell): units
             for hold, amounts in consumer.drawn.items()
-            for cell, units in self._cells(amounts).items()
+            for cell, units in cells_of(allocations_at(self.forest, amounts)).items()
         }
         released = Counter(allocations)
         for (_, cell), units in drawn.items():
@@ -214,34 +218,6 @@ class MoveSituation:
         if not is_of_type or not is_of_project or is_excepted:
             return StuckReason.NOT_MOVABLE
         return None if consumer.requests else StuckReason.NO_REQUEST
-
-    def _positions_of(self, allocations: Iterable[str]) -> list[int]:
-        """Return the positions of the providers of some allocations that exist."""
-        positions = []
-        for uuid in allocations:
-            if uuid not in self._positions:
-                self._positions[uuid] = next(iter(positions_of(self.forest, (uuid,))), None)
-            position = self._positions[uuid]
-            if position is not None:
-                positions.append(position)
-        return positions
-
-    def _cells(self, allocations: Mapping[str, Mapping[str, int]]) -> dict[Cell, int]:
-        """Return units by cell, where the Forest has the inventory."""
-        return {
-            (position, name): units
-            for uuid, amounts in allocations.items()
-            for position in self._positions_of((uuid,))
-            for name, units in amounts.items()
-            if name in self._names_at(position)
-        }
-
-    def _names_at(self, position: int) -> frozenset[str]:
-        if position not in self._names:
-            classes = self.forest.catalogue.class_by_id
-            indices = self.forest.inventory_indices(position)
-            self._names[position] = frozenset(classes[number].name for number, _ in indices)
-        return self._names[position]
 
     # -- what moves must keep --------------------------------------------------------------------
 
