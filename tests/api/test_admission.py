@@ -43,11 +43,9 @@ def test_hanging_writes_leave_threads_for_other_requests(threads, monkeypatch):
     writes = threads // 2
     hanging = occupy(gate, Kind.WRITE, writes, may_end)
     # All threads that are left come with writes; within moments they are free again.
-    begin = time.monotonic()
     for _ in range(3):
         with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
             pass
-    assert time.monotonic() - begin < 5
     reads = threads - 1 - writes
     hanging += occupy(gate, Kind.READ, reads, may_end)
     with pytest.raises(OverloadedError), gate.admitted(Kind.READ):
@@ -76,8 +74,8 @@ def test_steady_crowd_is_served_completely(threads):
         assert list(pool.map(write, range(64))) == list(range(64))
 
 
-def test_failures_do_not_count_as_progress():
-    """Writes that time out one after the other let no other write wait."""
+def test_failures_do_not_count_as_progress(monkeypatch):
+    """Writes that time out one after the other let no other write wait, which would be for an hour."""
     gate, may_end = Admission(4), threading.Event()
     lost = StoreUnavailableError("gone")
     failing = occupy(gate, Kind.WRITE, 2, may_end, lost)
@@ -88,23 +86,21 @@ def test_failures_do_not_count_as_progress():
         one.join(60)
     may_end.clear()
     failing = occupy(gate, Kind.WRITE, 2, may_end, lost)
-    begin = time.monotonic()
+    monkeypatch.setattr(admission, "STALLED_AFTER", 3600)
     with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
         pass
-    # A write that may hope for a place waits that long at least.
-    assert time.monotonic() - begin < admission.STALLED_AFTER
     may_end.set()
     for one in failing:
         one.join(60)
 
 
-def test_request_of_a_disconnected_client_does_not_wait():
+def test_request_of_a_disconnected_client_does_not_wait(monkeypatch):
+    monkeypatch.setattr(admission, "STALLED_AFTER", 3600)
+    monkeypatch.setattr(admission, "LONGEST_WAIT", 3600)
     gate, may_end = Admission(1), threading.Event()
     staying = occupy(gate, Kind.WRITE, 1, may_end)
-    begin = time.monotonic()
     with pytest.raises(OverloadedError), gate.admitted(Kind.READ, lambda: True):
         pass
-    assert time.monotonic() - begin < 2
     may_end.set()
     staying[0].join(60)
 

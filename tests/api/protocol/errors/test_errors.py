@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from treeclaim.api.protocol.errors import (
     RETRY_AFTER,
     RETRY_WHEN_BUSY,
-    ApiError,
     api_error,
     bad_request,
 )
@@ -98,10 +97,6 @@ def test_error_page_escapes_the_detail_text(detail):
     assert said in page.text
 
 
-def test_special_characters_are_escaped_in_html():
-    assert b"a &amp; b &lt; c &gt; d" in document("a & b < c > d", "text/html").body
-
-
 @pytest.mark.parametrize("accept", ["application/json", "text/html", "text/plain"])
 def test_markup_is_left_out(accept):
     """Contract page 00, section 6."""
@@ -111,9 +106,3 @@ def test_markup_is_left_out(accept):
 
 def test_plain_text_is_not_escaped():
     assert b"a & b < c > d" in document("a & b < c > d", "text/plain").body
-
-
-def test_errors_do_not_share_headers():
-    error = ApiError(HTTPStatus.METHOD_NOT_ALLOWED, "no", headers={"Allow": "GET"})
-    assert error.headers == {"Allow": "GET"}
-    assert ApiError(HTTPStatus.BAD_REQUEST, "no").headers == {}

@@ -137,6 +137,8 @@ REFUSED = [
         {"repairs": [{"kind": "broken_root"}]},
         "repairs[0]: 'provider' is required",
     ),
+    ("audit/repairs", {"repairs": []}, "repairs: 0 are fewer than 1"),
+    ("audit/repairs", {"repairs": [{"kind": "over_capacity", "provider": UUID}]}, "repairs[0]"),
     (
         "audit/repairs",
         {"repairs": [{"kind": "without_provider", "table": "x", "provider_id": 1}]},

@@ -9,6 +9,16 @@ from tests.service import client_of, make_application
 UUID = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
 
 REFUSALS = [
+    ("providers?include=", "include"),
+    ("providers?marker=", "marker"),
+    ("providers?required=%21CUSTOM_NOBODY", "CUSTOM_NOBODY"),
+    ("providers?resources=CUSTOM_NO:1", "CUSTOM_NO"),
+    ("allocations?resource_class=CUSTOM_NOBODY", "CUSTOM_NOBODY"),
+    ("allocations?required=HW_CPU_X86_AVX2", "unknown 'required'"),
+    ("totals?resource_class=CUSTOM_NOBODY", "CUSTOM_NOBODY"),
+    ("totals?by=tree&marker=dHJlZTphYmM", "marker"),
+    ("changes?in_tree=x", "in_tree"),
+    ("audit?kind=orphaned", "orphaned"),
     ("providers?uuid=x", 'uuid: "x" is not a UUID with dashes'),
     (f"providers?in_tree=in:{UUID},x", 'in_tree: "x" is not a UUID with dashes'),
     (f"providers?uuid={UUID},{UUID}", "is not a UUID with dashes"),

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.databases import EACH_DATABASE
-from treeclaim.api.resources.extension import audit
 from treeclaim.model import deadlines
 from treeclaim.model.extension.audit import OF_DEVICES, OF_HOLDS, REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
@@ -337,21 +336,6 @@ def test_a_limit_cuts_the_items_and_not_the_count(cloud):
     assert len(answer["empty_consumer"]["items"]) == 2
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"kind": "everything"},
-        {"kind": ""},
-        {"limit": "1001"},
-        {"limit": "0"},
-        {"kind": "orphaned"},
-    ],
-    ids=str,
-)
-def test_invalid_parameters_are_refused(cloud, parameters):
-    cloud.ask(PATH, status=400, **parameters)
-
-
 # -- mending -------------------------------------------------------------------------------
 
 
@@ -445,23 +429,6 @@ def test_changed_orphan_is_not_released(cloud):
     (done,) = cloud.post(REPAIRS, {"repairs": [repair]})["repairs"]
     assert done["result"] == "done"
     assert cloud.single(provider)["usages"] == {"VCPU": 0}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"repairs": []},
-        {"repairs": [{"kind": "over_capacity", "provider": uuid_of("a")}]},
-        {"repairs": [{"kind": "without_provider", "table": "consumers", "provider_id": 1}]},
-        {"repairs": [{"kind": "orphaned", "consumer": uuid_of("a")}]},
-        {"repairs": [{"kind": "empty_consumer", "consumer": uuid_of("a")}] * 1001},
-        {"repairs": [{"kind": "empty_consumer", "consumer": "me"}]},
-        {"fixes": []},
-    ],
-    ids=lambda body: str(body)[:60],
-)
-def test_unrepairable_kinds_are_refused(cloud, body):
-    cloud.post(REPAIRS, body, status=400)
 
 
 def test_aggregate_reused_during_repair_is_kept(cloud):
@@ -585,10 +552,3 @@ def test_only_administrators_may_audit_and_repair(cloud, role, status):
     assert client.get(PATH, headers=headers).status_code == status
     assert client.post(PATH, json={"living": {}}, headers=headers).status_code == status
     assert client.post(REPAIRS, json=repair, headers=headers).status_code == status
-
-
-def test_concurrent_audit_is_refused_with_503(cloud):
-    with audit._ONE_AT_A_TIME.held(1):
-        answer = cloud.client.get(PATH, headers=EXTENDED)
-    assert answer.status_code == 503
-    assert int(answer.headers["retry-after"]) > 0

@@ -131,22 +131,3 @@ def test_one_record_must_meet_all_filters_of_records(cloud, holders, providers):
             assert cloud.ask(PATH, **asked)["consumers"] == expected, asked
             found_some += 0 < len(expected) < len(holders)
     assert found_some > 10
-
-
-@pytest.mark.parametrize(
-    ("parameters", "phrase"),
-    [
-        ({"limit": "10001"}, "10000"),
-        ({"consumer": "somebody"}, "consumer"),
-        ({"consumer_type": "all"}, "consumer_type"),
-        ({"resource_class": "CUSTOM_NOBODY"}, "CUSTOM_NOBODY"),
-        ({"resource_class": "in:VCPU,CUSTOM_NOBODY"}, "CUSTOM_NOBODY"),
-        ({"resource_class": "VCPU,DISK_GB"}, "resource_class"),
-        ({"member_of": "somewhere"}, "member_of"),
-        ({"required": "HW_CPU_X86_AVX2"}, "required"),
-        ({"marker": "cHJvdmlkZXJzOjEy"}, "marker"),
-    ],
-    ids=str,
-)
-def test_invalid_parameters_are_refused(cloud, parameters, phrase):
-    assert phrase in cloud.refusal(PATH, **parameters)

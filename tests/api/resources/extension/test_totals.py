@@ -3,22 +3,17 @@
 
 import itertools
 import math
-import os
 
 import pytest
 
 from tests.api.resources.extension.clouds import (
     AGGREGATES,
     CLASSES,
-    EXTENDED,
     TRAITS,
     cloud_on,
     uuid_of,
 )
 from tests.databases import EACH_DATABASE
-from treeclaim.api.resources.extension import totals as totals_module
-from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.listing.totals import amounts_of
 
 PATH = "/treeclaim/totals"
 GREATEST = 2**53 - 1
@@ -189,22 +184,6 @@ def test_pages_add_up_to_the_parts(cloud, by, limit):
     assert all(len(page) == limit for page in pages[:-1])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "phrase"),
-    [
-        ({"by": "rack"}, "rack"),
-        ({"resource_class": "CUSTOM_NOBODY"}, "CUSTOM_NOBODY"),
-        ({"required": "CUSTOM_NOBODY", "in_tree": uuid_of("nobody")}, "CUSTOM_NOBODY"),
-        ({"limit": "10001", "by": "tree"}, "10000"),
-        ({"by": "tree", "marker": "dHJlZTphYmM"}, "marker"),
-        ({"name": "host-1"}, "name"),
-    ],
-    ids=str,
-)
-def test_invalid_parameters_are_refused(cloud, parameters, phrase):
-    assert phrase in cloud.refusal(PATH, **parameters)
-
-
 def test_totals_stay_within_exactly_representable_integers(tmp_path):
     with cloud_on("sqlite", tmp_path) as cloud:
         for name in ("one", "two"):
@@ -232,27 +211,3 @@ def test_totals_are_the_same_on_every_database(kind, tmp_path):
         cloud.fill(trees=3, consumers=8)
         providers = [cloud.single(provider) for provider in cloud.providers]
         assert cloud.ask(PATH)["totals"] == summed(providers)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "by"),
-    [("INVENTORIES_COPIED", ""), ("INVENTORIES_COPIED", "tree"), ("CLASSES_COPIED", "aggregate")],
-)
-def test_child_process_returns_the_same_totals(cloud, monkeypatch, threshold, by):
-    path = f"{PATH}?by={by}" if by else PATH
-    expected = cloud.client.get(path, headers=EXTENDED)
-    monkeypatch.setattr(thresholds, threshold, 0)
-    monkeypatch.setattr(totals_module, "amounts_of", in_another_process_than(os.getpid()))
-    answer = cloud.client.get(path, headers=EXTENDED)
-    assert answer.json() == expected.json()
-    assert answer.headers.keys() == expected.headers.keys()
-
-
-def in_another_process_than(parent):
-    """Sums up, but not in a process that has others to answer."""
-
-    def summed_up(*arguments, **named):
-        assert os.getpid() != parent
-        return amounts_of(*arguments, **named)
-
-    return summed_up

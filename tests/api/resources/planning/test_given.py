@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers under assumptions are those of a cloud in which these are true (contract page 101, section 1)."""
 
-import random
 from contextlib import contextmanager
 from typing import Any
 
@@ -326,34 +325,3 @@ def test_consumption_errors_are_reported_like_in_a_write(service, name):
             for errors in (answer.json().get("errors", ()) for answer in (written, asked))
         ]
         assert (asked.status_code, told[1]) == (written.status_code, told[0])
-
-
-def placements(client, consumer, given, amount=1, **more):
-    request = {
-        "alternatives": [f"resources=VCPU:{amount}"],
-        "consumers": [uuid_of(consumer)],
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_type": "INSTANCE",
-    }
-    body = {"requests": [request], "given": given} | more
-    return client.post("/treeclaim/placements", json=body)
-
-
-@pytest.mark.slow
-def test_random_assumptions_equal_writes(tmp_path):
-    dice = random.Random(101)
-    for number in range(3):
-        with cloud(tmp_path / str(number)) as (client, _):
-            gone = dice.sample(["i1", "i2", "i3", "i4", "h"], dice.randint(1, 4))
-            entries = [
-                host(f"n{n}", parent=dice.choice([None, "c", "d"]), VCPU=dice.randint(1, 9))
-                for n in range(dice.randint(1, 4))
-            ]
-            asked = everything(
-                client, {"release": [uuid_of(one) for one in gone], "providers": entries}
-            )
-            for one in gone:
-                release(client, one)
-            applied(client, *entries)
-            assert asked == everything(client)
