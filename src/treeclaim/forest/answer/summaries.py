@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.combine import witnesses
 from treeclaim.forest.solve.limit import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
@@ -50,19 +48,6 @@ class Summaries:
     def note_unlimited(self, block: Choices) -> None:
         """Note the providers of candidates that the limit may still cut off."""
         self._provider_used[block[:, self._problem.giving]] = True
-
-    def note_supported(self) -> None:
-        """Note the providers of the trees shown that some candidate uses, drawn or not."""
-        problem, used = self._problem, self._provider_used
-        for slot in problem.giving:
-            relation = problem.relations[slot]
-            provider = relation.pairs.provider
-            fits = self._tree_used[self._order.tree[provider]] & ~used[provider]
-            if relation.fits is not None:
-                fits &= relation.fits
-            if fits.any():
-                for block in witnesses(problem, slot, Relation(relation.pairs, fits), used):
-                    self.note_unlimited(block)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
@@ -104,28 +89,14 @@ def limited_below_1_29(
 ) -> Iterator[Choices]:
     """Yield the candidates within the limit, and note the providers of all candidates.
 
-    The operator's maximum bounds how many that are. Without one they are not all drawn: whether a
-    provider is in some candidate is asked for those that could be shown alone.
+    The operator's maximum bounds how many that are.
     """
-    maximum, limit = problem.options.maximum, problem.plan.request.limit
-    candidates = first_candidates(candidates, maximum)
-    if limit is None:
-        yield from select_candidates(problem, _note_rows(candidates, summaries))
-        return
-    if problem.options.randomize or maximum is not None:
-        candidates = _note_rows(candidates, summaries)
-    kept = []
-    for block in select_candidates(problem, candidates):
+    every = _note_rows(first_candidates(candidates, problem.options.maximum), summaries)
+    for block in select_candidates(problem, every):
         problem.budget.hold(block.nbytes)
-        summaries.note(block)
-        summaries.note_unlimited(block)
-        kept.append(block)
-    if maximum is not None:
-        for _ in candidates:
-            problem.budget.check()
-    elif sum(map(len, kept)) >= limit:
-        summaries.note_supported()
-    yield from kept
+        yield block
+    for _ in every:
+        problem.budget.check()
 
 
 def _note_rows(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, essence_of, reduce_request
-from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import matching_anchors
+from treeclaim.forest.solve.combine import anchors_of, combined_from, matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter
-from treeclaim.forest.table.columns import Mask, Rows, read_only
+from treeclaim.forest.table.columns import Mask, Rows, Trees, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
@@ -91,19 +89,15 @@ class MatchingTrees:
 
     def is_any_matching(self) -> bool:
         """Tell whether any tree has a candidate: the first ones first, as mostly one of these has."""
-        self._budget.check()
-        reduced_request = reduce_request(self.request, self.constraints, None, self._consuming)
-        count, first, size = len(self.forest.order.roots), 0, thresholds.FIRST_BEST_TREES
+        request = reduce_request(self.request, self.constraints, None, self._consuming)
         with self._budget.scope():
-            problems = [self._relate(part) for part in _parts(reduced_request)]
-            while first < count:
-                mask = np.zeros(count, dtype=np.bool_)
-                mask[first : first + size] = True
-                roots = [set(_matching_roots(problem, mask).tolist()) for problem in problems]
-                if set.intersection(*roots):
-                    return True
-                first, size = first + size, 4 * size
-        return False
+            problem = self._relate(request)
+            if problem.plan.split:
+                return next(Splitter(problem).distinct(), None) is not None
+            if problem.rules.consuming:
+                # Trees that are alike are searched once.
+                return len(matching_anchors(problem)) > 0
+            return next(combined_from(problem, 0, 1), None) is not None
 
     def within(self, forest: Forest) -> Mask:
         """Tell the same of the whole request in another Forest of the same shape."""
@@ -124,10 +118,8 @@ class MatchingTrees:
         matching = self._known.get(essence_of(part))
         if matching is not None:
             return bool(matching[tree])
-        only = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
-        only[tree] = True
         with self._budget.scope():
-            return len(_matching_roots(self._relate(part), only)) > 0
+            return len(_matching_roots(self._relate(part), np.array([tree]))) > 0
 
     def _match_trees(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
@@ -202,13 +194,11 @@ def _is_bound(request: CandidateRequest) -> bool:
     return bool(request.sums_groups or request.isolated or are_bound)
 
 
-def _matching_roots(problem: Problem, trees: Mask | None = None) -> Rows:
+def _matching_roots(problem: Problem, trees: Trees | None = None) -> Rows:
     """Return the rows of the roots of those of some trees that have some candidate, in canonical order."""
-    if trees is not None:
-        allowed = trees if problem.allowed is None else trees & problem.allowed
-        problem = replace(problem, allowed=allowed)
     if not problem.plan.split:
-        return matching_anchors(problem)
+        return matching_anchors(problem, trees)
     splitter = Splitter(problem)
-    matching = [tree for tree in all_anchors(problem).tolist() if splitter.has_candidate(tree)]
+    anchors = anchors_of(problem, trees).tolist()
+    matching = [tree for tree in anchors if splitter.has_candidate(tree)]
     return problem.forest.order.roots[matching]

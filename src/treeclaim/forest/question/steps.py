@@ -78,7 +78,7 @@ class Step:
         return is_compared or self.not_before is not None
 
 
-def steps_of(plan: "Plan", first: int | None = None) -> tuple[Step, ...]:
+def steps_of(plan: "Plan") -> tuple[Step, ...]:
     """Put heads and slots into an order that prunes early, with what each must look at.
 
     Each head comes before those slots of its list that are not filled yet; the slots that are
@@ -87,15 +87,9 @@ def steps_of(plan: "Plan", first: int | None = None) -> tuple[Step, ...]:
     That is the canonical order of candidates (contract page 90, section 6). It follows from the
     request alone: not from what is free, nor from other trees. So candidates that were found
     before, trees that are counted by themselves, and searches after claims agree.
-
-    Args:
-        plan: What is asked.
-        first: A slot to fill before all others, where the order of candidates does not matter.
     """
     by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
-    if first is not None:
-        ranks[first] = -1
     planner = _Planner(plan, ranks)
     for subtree, members in enumerate(plan.lists):
         planner.guess_head(subtree)

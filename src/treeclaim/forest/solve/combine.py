@@ -2,20 +2,17 @@
 """The candidates of stages: one anchor after the other, or all in turn; and whether there are any at all."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.question.steps import steps_of
 from treeclaim.forest.solve.anchors import Pace, all_anchors, anchors
 from treeclaim.forest.solve.distinct import first_anchors
-from treeclaim.forest.solve.partial.blocks import Anchored, Block, CandidateBlock, Choices
+from treeclaim.forest.solve.partial.blocks import Anchored, CandidateBlock
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, prepare_stages, stage_of
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
-from treeclaim.forest.table.columns import Mask, Rows, Trees
+from treeclaim.forest.table.columns import Rows, Trees
 
 _FIRST_ROUND = 1
 
@@ -157,31 +154,6 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
         with problem.budget.held(stage.nbytes):
             for anchor, chosen in stage.combiner.first_of_each(stage.live, _few_rows(stage)):
                 yield CandidateBlock(stage.trees[anchor], chosen)
-
-
-def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> Iterator[Choices]:
-    """Yield candidates in which the providers of a slot are some that are not known yet.
-
-    Args:
-        problem: What is asked.
-        slot: The slot.
-        relation: Its providers, instead of those of the problem.
-        known: Whose candidates are not asked for, shape (rows,). The caller may add to them
-            whoever is in a candidate that it was given.
-    """
-    relations = (*problem.relations[:slot], relation, *problem.relations[slot + 1 :])
-    # The slot is filled first, so that what is known is dropped at once.
-    rules = replace(problem.rules, steps=steps_of(problem.plan, first=slot))
-    narrowed = replace(problem, relations=relations, rules=rules)
-    stage = stage_of(narrowed, all_anchors(narrowed))
-
-    def is_known(block: Block) -> Mask:
-        filled = block.chosen[:, slot]
-        return (filled >= 0) & known[filled]
-
-    with problem.budget.held(stage.nbytes):
-        for block in stage.combiner.until(stage.live, _few_rows(stage), is_known):
-            yield block.chosen
 
 
 def _few_rows(stage: Stage) -> int:

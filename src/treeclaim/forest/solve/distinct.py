@@ -10,7 +10,6 @@ providers, and no rule between providers depends on the anchor, so it is found t
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import with_any_trait
@@ -66,50 +65,32 @@ class FirstAnchors:
         are_first = np.ones(len(candidates.chosen), dtype=np.bool_)
         shared = np.flatnonzero(np.logical_and.reduce(self._sharing[candidates.chosen], axis=1))
         if len(shared):
-            are_first[shared] = self._first(candidates.chosen[shared]) == candidates.tree[shared]
+            chosen = candidates.chosen[shared]
+            start = np.zeros(len(shared), dtype=np.int64)
+            first = self.first_common(range(len(self._relations)), chosen, start)
+            are_first[shared] = first == candidates.tree[shared]
         return are_first
 
-    def lists(self, numbers: Sequence[int], positions: Sequence[int]) -> list[Integers]:
-        """Return the anchors of some positions, each by the relation with a number; ascending."""
-        if not self._keys:
-            self._keys = self._lent_to()
-        count = self._anchor_count
-        lists = []
-        for number, position in zip(numbers, positions, strict=True):
-            keys = self._keys[number]
-            first, end = search_ascending(keys, [position * count, (position + 1) * count])
-            lists.append(keys[first:end] - position * count)
-        return lists
+    def first_common(self, relations: Sequence[int], chosen: Choices, start: Integers) -> Integers:
+        """Return the first anchor, from one on, that reaches all providers of each candidate.
 
-    def common(self, lists: Sequence[Integers], start: int) -> int:
-        """Return the first anchor from `start` on that is in all lists; beyond all for none."""
-        reached = start
-        while True:
-            self._budget.check()
-            before = reached
-            for anchors in lists:
-                at = int(search_ascending(anchors, reached))
-                if at == len(anchors):
-                    return self._anchor_count
-                reached = int(anchors[at])
-            if reached == before:
-                return reached
-
-    def _first(self, chosen: npt.NDArray[np.int64]) -> Integers:
-        """Return the first anchor that reaches all positions of each candidate.
-
-        Each slot in turn goes on to the first anchor of its provider that is not before the one
+        Each column in turn goes on to the first anchor of its provider that is not before the one
         that the others came to, until all agree; they do at the candidate's own at the latest.
+
+        Args:
+            relations: The number of the relation of each column.
+            chosen: Rows of providers.
+            start: The first anchor that counts, by candidate.
         """
         if not self._keys:
             self._keys = self._lent_to()
-        first = np.zeros(len(chosen), dtype=np.int64)
+        first = start.copy()
         pending = np.arange(len(chosen))
         while len(pending):
             self._budget.check()
             reached = before = first[pending]
-            for slot, keys in enumerate(self._keys):
-                base = chosen[pending, slot] * self._anchor_count
+            for column, relation in enumerate(relations):
+                keys, base = self._keys[relation], chosen[pending, column] * self._anchor_count
                 reached = keys[search_ascending(keys, base + reached)] - base
             first[pending] = reached
             pending = pending[reached != before]

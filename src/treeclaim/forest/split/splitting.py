@@ -116,18 +116,18 @@ class Splitter:
         """
         if self._reach is None:
             return False
-        keys = [*candidate.chosen, *(position for _, position, _ in candidate.parts)]
-        if not self._sharing[keys].all():
+        chosen = np.array([[*candidate.chosen, *(row for _, row, _ in candidate.parts)]])
+        if not self._sharing[chosen].all():
             return False
-        lists = self._reach.lists(
-            [*range(len(candidate.chosen)), *self._split_numbers(candidate)], keys
-        )
-        earlier_anchor = self._reach.common(lists, 0)
-        while earlier_anchor < anchor:
+        relations = [*range(len(candidate.chosen)), *self._split_numbers(candidate)]
+        earlier_anchor = -1
+        while True:
+            start = np.array([earlier_anchor + 1])
+            earlier_anchor = int(self._reach.first_common(relations, chosen, start)[0])
+            if earlier_anchor >= anchor:
+                return False
             if self._has_candidate_at(earlier_anchor, anchor, candidate):
                 return True
-            earlier_anchor = self._reach.common(lists, earlier_anchor + 1)
-        return False
 
     def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
         """Return the number of the relation of each part, behind those of the slots."""
