@@ -15,6 +15,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.session import in_parallel
+from treeclaim.client.states import read_rows
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.query_parameters import Grammar, parameter_named
 
@@ -26,10 +27,6 @@ TREES = "tree"
 
 Domains = str | list[str]
 """`TREES`, or uuids of aggregates."""
-
-_MOST_TREES = 20
-"""Trees whose providers are listed one tree after the other; of more, all are listed at once. One
-list of everything costs as much as some hundred providers' trees."""
 
 
 def find_provider(client: Client, name: str) -> Row:
@@ -99,35 +96,13 @@ def _value(client: Client, name: str, text: str) -> str:
 
 def provider_names(client: Client, uuids: Iterable[str]) -> dict[str, str]:
     """Return the names of providers by uuid; those that do not exist are left out."""
-    pages = in_parallel(lambda uuid: client.providers(uuid=uuid), sorted(uuids))
-    return {row["uuid"]: row["name"] for rows in pages for row in rows}
-
-
-def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of the providers in an answer to a search, by uuid."""
-    summaries = answer["provider_summaries"]
-    roots = {
-        summaries[uuid].get("root_provider_uuid")
-        for request in answer["allocation_requests"]
-        for uuid in _providers_in(request)
-        if uuid in summaries
-    }
-    if len(roots) > _MOST_TREES:
-        listed = client.providers() if answer["allocation_requests"] else []
+    chosen = sorted(set(uuids))
+    if client.extension is not None:
+        rows = list(read_rows(client, chosen, ()).values())
     else:
-        trees = in_parallel(
-            lambda root: client.providers(in_tree=str(root)), sorted(map(str, roots))
-        )
-        listed = [row for tree in trees for row in tree]
-    return {row["uuid"]: row["name"] for row in listed}
-
-
-def _providers_in(request: Mapping[str, Any]) -> set[str]:
-    allocations = request["allocations"]
-    if isinstance(allocations, list):
-        return {allocation["resource_provider"]["uuid"] for allocation in allocations}
-    mapped = (uuid for providers in request.get("mappings", {}).values() for uuid in providers)
-    return {*allocations, *mapped}
+        pages = in_parallel(lambda uuid: client.providers(uuid=uuid), chosen)
+        rows = [row for page in pages for row in page]
+    return {row["uuid"]: row["name"] for row in rows}
 
 
 DOMAINS_HELP = (

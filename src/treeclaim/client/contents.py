@@ -12,7 +12,7 @@ from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.client import Client
 from treeclaim.client.session import in_parallel
 from treeclaim.client.states import State, state_of
-from treeclaim.client.topology.tree import count_ancestors
+from treeclaim.client.topology.tree import order_trees
 from treeclaim.model.parts import CONDITIONS, PARTS
 
 Amounts = Mapping[str, Mapping[str, int]]
@@ -198,5 +198,8 @@ def _parents_first(
     rows: Iterable[Mapping[str, Any]], only: Container[str] | None
 ) -> list[Mapping[str, Any]]:
     chosen = [row for row in rows if only is None or row["uuid"] in only]
-    levels = count_ancestors({row["uuid"]: row["parent_provider_uuid"] for row in chosen})
-    return sorted(chosen, key=lambda row: levels[row["uuid"]])
+    places = order_trees({row["uuid"]: row["parent_provider_uuid"] for row in chosen})
+    # A broken cycle has no place; its providers come first, and are refused.
+    return sorted(
+        chosen, key=lambda row: places[row["uuid"]].depth if row["uuid"] in places else 0
+    )

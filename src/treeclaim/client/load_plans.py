@@ -12,7 +12,7 @@ from treeclaim.client.provider_batches import PlannedChange
 from treeclaim.client.states import State, read_rows, state_of
 from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
 from treeclaim.client.topology.file import cycle_problem
-from treeclaim.client.topology.tree import count_ancestors, find_cycles, find_descendants
+from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
 from treeclaim.model.names import is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
 
@@ -253,10 +253,8 @@ class _Planner:
             if planned.lists_children
         }
         going = find_descendants(self.parents, listing) - self._in_file
-        levels = count_ancestors(self.parents)
-        rows = [row for uuid, row in self._by_uuid.items() if uuid in going]
-        rows.sort(key=lambda row: -levels[row["uuid"]])
-        return [PlannedChange(state_of(row, ()), None) for row in rows]
+        rows = [self._by_uuid[uuid] for uuid in order_trees(self.parents) if uuid in going]
+        return [PlannedChange(state_of(row, ()), None) for row in reversed(rows)]
 
     def names(self) -> dict[str, str]:
         """Return names by uuid, as they will be."""

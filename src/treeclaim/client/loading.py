@@ -14,7 +14,7 @@ from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, w
 from treeclaim.client.session import in_parallel
 from treeclaim.client.states import read_rows
 from treeclaim.client.topology import Topology
-from treeclaim.client.topology.tree import count_ancestors
+from treeclaim.client.topology.tree import order_trees
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def _delete(
 ) -> dict[str, str]:
     """Delete providers, level by level; return the reasons of refusals by uuid."""
     refusals: dict[str, str] = {}
-    levels = count_ancestors(parents)
+    places = order_trees(parents)
 
     def delete(change: PlannedChange) -> None:
         try:
@@ -138,7 +138,7 @@ def _delete(
                 raise
             refusals[change.after.uuid] = str(error)
 
-    for _, level in groupby(deletions, key=lambda change: levels[change.after.uuid]):
+    for _, level in groupby(deletions, key=lambda change: places[change.after.uuid].depth):
         in_parallel(delete, list(level))
     return refusals
 

@@ -2,7 +2,6 @@
 """Writes providers in whole trees by POST /treeclaim/providers (contract page 99, section 8)."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,7 +13,7 @@ from treeclaim.client.errors import ClientError
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, in_batches
 from treeclaim.client.states import State, changed_parts, is_moved, state_of
-from treeclaim.client.topology.tree import count_ancestors, find_roots
+from treeclaim.client.topology.tree import TreePlace, order_trees
 from treeclaim.model.parts import PARTS, FieldChange
 
 _ATTEMPTS = 5
@@ -142,7 +141,7 @@ Tree = Sequence[PlannedChange]
 
 
 def in_trees(
-    changes: Iterable[PlannedChange], parents: Mapping[str, str | None]
+    changes: Sequence[PlannedChange], parents: Mapping[str, str | None]
 ) -> list[list[PlannedChange]]:
     """Group changes by tree, parents before children; trees come in the order of the changes.
 
@@ -150,13 +149,14 @@ def in_trees(
         changes: Of providers that are not deleted.
         parents: Uuids of the parents of all providers, as they will be.
     """
-    roots, levels = find_roots(parents), count_ancestors(parents)
-    trees: defaultdict[str, list[PlannedChange]] = defaultdict(list)
-    for change in changes:
-        uuid = change.after.uuid
-        trees[roots.get(uuid, uuid)].append(change)
-    for tree in trees.values():
-        tree.sort(key=lambda change: levels.get(change.after.uuid, 0))
+    places = order_trees(parents)
+
+    def place(change: PlannedChange) -> TreePlace:
+        return places.get(change.after.uuid) or TreePlace(change.after.uuid, 0)
+
+    trees: dict[str, list[PlannedChange]] = {place(change).root: [] for change in changes}
+    for change in sorted(changes, key=lambda change: place(change).depth):
+        trees[place(change).root].append(change)
     return list(trees.values())
 
 

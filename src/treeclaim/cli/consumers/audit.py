@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.compute import living_from
+from treeclaim.cli.names import provider_names
 from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
 from treeclaim.client import Client
 from treeclaim.client.session import in_batches, query_string
-from treeclaim.client.states import read_rows
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 
 _MOST = 1_000
@@ -194,23 +194,20 @@ def _provider_names(
     client: Client, findings_by_kind: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
     """Return the names of the providers in some findings, by UUID."""
-    uuids = {
-        item[member]
-        for findings in findings_by_kind.values()
-        for item in findings["items"]
-        for member in ("provider", "uuid")
-        if member in item
-    }
-    return {uuid: row["name"] for uuid, row in read_rows(client, sorted(uuids), ()).items()}
+    items = [item for findings in findings_by_kind.values() for item in findings["items"]]
+    members = ("provider", "uuid")
+    return provider_names(
+        client, [item[member] for item in items for member in members if member in item]
+    )
 
 
-def in_words(item: Mapping[str, Any], provider_names: Mapping[str, str]) -> str:
+def in_words(item: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """Return a finding or the result of its repair in one line, with the names of providers."""
-    return "  ".join(f"{name}={_value(value, provider_names)}" for name, value in item.items())
+    return "  ".join(f"{name}={_value(value, names)}" for name, value in item.items())
 
 
-def _value(value: Any, provider_names: Mapping[str, str]) -> str:
+def _value(value: Any, names: Mapping[str, str]) -> str:
     if isinstance(value, list):
         return ", ".join(f"{provider['name']} ({provider['uuid']})" for provider in value)
-    name = provider_names.get(value) if isinstance(value, str) else None
+    name = names.get(value) if isinstance(value, str) else None
     return str(value) if name is None else f"{name} ({value})"

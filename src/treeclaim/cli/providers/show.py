@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, lines
-from treeclaim.cli.names import find_provider, providers_of_tree
+from treeclaim.cli.names import find_provider, provider_names, providers_of_tree
 from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import read_contents, stock_in_words, texts_of
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames
-from treeclaim.client.states import read_rows
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import SHOWN_PARTS
@@ -132,13 +131,13 @@ def _changes_lines(client: Client, document: Mapping[str, Any]) -> list[str]:
     lines = ["catalogue"] if document["catalogue"] else []
     present = [change["uuid"] for change in document["changes"] if "generation" in change]
     try:
-        rows = read_rows(client, present, ())
+        names = provider_names(client, present)
     except ClientError:
         # The service may be away for a moment, which does not end a watch.
-        rows = {}
+        names = {}
     for change in document["changes"]:
         if "generation" in change:
-            name = rows.get(change["uuid"], {}).get("name", "")
+            name = names.get(change["uuid"], "")
             state = f"{change['generation']} {','.join(change['what'])} {name}".rstrip()
         else:
             state = "deleted"

@@ -2,7 +2,7 @@
 """`candidate list`, `explain` and `count`: the candidates of a query, why there is none, and how many fit."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from treeclaim.cli.names import (
     DOMAINS_HELP,
     domains_of,
     find_provider,
-    names_in,
+    provider_names,
     with_uuids,
 )
 from treeclaim.cli.output import CommandError
@@ -64,7 +64,7 @@ class ListCandidates(CloudLister):
         if "limit" not in dict(query.parameters):
             query = query.with_parameter("limit", str(options.limit))
         answer = client.candidates(query)
-        names = names_in(client, answer)
+        names = provider_names(client, _providers_in(answer))
         can_explain = client.extension is not None
         columns, rows = candidate_rows(answer, names)
         return Result(
@@ -80,6 +80,13 @@ def _notes(query: CandidateQuery, count: int, *, can_explain: bool) -> list[str]
     if str(count) == dict(query.parameters)["limit"]:
         title += ", which is the limit: there may be more (--limit)"
     return [title, in_words(query)]
+
+
+def _providers_in(answer: Mapping[str, Any]) -> Iterator[str]:
+    for candidate in answer["allocation_requests"]:
+        yield from candidate["allocations"]
+        for providers in candidate.get("mappings", {}).values():
+            yield from providers
 
 
 def candidate_rows(

@@ -1,73 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles, depths and descendants of providers, in time that is linear in their number.
+"""Order, cycles and descendants of providers, in time that is linear in their number.
 
 Walking up to the root from each provider would take a day for a chain of 200,000.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 
-def find_cycles(parents: Mapping[str, str | None]) -> set[str]:
-    """Return the providers that are their own ancestors.
+class TreePlace(NamedTuple):
+    """The place of a provider: the root of its tree, and the number of its ancestors."""
+
+    root: str
+    depth: int
+
+
+def order_trees(parents: Mapping[str, str | None]) -> dict[str, TreePlace]:
+    """Return the places of providers, parents before children; without those in or below a cycle.
 
     Args:
-        parents: The parent of each provider; a parent need not have an entry of its own.
+        parents: The parent of each provider; one without an entry of its own does not count.
     """
-    circular: set[str] = set()
-    for path, last in _paths(parents):
-        if last in path:
-            circular.update(path[path.index(last) :])
+    children: defaultdict[str | None, list[str]] = defaultdict(list)
+    for name, parent in parents.items():
+        children[parent if parent in parents else None].append(name)
+    places = {name: TreePlace(name, 0) for name in children[None]}
+    queue = list(places)
+    for name in queue:
+        root, depth = places[name]
+        queue += children[name]
+        places |= dict.fromkeys(children[name], TreePlace(root, depth + 1))
+    return places
+
+
+def find_cycles(parents: Mapping[str, str | None]) -> set[str | None]:
+    """Return the providers that are their own ancestors."""
+    circular: set[str | None] = set(parents.keys() - order_trees(parents).keys())
+    counts = Counter(parents[name] for name in parents if name in circular)
+    leaves = [name for name in parents if name in circular and not counts[name]]
+    for name in leaves:
+        circular.discard(name)
+        parent = parents[name]
+        counts[parent] -= 1
+        if parent is not None and not counts[parent]:
+            leaves.append(parent)
     return circular
 
 
-def count_ancestors(parents: Mapping[str, str | None]) -> dict[str, int]:
-    """Return the number of ancestors of each provider; 0 in or below a cycle."""
-    depth_by_name: dict[str, int | None] = {}
-    for path, last in _paths(parents):
-        if last in path:
-            depth_by_name.update(dict.fromkeys(path, None))
-            continue
-        above = -1 if last is None else depth_by_name[last]
-        for name in reversed(path):
-            above = None if above is None else above + 1
-            depth_by_name[name] = above
-    return {name: depth or 0 for name, depth in depth_by_name.items()}
-
-
-def find_roots(parents: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the root of each provider; in or below a cycle, some provider of the cycle."""
-    roots: dict[str, str] = {}
-    for path, last in _paths(parents):
-        root = roots.get(last or path[-1], path[-1])
-        roots.update(dict.fromkeys(path, root))
-    return roots
-
-
 def find_descendants(parents: Mapping[str, str | None], ancestors: Collection[str]) -> set[str]:
-    """Return all providers below one of the ancestors."""
-    below: dict[str, bool] = {}
-    for path, last in _paths(parents):
-        cycle = path[path.index(last) :] if last in path else ()
-        is_below = any(name in ancestors for name in cycle) or below.get(last or "", False)
-        for name in reversed(path):
-            is_below = is_below or parents.get(name) in ancestors
-            below[name] = is_below
-    return {name for name, is_below in below.items() if is_below}
-
-
-def _paths(parents: Mapping[str, str | None]) -> Iterator[tuple[list[str], str | None]]:
-    """Divide all providers into paths upwards, none twice.
-
-    Yields:
-        A path, and the provider above its end: one of an earlier path, one of this path (a cycle), or None.
-    """
-    visited: set[str] = set()
-    for start in parents:
-        path: list[str] = []
-        name: str | None = start
-        while name is not None and name not in visited:
-            visited.add(name)
-            path.append(name)
-            name = parents.get(name)
-        if path:
-            yield path, name
+    """Return all providers below one of the ancestors, in trees without a cycle."""
+    below: set[str | None] = set()
+    for name in order_trees(parents):
+        if parents[name] in below or parents[name] in ancestors:
+            below.add(name)
+    return {name for name in below if name is not None}
