@@ -12,7 +12,6 @@ from dataclasses import replace
 import pytest
 
 from tests.replica.worlds import claim
-from treeclaim import metrics
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import query_pool, series
 from treeclaim.forest.placing.queries import query_of
@@ -145,15 +144,6 @@ def test_unknown_name_affects_only_its_call(batches, held_up):
     assert [one is None for one in result] == [False, True, False]
 
 
-def test_slow_request_is_not_batched_again_for_a_while(batches, monkeypatch):
-    monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", -1.0)
-    assert batches.place(wanted()) is None
-    monkeypatch.undo()
-    assert batches.place(wanted()) is None
-    batches._slow.clear()
-    assert batches.place(wanted()) is not None
-
-
 def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
     """Else all who want the same would go the way of calls that are alone, for a minute."""
 
@@ -220,17 +210,3 @@ def test_unresponsive_database_fails_all_calls_of_a_batch(batches, held_up, monk
         monkeypatch.setattr(Store, "read", silent)
         held_up.may_go_on.set()
     assert [isinstance(one, StoreUnavailableError) for one in found].count(True) == 2
-
-
-def test_each_call_reports_search_and_claim_phases(batches, held_up, monkeypatch):
-    told = {}
-
-    def note(name, _seconds, _passed):
-        told.setdefault(threading.get_ident(), []).append(name)
-
-    monkeypatch.setattr(metrics, "phase_listeners", [note])
-    assert None not in held_up.place(batches, [wanted() for _ in range(3)])
-    assert (
-        list(told.values())
-        == [["wait", "search", "locks", "statements", "commit", "hand_over"]] * 3
-    )

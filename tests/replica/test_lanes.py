@@ -36,7 +36,7 @@ from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,
 )
-from treeclaim.replica import Arrival, Replica, child, child_pool
+from treeclaim.replica import Arrival, child
 from treeclaim.replica import child_process as parent
 from treeclaim.replica.turn import PATIENCE, AttemptClock, OutOfPatienceError
 
@@ -111,22 +111,6 @@ def test_question_long_in_a_single_attempt_is_tried_in_the_worker_again(replica)
     assert b"".join(replica.answer(query)) == str(worker).encode()
 
 
-def test_question_long_in_two_attempts_goes_to_a_child_at_once(replica):
-    attempts = []
-
-    def long_in_the_worker(_forest, budget):
-        attempts.append(os.getpid())
-        while os.getpid() == worker:
-            budget.check()
-        yield b"made"
-
-    worker = os.getpid()
-    query = scripted(long_in_the_worker, b"long in the worker", is_hard=False)
-    for _ in range(3):
-        assert b"".join(replica.answer(query)) == b"made"
-    assert attempts == [worker, worker]
-
-
 def test_child_sees_commits_before_the_query(replica, store):
     """The Forest of the replica is of an earlier moment when the question comes."""
     plant(store, 100)
@@ -159,16 +143,6 @@ def test_query_times_out(replica, script, seconds):
     assert refusal.value.seconds == seconds
 
 
-@pytest.mark.parametrize("seconds", [5, 30, 600])
-def test_child_ignoring_its_deadline_is_killed_within_a_tenth(replica, seconds):
-    with replica.current() as forest:
-        working = parent.Child(scripted(deaf), forest, Arrival.now(seconds))
-    try:
-        assert 0 < working.time_left <= 1.1 * seconds
-    finally:
-        working.end()
-
-
 @pytest.mark.slow
 def test_queue_time_counts_toward_the_timeout(replica):
     """Others have all children; the one that waits is refused when its time is over."""
@@ -181,25 +155,6 @@ def test_queue_time_counts_toward_the_timeout(replica):
     for thread, outcome in hard:
         thread.join(60)
         assert isinstance(outcome[0], SearchGivenUpError | OverloadedError)
-
-
-def test_too_many_slow_queries_are_refused_at_once(store):
-    replica = Replica(store, slow_places=6)
-    gate = replica._children.children
-    waiting = []
-    for _ in range(6):
-        thread = threading.Thread(target=lambda: gate.acquire(60))
-        thread.start()
-        waiting.append(thread)
-    eventually(lambda: gate.inside + gate.waiting == 6, "all places are taken")
-    begin = time.monotonic()
-    with pytest.raises(OverloadedError):
-        list(replica.answer(scripted(deaf, b"very long"), Arrival.now(30)))
-    assert time.monotonic() - begin < 10
-    gate.release()
-    gate.release()
-    for one in waiting:
-        one.join(60)
 
 
 def test_third_very_slow_query_is_refused_after_a_second(replica):
@@ -358,26 +313,3 @@ def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
             except AbandonedError:
                 pass
         assert b"".join(replica.answer(question(request, key=f"after {at}"))) == expected
-
-
-@pytest.mark.slow
-def test_medium_query_is_answered_beside_very_slow_ones(replica):
-    """Two very long ones have the long places; two children are left for others."""
-    very_long = [answer_in_thread(replica, scripted(deaf), seconds=15) for _ in range(2)]
-    eventually(
-        lambda: replica._children.long.inside == child_pool.MAX_LONG_CHILDREN,
-        "they have the long places",
-    )
-
-    def medium(_forest, _budget):
-        time.sleep(0.2)
-        yield b"{}"
-
-    begin = time.monotonic()
-    assert list(replica.answer(scripted(medium), Arrival.now(30))) == [b"{}"]
-    assert time.monotonic() - begin < 10
-    assert not any(outcome for _, outcome in very_long)
-    for child_process in child_processes():
-        child_process.kill()
-    for thread, _ in very_long:
-        thread.join(30)

@@ -9,12 +9,9 @@ from dataclasses import replace
 from time import monotonic
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.replica.scripted import scripted
 from tests.replica.worlds import ONE, claim, plant, question
-from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import MAXIMUM, NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -77,22 +74,9 @@ def test_response_cache_is_bounded_for_small_responses(monkeypatch):
     assert answers.find(0, key_of("0", NEWEST)) is None
 
 
-def test_cache_key_has_fixed_length_and_separates_parts():
-    assert len(key_of("candidates", NEWEST, "x" * 65_536)) == 16
-    assert key_of("a", NEWEST, "b", "cd") != key_of("a", NEWEST, "bc", "d")
-
-
 def test_cache_keys_differ_with_the_extension():
     keys = {key_of("candidates", version, "resources=VCPU:1") for version in (MAXIMUM, NEWEST)}
     assert len(keys) == 2
-
-
-def test_response_of_an_earlier_version_is_not_cached_for_a_later_one():
-    answers = AnswerCache()
-    assert answers.find(2, key_of("a", NEWEST)) is None
-    answers.keep(1, key_of("a", NEWEST), KeptAnswer((b"old",), 0))
-    assert answers.find(2, key_of("a", NEWEST)) is None
-    assert answers.find(1, key_of("a", NEWEST)) is None
 
 
 def test_overlong_response_is_started_once_in_the_worker(store, monkeypatch):
@@ -108,14 +92,6 @@ def test_overlong_response_is_started_once_in_the_worker(store, monkeypatch):
     body = b"".join(Replica(store).answer(scripted(script, is_hard=False)))
     assert body == b"x" * 1000 + b"y" * 1000
     assert begun == [os.getpid()]
-
-
-def test_long_response_is_forwarded_in_frames(store, monkeypatch):
-    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
-    monkeypatch.setattr(child, "_FRAME_BYTES", 64)
-    pieces = list(Replica(store).answer(scripted(lambda _forest, _budget: iter([b"abc" * 100]))))
-    assert b"".join(pieces) == b"abc" * 100
-    assert max(map(len, pieces)) <= 64
 
 
 def test_long_response_shows_one_snapshot(store, monkeypatch):
@@ -134,90 +110,6 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     rest = b"".join(pieces)
     assert rest
     assert bytes(begun) + rest == expected
-
-
-@given(st.lists(st.integers(0, 3).map(lambda n: b"x" * n) | st.just(b"y" * 70_000), max_size=9))
-def test_cached_response_references_large_pieces_without_copying(pieces):
-    large = [memoryview(piece) for piece in pieces]
-    answer = KeptAnswer.of(iter(large), 1)
-    assert b"".join(answer.pieces) == b"".join(pieces)
-    assert answer.nbytes == sum(map(len, pieces))
-    kept = [piece for piece in answer.pieces if isinstance(piece, memoryview)]
-    assert kept == [piece for piece in large if len(piece) > 3]
-    small = sum(not isinstance(piece, memoryview) for piece in answer.pieces)
-    assert small <= len(kept) + 1
-
-
-class Watched(Forest):
-    """A Forest that notices when it is changed while somebody reads it, or read by two at once."""
-
-    def __init__(self):
-        super().__init__()
-        self.users = 0
-        self.meetings = []
-        self.is_entered = threading.Event()
-        self.may_leave = threading.Event()
-
-    def enter(self, what):
-        if self.users:
-            self.meetings.append(what)
-        self.users += 1
-
-    def leave(self):
-        self.users -= 1
-
-    def apply(self, changes):
-        self.enter("apply")
-        try:
-            super().apply(changes)
-        finally:
-            self.leave()
-
-
-def stay(forest, _budget):
-    """Stay in the Forest until the test allows to leave."""
-    forest.enter("search")
-    forest.is_entered.set()
-    forest.may_leave.wait(20)
-    forest.leave()
-    yield b"{}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["search", "current"])
-def test_changes_are_not_applied_while_the_forest_is_in_use(store, way):
-    """Others come while one uses it, with changes to take in; each must have it alone."""
-    replica = Replica(store)
-    watched = Watched()
-    replica._follower.forest = watched
-
-    def use():
-        if way == "search":
-            list(replica.answer(scripted(stay, is_hard=False)))
-            return
-        with replica.current() as forest:
-            assert forest is watched
-            watched.enter("current")
-            watched.is_entered.set()
-            watched.may_leave.wait(20)
-            watched.leave()
-
-    first = threading.Thread(target=use)
-    first.start()
-    assert watched.is_entered.wait(20)
-    plant(store, 100)
-    found = []
-    others = [threading.Thread(target=lambda: found.append(body_of(replica))) for _ in range(3)]
-    for one in others:
-        one.start()
-    for one in others:
-        # Without the lock they are through by then.
-        one.join(0.5)
-    watched.may_leave.set()
-    for one in [first, *others]:
-        one.join(30)
-    assert watched.meetings == []
-    assert [len(one["allocation_requests"]) for one in found] == [21] * 3
 
 
 @pytest.mark.slow

@@ -84,19 +84,6 @@ class Following:
             raise self.error
 
 
-def test_upkeep_runs_more_often_under_write_load():
-    follower = Following()
-    upkeep = Upkeep(Gate(1), cast("Any", follower))
-    idle = upkeep.step()
-    assert idle == following._LONGEST_PAUSE <= 5
-    follower.seconds = 0.02
-    pauses = [upkeep.step() for _ in range(10)]
-    assert pauses[0] < idle
-    assert pauses[-1] == following._SHORTEST_PAUSE
-    follower.seconds = 0.0
-    assert [upkeep.step() for _ in range(10)][-1] == idle
-
-
 def test_upkeep_survives_an_unresponsive_database():
     follower = Following()
     follower.error = StoreUnavailableError()

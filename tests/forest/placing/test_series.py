@@ -6,7 +6,7 @@ from time import thread_time
 
 import pytest
 
-from tests.forest.building import BEGINNING, complete, provider_uuid, record
+from tests.forest.building import BEGINNING, calls_counted, complete, provider_uuid, record
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
@@ -169,3 +169,20 @@ def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
 def test_series_raises_when_its_time_is_over(forest):
     with pytest.raises(OutOfTimeError):
         placed(Series(forest, BYTES), seconds=-1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_placement_cost_does_not_grow_with_cached_searches(kind):
+    """Work is counted as calls of functions."""
+    forest = with_a_pool()
+    series = Series(forest, 100 * BYTES)
+    counts = []
+    for kept in (2, 60):
+        for number in range(kept):
+            assert series.place(wanted_by(KINDS[kind], number), thread_time() + LONG)
+        with calls_counted() as calls:
+            assert series.may_follow(forest)
+            assert series.place(wanted_by(KINDS[kind], 0), thread_time() + LONG)
+        counts.append(calls[0])
+    few, many = counts
+    assert many <= 1.2 * few

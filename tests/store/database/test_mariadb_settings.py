@@ -72,9 +72,3 @@ def test_tls_settings_equal_those_of_the_driver(options):
         assert ours.ctx.verify_mode == drivers.ctx.verify_mode
         assert ours.ctx.check_hostname == drivers.ctx.check_hostname
         assert ours.ctx.get_ca_certs() == drivers.ctx.get_ca_certs()
-
-
-@pytest.mark.parametrize("options", OPTIONS_OF_TLS)
-def test_tls_files_are_reread_for_each_session(options):
-    first, second = (connection_class()(defer_connect=True, **options) for _ in range(2))
-    assert first.ctx is not second.ctx

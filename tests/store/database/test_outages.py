@@ -39,22 +39,3 @@ def test_alternating_failures_log_two_lines(lines):
         known.failed(SILENT, "cause")
         known.answered()
     assert len(lines()) == 2
-
-
-def test_lock_conflict_logs_once_without_recovery_line(lines):
-    known = outages.Outages()
-    for _ in range(100):
-        known.failed(LOCKED, "cause")
-        known.answered()
-    assert len(lines()) == 1
-
-
-def test_lasting_failure_is_logged_again_with_count(lines, monkeypatch):
-    known = outages.Outages()
-    known.failed(SILENT, "first")
-    for _ in range(5):
-        known.failed(SILENT, "more")
-    monkeypatch.setattr(outages, "WARNING_INTERVAL", 0.0)
-    known.failed(SILENT, "last")
-    assert "6 x" in lines()[-1]
-    assert "last" in lines()[-1]

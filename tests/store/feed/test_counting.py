@@ -89,21 +89,6 @@ def test_first_claims_of_a_process_are_followed_without_extra_session(store, hos
         knows_all(store, reader)
 
 
-def test_sqlite_reader_reads_no_table_without_a_new_commit(store, hosts, other):
-    reader = Reader(store)
-    reader.catch_up()
-    claim(other, hosts[0])
-    reader.catch_up()
-    for is_new in (False, False, True, False):
-        if is_new:
-            claim(other, hosts[0])
-            reader.catch_up()
-        with statements_of(store) as (by_probe, others):
-            reader.catch_up()
-        reads = 0 if store.engine.dialect.name == "sqlite" else 1
-        assert (len(by_probe), others) == (reads, [])
-
-
 def test_changed_provider_with_new_claims_is_loaded_once(store, hosts, other):
     replica = Replica(store)
     assert used_in(replica, hosts[0]) == {"VCPU": 0, "DISK_GB": 0}
@@ -217,12 +202,3 @@ def test_amounts_too_long_for_their_column_are_not_counted():
     assert text is not None
     assert len(text) <= LONGEST_AMOUNTS
     assert change_in(None, AT) is None
-
-
-def test_changes_of_one_provider_combine_in_either_order():
-    first, second = UsageChange({0: 2}, 1, 5, 50.0), UsageChange({0: 1, 1: 1}, 2, 7, 40.0)
-    release = UsageChange({0: -2}, 0, 0, 90.0)
-    both = UsageChange({0: 3, 1: 1}, 3, 7, 40.0)
-    assert first.and_also(second) == second.and_also(first) == both
-    assert both.and_also(release) == release.and_also(both)
-    assert release.and_also(both).modified_at == 40.0

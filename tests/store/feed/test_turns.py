@@ -41,36 +41,6 @@ def store(tmp_path):
     made.close()
 
 
-def test_waiters_share_a_failed_inventory_read(store, monkeypatch):
-    replica = Replica(store)
-    asked = []
-
-    def silent(cursor):
-        asked.append(cursor)
-        eventually(lambda: replica.turn.waiting == 3)
-        raise StoreUnavailableError("The database does not answer.")
-
-    failures = []
-
-    def ask():
-        try:
-            with replica.current():
-                pass
-        except StoreUnavailableError as error:
-            failures.append(error)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "changes", silent)
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=30)
-    assert (len(failures), len(asked)) == (4, 1)
-    with replica.current():
-        pass
-
-
 def test_waiter_queries_after_another_thread_loses_its_connection(store, monkeypatch):
     probe = probe_module.Probe(store.engine, Outages())
     lock = CountingLock()
@@ -108,35 +78,6 @@ def generation_of(replica, provider):
 
 def change(store, provider):
     store.write(inventories.write_inventories, provider, {})
-
-
-def test_waiting_readers_share_one_read_that_shows_earlier_writes(store, monkeypatch):
-    replica = Replica(store)
-    provider = create_host(store)
-    assert generation_of(replica, provider) == 0
-    looked = []
-    look = store.changes
-
-    def counted(cursor):
-        looked.append(cursor)
-        return look(cursor)
-
-    monkeypatch.setattr(store, "changes", counted)
-    found = []
-    with replica.turn.held(30):
-        threads = [
-            threading.Thread(target=lambda: found.append(generation_of(replica, provider)))
-            for _ in range(5)
-        ]
-        for number, thread in enumerate(threads, 1):
-            change(store, provider)
-            thread.start()
-            eventually(lambda number=number: replica.turn.waiting == number)
-    for thread in threads:
-        thread.join(timeout=30)
-    assert (len(looked), found) == (1, [5] * 5)
-    change(store, provider)
-    assert (generation_of(replica, provider), len(looked)) == (6, 2)
 
 
 def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):

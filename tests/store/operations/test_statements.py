@@ -14,20 +14,13 @@ from tests.delay import watched
 from tests.servers import eventually
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
-from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.driver import send
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.providers import inventories
 from treeclaim.store.reading import allocations as allocation_queries
-from treeclaim.store.schema.tables import consumers, projects, resource_providers
-from treeclaim.store.schema.tables import inventories as inventory_rows
-
-MOST_STATEMENTS_OF_A_REFRESH = 8
-"""Statements of a write of all inventories of a provider that changes none, however many there are."""
-
+from treeclaim.store.schema.tables import consumers, projects
 
 MOST_ROUND_TRIPS = {
     "claim": {"postgresql": 6, "mysql": 9},
@@ -56,13 +49,6 @@ SELECT 1, -number, 'provider', 999, now() FROM generate_series(1, {MANY}) number
 PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "treeclaim_feed")
 
 
-HELD_INVENTORIES = (
-    sa.select(inventory_rows)
-    .join(resource_providers, resource_providers.c.id == inventory_rows.c.resource_provider_id)
-    .where(resource_providers.c.uuid == sa.bindparam("uuid"))
-)
-
-
 @pytest.fixture
 def hosts(store):
     """The uuids of two hosts with 200 units of VCPU each."""
@@ -86,48 +72,6 @@ def together(store, requests):
     else:
         refusals = store.write(allocations.write_group, requests)
         assert refusals == [None] * len(requests)
-
-
-def statements_of(store, action):
-    """The SQL that a function sends, without the begin of transactions."""
-    seen = []
-
-    def note(_connection, _cursor, statement, *_):
-        if not statement.startswith("BEGIN"):
-            seen.append(statement)
-
-    engines = (store.engine, store._group_engine)
-    for engine in engines:
-        sa.event.listen(engine, "before_cursor_execute", note)
-    action()
-    for engine in engines:
-        sa.event.remove(engine, "before_cursor_execute", note)
-    return seen
-
-
-def test_unchanged_inventories_take_one_statement(store, hosts):
-    names = ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "VGPU")
-    told = {name: Inventory(200, allocation_ratio=1.5) for name in names}
-
-    def tell(generation, new):
-        store.write(inventories.write_inventories, hosts[0], new, generation, least_capacity=1)
-
-    def rows():
-        with store.engine.connect() as connection:
-            return connection.execute(HELD_INVENTORIES, {"uuid": hosts[0]}).all()
-
-    tell(1, told)
-    with store.engine.begin() as connection:
-        connection.execute(sa.update(inventory_rows).values(updated_at=None))
-    statements = statements_of(store, lambda: tell(2, told))
-    assert len([sql for sql in statements if sql.startswith("UPDATE inventories")]) == 1
-    assert len(statements) <= MOST_STATEMENTS_OF_A_REFRESH, statements
-    assert [(row.total, row.allocation_ratio) for row in rows()] == [(200, 1.5)] * len(names)
-    assert None not in {row.updated_at for row in rows()}
-    statements = statements_of(store, lambda: tell(3, told | {"PCPU": Inventory(300)}))
-    assert len([sql for sql in statements if sql.startswith("UPDATE inventories")]) == 2
-    amounts = sorted((row.total, row.allocation_ratio) for row in rows())
-    assert amounts == [*[(200, 1.5)] * (len(names) - 1), (300, 1.0)]
 
 
 class Operations:

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
 from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.store.database import clock, transactions
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -42,34 +41,6 @@ def held(store, ahead):
 
 def claim(consumer, amount, **more):
     return make_claim(consumer, {HOST: amount}, knows_holds=True, **more)
-
-
-def test_claim_without_room_removes_expired_holds(held, ahead):
-    held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
-    with pytest.raises(CapacityExceededError):
-        held.replace_allocations([claim(OTHER, 4)])
-    ahead[0] = SECONDS
-    held.check_expiry()
-    held.replace_allocations([claim(OTHER, 4)])
-    assert held.read(load_holds, [HOLD]) == {}
-
-
-def test_expired_hold_cannot_be_drawn_from(held, ahead):
-    ahead[0] = SECONDS
-    with pytest.raises(HoldRefusedError):
-        held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
-    assert held.read(load_holds, [HOLD]) == {}
-
-
-def test_hold_deadline_can_be_moved_until_it_expires(held, ahead):
-    ahead[0] = SECONDS - 2
-    later = (held.now() + timedelta(seconds=SECONDS)).replace(microsecond=0)
-    assert held.write(hold_writes.change_terms, {HOLD: {"until": later}}) == []
-    ahead[0] = SECONDS + 2
-    assert not held.end_holds()
-    assert held.write(hold_writes.change_terms, {OTHER: {"until": later}}) == [OTHER]
-    ahead[0] = 2 * SECONDS
-    assert held.write(hold_writes.change_terms, {HOLD: {"until": None}}) == [HOLD]
 
 
 def test_store_removes_expired_holds_in_the_background(held, ahead):

@@ -42,27 +42,6 @@ def claim(consumer, amount, generation, **more):
     return make_claim(consumer, {HOST: amount} if amount else {}, generation, **more)
 
 
-def test_request_is_restored_when_its_consumer_returns_within_a_day(placed, ahead):
-    placed.replace_allocations([claim(SERVER, 0, 1), claim(MIGRATION, 1, None)])
-    ahead[0] = 23
-    assert placed.read(load_requests, [SERVER, MIGRATION]) == {SERVER: REQUEST}
-    placed.replace_allocations([claim(SERVER, 1, None), claim(MIGRATION, 0, 1)])
-    ahead[0] = 100
-    placed.prune(KEEP)
-    assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
-
-
-@pytest.mark.parametrize("is_pruned", [True, False])
-def test_request_is_dropped_after_a_day(placed, ahead, is_pruned):
-    placed.delete_allocations(SERVER)
-    ahead[0] = 25
-    assert placed.read(load_requests, [SERVER]) == {}
-    if is_pruned:
-        placed.prune(KEEP)
-    placed.replace_allocations([claim(SERVER, 1, None)])
-    assert placed.read(load_requests, [SERVER]) == {}
-
-
 def test_write_without_record_does_not_revive_expired_request(placed, ahead):
     placed.delete_allocations(SERVER)
     ahead[0] = 25

@@ -177,11 +177,3 @@ def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
     for phase in PHASES:
         transactions = 2 if phase in TRANSACTION else 4
         assert grown(before, "claim_seconds_count", phase) == transactions
-
-
-def test_refused_claim_reports_its_phases(cloud):
-    with client_of(cloud._application) as client:
-        refused = client.delete(f"/allocations/{uuid.uuid4()}")
-    assert refused.status_code == 404
-    ((phases),) = cloud.told.values()
-    assert list(phases) == [WAIT, LOCKS, STATEMENTS, HAND_OVER]

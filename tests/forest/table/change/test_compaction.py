@@ -23,6 +23,7 @@ from tests.tiers import examples
 from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -182,3 +183,25 @@ def test_forked_process_does_not_share_columns():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert column.values[0] == 0
+
+
+@pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
+def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
+    records = [*wide_trees(1, 4), *wide_trees_from(1000, 1)]
+    expected = body_of(forest_of(records), DEVICES)
+    monkeypatch.setattr(texts, bound, 10)
+    monkeypatch.setattr(texts, "_MOST_BYTES_FOR_A_ROW", 0)
+    forest = forest_of(records)
+    for _ in range(2):
+        assert body_of(forest, DEVICES) == expected
+    kept = forest.summaries._rows if bound == "_LEAST_ROW_BYTES" else forest.summaries._trees
+    assert kept.nbytes == 0
+    assert forest.summaries.nbytes > 0
+
+
+def test_deleted_providers_leave_no_memory():
+    forest = forest_of(wide_trees_from(1, 10))
+    for number in range(100, 400):
+        tell(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
+    assert forest.handle_count <= 12
+    assert len(forest.holdings.names) <= 12
