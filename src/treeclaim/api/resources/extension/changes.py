@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of the inventory: GET /treeclaim/changes (contract page 99, section 4)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import Annotated
@@ -77,26 +76,6 @@ _WATCHERS = "place for watchers"
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangesQuery:
-    """The query of a request.
-
-    Attributes:
-        since: Where to begin, None for now; and as the client wrote it.
-        trees: Uuids of providers whose trees are watched; none for all.
-        wait: Seconds that an answer may wait for something new.
-        is_stream: Whether events are to be sent.
-        adopt: See `ADOPT_KEY`; None where the server cannot hold watchers.
-    """
-
-    since: WrittenCursor | None
-    since_text: str
-    trees: tuple[str, ...]
-    wait: int
-    is_stream: bool
-    adopt: Callable[[Watch], bool] | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Snapshot:
     """The contents of the database at one moment.
 
@@ -121,57 +100,57 @@ class _Snapshot:
 )
 def list_changes(call: Call) -> Reply:
     """List what changed since a cursor, or watch what changes."""
-    query = _read_query(call)
+    query: ChangesQuery = QUERY.read_pairs(call.query())
+    adopt = call.request.env.get(ADOPT_KEY)
+    is_stream = _wants_stream(call, can_stream=adopt is not None)
+    text = query.since
+    if is_stream:
+        text = call.request.get_header("Last-Event-ID") or text
+    since = None if text is None else _cursor(text)
     with ExitStack() as unless_adopted:
         # Before the database is asked: what is committed in between is then reported twice instead of never.
-        watch = _watch(call, query)
+        watch: Watch | None = None
+        if is_stream:
+            end = monotonic() + call.services.limits.watch_seconds
+            watch = EventStream(call.services.hub, end)
+        elif adopt is not None and query.wait and text is not None:
+            watch = LongPoll(call.services.hub, monotonic() + query.wait, text)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        answer = call.services.store.read(partial(_read_news, query=query))
-        if answer.news is None:
+        snapshot = call.services.store.read(_read_news, since, query.in_tree)
+        news = snapshot.news
+        if news is None:
             raise ApiError(
                 HTTPStatus.GONE,
                 "What changed since then is no longer known. List again, and watch from the "
                 "cursor of the list.",
                 CURSOR_EXPIRED,
             )
-        is_answered = not query.is_stream and not answer.news.is_empty
-        if watch is None or query.adopt is None or is_answered:
-            return _whole(Message(answer.news).document)
-        if answer.roots is not None:
-            watch.narrow(answer.roots)
-        if not query.adopt(watch):
+        if watch is None or adopt is None or not (is_stream or news.is_empty):
+            return Reply(body=[Message(news).document], modified_at=now(), is_ready_made=True)
+        if snapshot.roots is not None:
+            watch.narrow(snapshot.roots)
+        if not adopt(watch):
             raise OverloadedError(_WATCHERS)
         unless_adopted.pop_all()
-    if query.is_stream:
-        return Reply(
-            body=iter([_opening(query, answer.news)]),
-            modified_at=now(),
-            is_ready_made=True,
-            content_type=EVENT_STREAM,
-        )
-    return Reply(body=iter([b""]), modified_at=now(), is_ready_made=True)
+    opening = b""
+    if is_stream:
+        # News, or the client's position; else a sign of life.
+        opening = b":\n\n" if news.is_empty and since is not None else Message(news).event
+    return Reply(
+        body=iter([opening]),
+        modified_at=now(),
+        is_ready_made=True,
+        content_type=EVENT_STREAM if is_stream else JSON,
+    )
 
 
-def _read_query(call: Call) -> _ChangesQuery:
-    query: ChangesQuery = QUERY.read_pairs(call.query())
-    adopt = call.request.env.get(ADOPT_KEY)
-    offers = (JSON,) if adopt is None else (JSON, EVENT_STREAM)
+def _wants_stream(call: Call, *, can_stream: bool) -> bool:
+    offers = (JSON, EVENT_STREAM) if can_stream else (JSON,)
     accepted = best_match(call.request.get_header("Accept"), offers)
     if accepted is None:
         raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
-    is_stream = accepted == EVENT_STREAM
-    text = query.since or ""
-    if is_stream:
-        text = call.request.get_header("Last-Event-ID") or text
-    return _ChangesQuery(
-        since=_cursor(text) if text or query.since is not None else None,
-        since_text=text,
-        trees=query.in_tree,
-        wait=query.wait,
-        is_stream=is_stream,
-        adopt=adopt,
-    )
+    return accepted == EVENT_STREAM
 
 
 def _cursor(text: str) -> WrittenCursor:
@@ -183,33 +162,14 @@ def _cursor(text: str) -> WrittenCursor:
         ) from error
 
 
-def _watch(call: Call, query: _ChangesQuery) -> Watch | None:
-    """Begin to watch, if the answer may have to wait."""
-    if query.adopt is None:
-        return None
-    hub = call.services.hub
-    if query.is_stream:
-        return EventStream(hub, monotonic() + call.services.limits.watch_seconds)
-    if query.wait and query.since is not None:
-        return LongPoll(hub, monotonic() + query.wait, query.since_text)
-    return None
-
-
-def _read_news(transaction: ReadTransaction, query: _ChangesQuery) -> _Snapshot:
-    if query.since is None:
+def _read_news(
+    transaction: ReadTransaction, since: WrittenCursor | None, trees: Sequence[str]
+) -> _Snapshot:
+    if since is None:
         news: News | None = News(present_cursor(transaction), {}, catalogue=False)
     else:
-        news = news_since(transaction, query.since)
-    if news is None or not query.trees:
+        news = news_since(transaction, since)
+    if news is None or not trees:
         return _Snapshot(news, None)
-    roots = roots_of(transaction, query.trees)
+    roots = roots_of(transaction, trees)
     return _Snapshot(news_within(transaction, news, roots), roots)
-
-
-def _whole(body: bytes) -> Reply:
-    return Reply(body=[body], modified_at=now(), is_ready_made=True)
-
-
-def _opening(query: _ChangesQuery, news: News) -> bytes:
-    """Return how a stream begins: what is new, or where the client is; else a sign of life."""
-    return b":\n\n" if news.is_empty and query.since is not None else Message(news).event
