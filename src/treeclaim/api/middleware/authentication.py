@@ -11,7 +11,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import orjson
 import webob.exc
 from oslo_middleware import basic_auth
 
@@ -23,6 +22,8 @@ from treeclaim.api.protocol.callers import (
     request_id_of,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.model.errors import OverloadedError
@@ -286,14 +287,8 @@ def _refuse(
     error: ApiError, environment: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes]:
     """Answer an error as JSON, before media type and version are negotiated."""
-    document = {
-        "status": error.status.value,
-        "title": error.status.phrase,
-        "detail": error.detail,
-        "request_id": request_id_of(environment),
-    }
-    body = orjson.dumps({"errors": [document]})
-    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    body = error_body(error, accept=JSON, version=None, request_id=request_id_of(environment)).body
+    headers = [("Content-Type", JSON), ("Content-Length", str(len(body)))]
     start_response(
         f"{error.status.value} {error.status.phrase}", [*headers, *error.headers.items()]
     )

@@ -7,7 +7,6 @@ of a layer.
 """
 
 import logging
-import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from time import monotonic, perf_counter
@@ -39,11 +38,6 @@ _NO_GUESSING = ("X-Content-Type-Options", "nosniff")
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
 
 _IN_QUERIES = _IN_PATHS + "?%"
-
-_PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
-
-_PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
-"""Paths and queries that need no quoting, as nearly all."""
 
 _LONGEST_TARGET = 4_096
 """Characters of path and query that a line shows: a client may send 64 KiB."""
@@ -134,11 +128,10 @@ def _target(environment: "WSGIEnvironment") -> str:
     Otherwise a quote or a space in a path could forge the rest of the line.
     """
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
-    target = path if _PLAIN_PATH.fullmatch(path) else quote(path, _IN_PATHS, "latin-1", "replace")
+    target = quote(path, _IN_PATHS, "latin-1", "replace")
     query = environment.get("QUERY_STRING")
     if query:
-        plain = _PLAIN_QUERY.fullmatch(query)
-        target += "?" + (query if plain else quote(query, _IN_QUERIES, "latin-1", "replace"))
+        target += "?" + quote(query, _IN_QUERIES, "latin-1", "replace")
     return _cut(target)
 
 

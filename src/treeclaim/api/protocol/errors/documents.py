@@ -125,18 +125,10 @@ def with_details(
     if version is None or not version.is_extended:
         return error
     if error.status == HTTPStatus.CONFLICT:
-        return _with_conflict(error, cause)
-    near = "" if replica is None else ", ".join(_find_near_names(cause, replica))
-    if not near:
-        return error
-    return ApiError(
-        error.status,
-        f"{error.detail} Did you mean {near}?",
-        error.code,
-        headers=error.headers,
-        members=error.members,
-        others=error.others,
-    )
+        _add_conflict(error, cause)
+    elif replica is not None and (near := ", ".join(_find_near_names(cause, replica))):
+        error.detail += f" Did you mean {near}?"
+    return error
 
 
 def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[str]:
@@ -173,15 +165,13 @@ def _near(name: str, known: Sequence[str]) -> list[str]:
     return get_close_matches(name, nlargest(_MOST_COMPARED, known, count_shared), 1)
 
 
-def _with_conflict(error: ApiError, cause: BaseException | None) -> ApiError:
+def _add_conflict(error: ApiError, cause: BaseException | None) -> None:
     while cause is not None:
         rule = ERROR_RULES.get(type(cause))
         conflict = None if rule is None else rule.describe_conflict(cause)
         if conflict is not None:
-            code = f"treeclaim.{conflict['kind']}" if error.code == UNDEFINED else error.code
-            members = {**error.members, "conflict": conflict}
-            return ApiError(
-                error.status, error.detail, code, headers=error.headers, members=members
-            )
+            if error.code == UNDEFINED:
+                error.code = f"treeclaim.{conflict['kind']}"
+            error.members = {**error.members, "conflict": conflict}
+            return
         cause = cause.__cause__
-    return error
