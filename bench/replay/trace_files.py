@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.resources.candidates.operations import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
+from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.model.extension.mixes import Mix, MixRequest
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest

@@ -19,7 +19,7 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.bodies import Body, BodyReader
-from treeclaim.api.resources.candidates.operations import request_of
+from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.api.resources.placing.bodies import NamedQueries
 from treeclaim.forest.listing.totals import Totals, amounts_of, totals_of_aggregates
 from treeclaim.forest.placing.capacity import CapacityLimits

@@ -81,11 +81,8 @@ _SUFFIXED = (
 """The description of a parameter of a request group."""
 
 
-_INTEGERS: dict[str, Schema] = {
-    "^[1-9][0-9]*$": {"minimum": 1},
-    "^([0-4]?[0-9]|50)$": {"minimum": 0, "maximum": 50},
-}
-"""The bounds of integers in queries, by the patterns that check their texts."""
+_POSITIVE = "^[1-9][0-9]*$"
+"""The pattern that checks the text of an integer in a query."""
 
 
 def responses(operation: Operation) -> dict[str, Any]:
@@ -160,8 +157,8 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
     """Return the form of a parameter: its schema, unless the operation declares a closer form."""
     form: Schema = operation.forms.query.get(name) or described(checked_by)
-    if form.get("pattern") in _INTEGERS:
-        form = INTEGER | _INTEGERS[form["pattern"]]
+    if form.get("pattern") == _POSITIVE:
+        form = INTEGER | {"minimum": 1}
     if name in operation.forms.repeated_query:
         return {"type": "array", "minItems": 1, "items": form}
     return form

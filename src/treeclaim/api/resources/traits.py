@@ -222,6 +222,3 @@ def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a resource provider (section 8)."""
     call.services.store.write(clear_traits, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-_OF_PROVIDER = "/resource_providers/{uuid}/traits"

@@ -9,7 +9,8 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.resources.candidates.operations import arrival_of, request_of
+from treeclaim.api.resources.candidates.operations import arrival_of
+from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, KeptRequest

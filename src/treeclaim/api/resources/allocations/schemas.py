@@ -23,7 +23,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
-from treeclaim.api.resources.candidates.schemas import describe_schema
+from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
 from treeclaim.model.microversions import Feature, Version
 
 _RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
@@ -74,21 +74,18 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
     return record(required, optional)
 
 
-def described_claims(schema: Schema) -> Schema:
-    """Return a copy of a schema in which the members of the extension, queries and UUIDs are described."""
-    return describe_schema(_with_members(schema))
-
-
-def _with_members(node: Any) -> Any:
+def described_claims(node: Any) -> Any:
+    """Return a copy of a schema in which the members of the extension are described."""
     if not isinstance(node, dict):
         return node
-    copied = {key: _with_members(part) for key, part in node.items()}
+    copied = {key: described_claims(part) for key, part in node.items()}
     members = copied.get("properties", {})
     if "hold" in members:
         described_members = MEMBERS.schema["properties"]
         copied["properties"] = members | {
             name: described_members[name] for name in members.keys() & described_members.keys()
         }
+        copied |= TYPE_UNLESS_HOLD
     return copied
 
 

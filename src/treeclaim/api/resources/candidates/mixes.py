@@ -7,19 +7,12 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
-from treeclaim.api.resources.candidates.parameters import candidate_request
-from treeclaim.api.resources.candidates.schemas import QUERY
+from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.model.extension.mixes import Mix, MixRequest, is_name
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes as store
-
-_REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
-"""Queries of mixes kept in the form in which the search wants them, and characters of each: 2 MiB, and
-ten times that for what is read from them."""
 
 
 class Mixes:
@@ -75,15 +68,10 @@ class Mixes:
         for key, entry in orjson.loads(text)["requests"].items():
             self._look()
             try:
-                request = _request_of(entry["query"], self._most_groups)
+                # As when it was written, whoever asks.
+                request = request_of(entry["query"], NEWEST, self._most_groups)
             except ApiError:
                 # The operator now allows fewer groups: nobody can be placed by it any more.
                 continue
             requests[key] = MixRequest(request, int(entry["weight"]))
         return Mix(name, requests)
-
-
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def _request_of(query: str, most_groups: int) -> CandidateRequest:
-    """Read a query of a mix, whoever asks, at the newest version, as when it was written."""
-    return candidate_request(query_pairs(query), NEWEST, QUERY.at(NEWEST), most_groups)

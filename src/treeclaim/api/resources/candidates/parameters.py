@@ -10,11 +10,18 @@ from operator import itemgetter
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request import parameters
-from treeclaim.api.protocol.request.validation import Checker, invalid_query, length_of_pairs
+from treeclaim.api.protocol.request.validation import (
+    Checker,
+    invalid_query,
+    length_of_pairs,
+    query_pairs,
+)
 from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
+from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
@@ -26,6 +33,10 @@ from treeclaim.model.request import (
     RequestGroup,
     SubtreeList,
 )
+
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
+"""Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
+times that for what is read from them."""
 
 _MOST_LIMIT_DIGITS = 18
 """Digits of a limit that make a difference: more candidates are in no answer."""
@@ -57,8 +68,18 @@ class _Group:
     tolerates: frozenset[str] = frozenset()
 
 
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def request_of(query_string: str, version: Version, most_groups: int) -> CandidateRequest:
+    """Read a query string. Schedulers send few different queries, so the results are kept.
+
+    Raises:
+        ApiError: 400, as `candidate_request`.
+    """
+    return candidate_request(query_pairs(query_string), version, most_groups)
+
+
 def candidate_request(
-    pairs: list[tuple[str, str]], version: Version, checker: Checker, most_groups: int
+    pairs: list[tuple[str, str]], version: Version, most_groups: int
 ) -> CandidateRequest:
     """Read and check a query; whether the names in it exist is found out by the search.
 
@@ -72,7 +93,7 @@ def candidate_request(
         values.setdefault(name, []).append(value)
     split_names = {name: split_name(name) for name in values}
     _require_few_groups(split_names, most_groups)
-    _check_names(values, checker)
+    _check_names(values, QUERY.at(version))
     extended = version.is_extended
     if extended:
         ordering.require_once(values)

@@ -11,7 +11,7 @@ from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiErr
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.mixes import Mixes
-from treeclaim.api.resources.candidates.operations import request_of
+from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas and forms of queries for candidates, and of the answers (contract pages 90 and 97)."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from treeclaim.api.protocol.operations import Answer, Forms, VersionedSchema
+from treeclaim.api.protocol.request.bodies import AnyUuid, Body
+from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     ANY_UUID,
@@ -17,7 +23,6 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     text,
 )
-from treeclaim.api.protocol.request.schemas import QUERY as QUERY_TEXT
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.microversions import Feature, Version
@@ -67,11 +72,20 @@ def _group_parameters(version: Version) -> list[str]:
     ]
 
 
+class FocusQuery(Body):
+    """The parameters of an explanation beside those of the search."""
+
+    nearest: Annotated[int, Field(ge=0, le=50), READ_INTEGER] = 5
+    tree: AnyUuid | None = None
+
+
+FOCUS = QueryReader(FocusQuery)
+
+
 def explain_query(version: Version) -> Schema:
     """Return the schema of GET /allocation_candidates/explain: two parameters more."""
     schema = candidate_query(version)
-    besides = {"nearest": {"type": "string", "pattern": "^[0-9]{1,2}$"}, "tree": STRING}
-    return schema | {"properties": schema.get("properties", {}) | besides}
+    return schema | {"properties": schema["properties"] | FOCUS.schema["properties"]}
 
 
 QUERY = VersionedSchema(candidate_query)
@@ -154,29 +168,6 @@ TYPE_UNLESS_HOLD: Schema = {
 """A hold has a type of its own. (Generators of clients take `anyOf` for a choice of types.)"""
 
 
-def describe_schema(schema: Schema) -> Schema:
-    """Return a schema in which queries, uuids, and times are described as such."""
-    if schema.get("format") == "uuid":
-        return ANY_UUID
-    if schema == {"type": "string"}:
-        return QUERY_TEXT
-    copied = dict(schema)
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), dict):
-            copied[name] = describe_schema(schema[name])
-    if "anyOf" in schema:
-        copied["anyOf"] = [describe_schema(choice) for choice in schema["anyOf"]]
-    for name in ("properties", "patternProperties"):
-        if name in schema:
-            copied[name] = {key: describe_schema(value) for key, value in schema[name].items()}
-    members = schema.get("properties", {})
-    if "until" in members:
-        copied["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
-    if "hold" in members and "consumer_type" not in schema["required"]:
-        copied |= TYPE_UNLESS_HOLD
-    return copied
-
-
 _CLASS = "[A-Z0-9_]+"
 _TRAIT = "[A-Z0-9_]+"
 _SIGNED_TRAITS = f"!?{_TRAIT}(,!?{_TRAIT})*"
@@ -216,11 +207,4 @@ _REPEATED = frozenset(
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 
 SEARCH_FORMS = Forms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)
-"""Forms of a search."""
-
-EXPLANATION_FORMS = Forms(
-    query=_SEARCH | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
-    help=_HELP,
-    repeated_query=_REPEATED,
-)
-"""Forms of an explanation."""
+"""Forms of a search, and of an explanation."""

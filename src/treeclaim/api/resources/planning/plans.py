@@ -23,7 +23,6 @@ from treeclaim.api.protocol.request.schemas import MOST_NAMED, TYPE_NAME
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
-from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.api.resources.planning.assumptions import (
     LIST_RULE,
     QuestionBody,
@@ -150,11 +149,10 @@ class PlanCall:
         """
         most_groups = self.call.services.limits.request_groups
         version = self.call.version
-        checker = QUERY.at(version)
 
         def read_kept(text: str) -> CandidateRequest:
             try:
-                return candidate_request(query_pairs(text), version, checker, most_groups)
+                return candidate_request(query_pairs(text), version, most_groups)
             except ApiError as error:
                 raise _UnreadableError from error
 
