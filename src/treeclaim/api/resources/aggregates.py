@@ -129,7 +129,6 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     policy="placement:resource_providers:aggregates:list",
     answers=(NAMES,),
     query=_QUERY,
-    needs_opt_in=True,
 )
 def list_aggregate_names(call: Call) -> Reply:
     """List names of aggregates."""
@@ -156,7 +155,6 @@ def list_aggregate_names(call: Call) -> Reply:
     answers=(EMPTY,),
     body=BodyReader(NamesBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
 )
 def name_aggregates(call: Call) -> Reply:
     """Name aggregates, or remove their names."""

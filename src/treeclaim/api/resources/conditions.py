@@ -77,7 +77,6 @@ def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
     "GET /treeclaim/providers/{uuid}/conditions",
     policy=CONDITIONS.read_rule,
     answers=(_SHOWN,),
-    needs_opt_in=True,
 )
 def list_conditions(call: Call) -> Reply:
     """Show the conditions of a resource provider."""
@@ -94,7 +93,6 @@ def list_conditions(call: Call) -> Reply:
     body=BodyReader(ConditionBody),
     query=_QUERY,
     forms=Forms(path={"key": text(KEY)}),
-    needs_opt_in=True,
 )
 def put_condition(call: Call) -> Reply:
     """Give a resource provider a condition, or say what that would affect."""
@@ -112,7 +110,6 @@ def put_condition(call: Call) -> Reply:
     "DELETE /treeclaim/providers/{uuid}/conditions/{key}",
     policy=CONDITIONS.write_rule,
     answers=(EMPTY,),
-    needs_opt_in=True,
 )
 def delete_condition(call: Call) -> Reply:
     """Remove a condition from a resource provider."""

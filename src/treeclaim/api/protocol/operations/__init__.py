@@ -105,7 +105,8 @@ class Operation:
         missing: Status below `since`.
         negotiates: True for a write whose answer the Accept header must admit, as that of a read.
         offers: Media types of the answers.
-        needs_opt_in: True for an operation of the `treeclaim` extension (page 97, section 1).
+        needs_opt_in: True for an operation of the `treeclaim` extension, by default for one below `/treeclaim/`
+            (page 97, section 1).
         forms: More about values in the API description.
         only_reads: True for a POST that changes nothing.
         most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.
@@ -159,9 +160,7 @@ class Operation:
         return self.body_until is None or not version.has(self.body_until)
 
     def exists_at(self, version: Version) -> bool:
-        """Tell whether the operation exists at a version."""
-        if self.needs_opt_in and not version.is_extended:
-            return False
+        """Tell whether the operation exists at a version of Placement."""
         return self.since is None or version.has(self.since)
 
 
@@ -173,6 +172,7 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
         attributes: Those of `Operation`, without `summary`.
     """
     method, path = route.split(" ")
+    attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
 
     def declare(handler: Handler) -> Handler:
         summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])

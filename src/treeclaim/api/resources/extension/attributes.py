@@ -23,7 +23,6 @@ ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
     "GET /treeclaim/providers/{uuid}/attributes",
     policy=ATTRIBUTES.read_rule,
     answers=(ANSWER,),
-    needs_opt_in=True,
 )
 def list_attributes(call: Call) -> Reply:
     """Show the attributes of a resource provider."""
@@ -37,7 +36,6 @@ def list_attributes(call: Call) -> Reply:
     policy=ATTRIBUTES.write_rule,
     answers=(ANSWER,),
     body=BodyReader(AttributesBody),
-    needs_opt_in=True,
 )
 def replace_attributes(call: Call) -> Reply:
     """Replace the attributes of a resource provider."""

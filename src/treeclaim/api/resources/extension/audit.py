@@ -189,8 +189,6 @@ _ONE_AT_A_TIME = Gate(1)
     policy="treeclaim:audit:list",
     answers=(FINDINGS,),
     query=_QUERY,
-    needs_opt_in=True,
-    media_first=True,
 )
 def show_audit(call: Call) -> Reply:
     """Look for what is wrong with the records."""
@@ -208,8 +206,6 @@ def show_audit(call: Call) -> Reply:
     query=_QUERY,
     body=BodyReader(LivingBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
-    media_first=True,
 )
 def audit_against_living(call: Call) -> Reply:
     """Look for what is wrong, and for consumers that no longer exist in the cloud."""
@@ -248,8 +244,6 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     policy="treeclaim:audit:repair",
     answers=(REPAIRED,),
     body=BodyReader(RepairsBody),
-    needs_opt_in=True,
-    media_first=True,
 )
 def repair_findings(call: Call) -> Reply:
     """Repair findings of an audit that need no guess.

@@ -95,8 +95,6 @@ class _DryRunError(Exception):
     answers=(_APPLIED,),
     body=BodyReader(BatchBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
-    media_first=True,
 )
 def apply_providers(call: Call) -> Reply:
     """Create or change many resource providers, all or none."""

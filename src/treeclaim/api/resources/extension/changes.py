@@ -95,8 +95,6 @@ class _Snapshot:
     query=QUERY,
     errors=frozenset({HTTPStatus.GONE}),
     offers=(JSON, EVENT_STREAM),
-    needs_opt_in=True,
-    media_first=True,
 )
 def list_changes(call: Call) -> Reply:
     """List what changed since a cursor, or watch what changes."""

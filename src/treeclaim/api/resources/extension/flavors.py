@@ -41,7 +41,6 @@ QUERIES = Answer(
     answers=(QUERIES,),
     body=BodyReader(FlavorsBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
     only_reads=True,
 )
 def translate_flavors(call: Call) -> Reply:

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from treeclaim.api.protocol.operations import (
-    Answer,
     Call,
     Reply,
     operation,
@@ -22,16 +21,14 @@ from treeclaim.api.protocol.request.query_models import (
 )
 from treeclaim.api.protocol.request.schemas import (
     HELD,
-    LINKS,
     STRING,
     TYPE_NAME,
     record,
 )
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
-from treeclaim.model.extension import cursor_text
+from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.consumers import ConsumerDetails, details_of
@@ -85,21 +82,12 @@ _QUERY = QueryReader(ConsumersQuery)
 
 CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
 
-CONSUMERS = Answer(
-    body=record(
-        {"consumers": {"type": "array", "items": CONSUMER}, "cursor": STRING, "links": LINKS}
-    )
-)
-"""A page of consumers."""
-
 
 @operation(
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
-    answers=(CONSUMERS,),
+    answers=(lists.page_answer(_KIND, CONSUMER),),
     query=_QUERY,
-    needs_opt_in=True,
-    media_first=True,
 )
 def list_allocations_in_bulk(call: Call) -> Reply:
     """List consumers in bulk, with everything that they hold."""
@@ -107,8 +95,8 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     consumer_filter = query.consumer_filter
     has_requests = query.include is not None
 
-    def read(transaction: ReadTransaction) -> tuple[str, Page, ConsumerDetails]:
-        cursor = cursor_text.write_cursor(present_cursor(transaction))
+    def read(transaction: ReadTransaction) -> tuple[Cursor, Page, ConsumerDetails]:
+        cursor = present_cursor(transaction)
         page = of_consumers(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page[0]]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
@@ -120,11 +108,4 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         consumer.update(hold_terms.shown(kept, uuid))
         if has_requests:
             consumer["request"] = kept.requests.get(uuid)
-    return Reply(
-        body={
-            "consumers": consumers,
-            "cursor": cursor,
-            "links": lists.links(call, _KIND, next_after),
-        },
-        modified_at=now(),
-    )
+    return lists.page_reply(call, _KIND, consumers, cursor, next_after)

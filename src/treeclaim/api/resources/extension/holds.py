@@ -23,18 +23,16 @@ from treeclaim.api.protocol.request.query_models import QueryReader, Time, Uuids
 from treeclaim.api.protocol.request.schemas import (
     HELD,
     INTEGER,
-    LINKS,
     STRING,
     STRINGS,
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
 from treeclaim.api.resources.allocations.schemas import SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
-from treeclaim.model.extension import cursor_text
+from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms
@@ -72,28 +70,16 @@ class RequestsBody(Body):
     requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
 
 
-HOLDS = Answer(
-    body=record(
-        {
-            "holds": {
-                "type": "array",
-                "items": record(
-                    {
-                        "uuid": STRING,
-                        "project_id": STRING,
-                        "user_id": STRING,
-                        "consumer_generation": INTEGER,
-                        "allocations": HELD,
-                        "hold": SHOWN_HOLD,
-                    }
-                ),
-            },
-            "cursor": STRING,
-            "links": LINKS,
-        }
-    )
+_HOLD = record(
+    {
+        "uuid": STRING,
+        "project_id": STRING,
+        "user_id": STRING,
+        "consumer_generation": INTEGER,
+        "allocations": HELD,
+        "hold": SHOWN_HOLD,
+    }
 )
-"""A page of holds."""
 
 UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
 """The number of named consumers that exist, and those that do not."""
@@ -102,10 +88,8 @@ UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=Fa
 @operation(
     "GET /treeclaim/holds",
     policy="treeclaim:holds:list",
-    answers=(HOLDS,),
+    answers=(lists.page_answer(_KIND, _HOLD),),
     query=_QUERY,
-    needs_opt_in=True,
-    media_first=True,
 )
 def list_holds(call: Call) -> Reply:
     """List holds, with what they hold and what is drawn from them."""
@@ -120,19 +104,11 @@ def list_holds(call: Call) -> Reply:
         limit=query.limit,
     )
 
-    def read(transaction: ReadTransaction) -> tuple[str, Page]:
-        cursor = cursor_text.write_cursor(present_cursor(transaction))
-        return cursor, page_of_holds(transaction, hold_filter)
+    def read(transaction: ReadTransaction) -> tuple[Cursor, Page]:
+        return present_cursor(transaction), page_of_holds(transaction, hold_filter)
 
     cursor, (holds, next_after) = call.services.store.read(read)
-    return Reply(
-        body={
-            "holds": holds,
-            "cursor": cursor,
-            "links": lists.links(call, _KIND, next_after),
-        },
-        modified_at=now(),
-    )
+    return lists.page_reply(call, _KIND, holds, cursor, next_after)
 
 
 @operation(
@@ -141,7 +117,6 @@ def list_holds(call: Call) -> Reply:
     answers=(UPDATED,),
     body=BodyReader(HoldsBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
 )
 def change_holds(call: Call) -> Reply:
     """Change terms of holds without changing their generations."""
@@ -156,7 +131,6 @@ def change_holds(call: Call) -> Reply:
     answers=(UPDATED,),
     body=BodyReader(RequestsBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
 )
 def keep_requests(call: Call) -> Reply:
     """Store the requests by which consumers were placed."""

@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import (
-    Answer,
     Call,
     Reply,
     operation,
@@ -18,7 +17,6 @@ from treeclaim.api.protocol.request.query_models import Amounts, QueryReader, Uu
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     INTEGER,
-    LINKS,
     STRING,
     TEXT_OR_NULL,
     list_pattern,
@@ -102,13 +100,6 @@ _PROVIDER = record(
     },
 )
 
-_PROVIDERS = Answer(
-    body=record(
-        {"providers": {"type": "array", "items": _PROVIDER}, "cursor": STRING, "links": LINKS}
-    )
-)
-"""A page of providers."""
-
 
 _PREPARED_AT_ONCE = 1_000
 """Providers whose texts are written before others have their turn at the Forest: 10 ms."""
@@ -126,10 +117,8 @@ _MOST_TURNS = 120
 @operation(
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
-    answers=(_PROVIDERS,),
+    answers=(lists.page_answer(_KIND, _PROVIDER),),
     query=_QUERY,
-    needs_opt_in=True,
-    media_first=True,
 )
 def list_providers_in_bulk(call: Call) -> Reply:
     """List resource providers in bulk, with everything that belongs to them."""

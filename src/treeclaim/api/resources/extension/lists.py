@@ -6,7 +6,7 @@ a page begins. What exists all along keeps its place in the order of the list, s
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.operations import Answer, Call, Reply
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import (
@@ -24,9 +24,11 @@ from treeclaim.api.protocol.request.query_models import (
     Traits,
     Uuids,
 )
-from treeclaim.api.protocol.request.schemas import text
-from treeclaim.api.protocol.texts import quote_value
+from treeclaim.api.protocol.request.schemas import LINKS, STRING, Schema, record, text
+from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.extension import cursor_text
 from treeclaim.model.request import ProviderConditions
 
 _GREATEST_ID = 2**63 - 1
@@ -101,6 +103,26 @@ def classes_named_by(parameter: str) -> Iterator[None]:
             prefix=f"Invalid resource class in {parameter} parameter: ",
             status=HTTPStatus.BAD_REQUEST,
         ) from error
+
+
+def page_answer(kind: str, entry: Schema) -> Answer:
+    """Describe the answer with a page of entries."""
+    entries: Schema = {"type": "array", "items": entry}
+    return Answer(body=record({kind: entries, "cursor": STRING, "links": LINKS}))
+
+
+def page_reply(
+    call: Call, kind: str, entries: Sequence[object], cursor: Cursor, next_after: object | None
+) -> Reply:
+    """Return the answer with a page of entries; see `links`."""
+    return Reply(
+        body={
+            kind: entries,
+            "cursor": cursor_text.write_cursor(cursor),
+            "links": links(call, kind, next_after),
+        },
+        modified_at=now(),
+    )
 
 
 def links(call: Call, kind: str, next_after: object | None) -> list[dict[str, Any]]:

@@ -54,7 +54,6 @@ class MixBody(Body):
     "GET /treeclaim/mixes",
     policy="placement:allocation_candidates:list",
     answers=(MIXES,),
-    needs_opt_in=True,
 )
 def list_mixes(call: Call) -> Reply:
     """List mixes: the requests that the cloud expects."""
@@ -65,7 +64,6 @@ def list_mixes(call: Call) -> Reply:
     "GET /treeclaim/mixes/{name}",
     policy="placement:allocation_candidates:list",
     answers=(MIX,),
-    needs_opt_in=True,
 )
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was written."""
@@ -83,7 +81,6 @@ def show_mix(call: Call) -> Reply:
     body=BodyReader(MixBody),
     most_values=MOST_VALUES_IN_BULK,
     forms=Forms(path={"name": text(NAME)}),
-    needs_opt_in=True,
 )
 def put_mix(call: Call) -> Reply:
     """Make or replace a mix."""
@@ -112,7 +109,6 @@ def put_mix(call: Call) -> Reply:
     "DELETE /treeclaim/mixes/{name}",
     policy="treeclaim:mixes:update",
     answers=(EMPTY,),
-    needs_opt_in=True,
 )
 def delete_mix(call: Call) -> Reply:
     """Delete a mix."""

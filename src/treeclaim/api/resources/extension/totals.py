@@ -192,8 +192,6 @@ class _TotalsCall:
     policy="placement:resource_providers:list",
     answers=(TOTALS,),
     query=_QUERY,
-    needs_opt_in=True,
-    media_first=True,
 )
 def show_totals(call: Call) -> Reply:
     """Sum up inventories, and what is used and free of them."""
@@ -244,7 +242,6 @@ def _read_held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
     body=BodyReader(TotalsBody),
     query=_QUERY,
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
     only_reads=True,
 )
 def show_given_totals(call: Call) -> Reply:

@@ -34,7 +34,6 @@ _SHARE_OF_TIME = 0.8
     answers=(bodies.FOUND,),
     body=BodyReader(bodies.AlternativesBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
     only_reads=True,
 )
 def find_alternatives(call: Call) -> Reply:
@@ -64,7 +63,6 @@ def find_alternatives(call: Call) -> Reply:
     body=BodyReader(bodies.PlacementsBody),
     most_values=MOST_VALUES_OF_SOME,
     negotiates=True,
-    needs_opt_in=True,
 )
 def place_consumers(call: Call) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
@@ -87,7 +85,6 @@ def place_consumers(call: Call) -> Reply:
     answers=(bodies.CAPACITY,),
     body=BodyReader(bodies.CapacityBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
     only_reads=True,
 )
 def count_fitting(call: Call) -> Reply:

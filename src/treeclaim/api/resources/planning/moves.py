@@ -154,7 +154,6 @@ MOVES = Answer(
     answers=(MOVES,),
     body=BodyReader(MovesBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
     only_reads=True,
 )
 def plan_moves(call: Call) -> Reply:

@@ -67,7 +67,6 @@ SURVIVAL = Answer(
     answers=(SURVIVAL,),
     body=BodyReader(SurvivalBody),
     most_values=MOST_VALUES_IN_BULK,
-    needs_opt_in=True,
     only_reads=True,
 )
 def survive_failures(call: Call) -> Reply:
