@@ -78,7 +78,7 @@ class Reader:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if system_of(self.engine).IS_SERVER:
+        if system_of(self.engine).is_server:
             return self.read(operation, *args, **kwargs)
 
         deadline = self._deadline()

@@ -196,7 +196,10 @@ _UNUSED_AGGREGATES = (
 )
 _UNUSED_TRAITS = (
     sa.select(traits.c.name)
-    .where(traits.c.id.not_in(sa.select(resource_provider_traits.c.trait_id)))
+    .where(
+        traits.c.name.startswith(CUSTOM_PREFIX, autoescape=True),
+        traits.c.id.not_in(sa.select(resource_provider_traits.c.trait_id)),
+    )
     .order_by(traits.c.name)
 )
 _UNUSED_CLASSES = (
@@ -256,10 +259,6 @@ _BROKEN_DRAWS = (
 )
 
 
-def _make_unused_trait(row: Any) -> Item | None:
-    return {"name": row.name} if row.name.startswith(CUSTOM_PREFIX) else None
-
-
 _QUERIES: Mapping[FindingKind, FindingQuery] = {
     FindingKind.OVER_CAPACITY: FindingQuery(_USED_INVENTORIES, make_item=_make_overuse),
     FindingKind.AGAINST_UNITS: FindingQuery(_AGAINST_UNITS, _RECORD),
@@ -268,7 +267,7 @@ _QUERIES: Mapping[FindingKind, FindingQuery] = {
     FindingKind.WITHOUT_CONSUMER: FindingQuery(CONSUMERS_WITHOUT_RECORD, ("consumer",)),
     FindingKind.EMPTY_CONSUMER: FindingQuery(_EMPTY_CONSUMERS, ("consumer",)),
     FindingKind.UNUSED_AGGREGATE: FindingQuery(_UNUSED_AGGREGATES, ("uuid",)),
-    FindingKind.UNUSED_TRAIT: FindingQuery(_UNUSED_TRAITS, make_item=_make_unused_trait),
+    FindingKind.UNUSED_TRAIT: FindingQuery(_UNUSED_TRAITS, ("name",)),
     FindingKind.UNUSED_CLASS: FindingQuery(_UNUSED_CLASSES, ("name",)),
     FindingKind.EXPIRED_HOLD: FindingQuery(_EXPIRED_HOLDS, ("consumer",)),
     FindingKind.BROKEN_HOLD: FindingQuery(_BROKEN_HOLDS, ("consumer",)),

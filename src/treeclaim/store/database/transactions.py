@@ -17,7 +17,7 @@ from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.stages import LOCKS, STATEMENTS, Stages
 from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
-from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.dialects.systems import extend_timeouts
 from treeclaim.store.database.driver import (
     DriverStatement,
     Listeners,
@@ -68,7 +68,7 @@ class ReadTransaction:
         Raises:
             DBAPIError: as for any statement.
         """
-        self._deadline = session_timeouts.extend_timeouts(self.connection)
+        self._deadline = extend_timeouts(self.connection)
 
     def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
         """Execute a statement, unless the deadline has passed.

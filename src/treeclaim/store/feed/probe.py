@@ -12,8 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import ask, autocommitting
-from treeclaim.store.database.dialects import session_timeouts
-from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.dialects.systems import system_of, timeouts_of
 from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.timeouts import PROBE_SECONDS
@@ -68,7 +67,7 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        query = system_of(self._engine).CHANGE_NUMBER
+        query = system_of(self._engine).change_number
         if query is None:
             return None
         ((number,),), connection = self._answer(query, ())
@@ -131,8 +130,8 @@ class Probe:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
             self._connections += 1
-            most = session_timeouts.timeouts_of(self._engine).silence
-            session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
+            most = timeouts_of(self._engine).silence
+            system_of(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         rows = ask(self._connection, sql, parameters)
         self._outages.answered()
         return rows

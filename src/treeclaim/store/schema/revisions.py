@@ -10,8 +10,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected, writing
-from treeclaim.store.database.dialects.session_timeouts import extend_timeouts
-from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.dialects.systems import extend_timeouts, system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
 from treeclaim.store.schema.tables import (
     NEVER_UNUSED,

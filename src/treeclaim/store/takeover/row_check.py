@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the invalid rows of a database to be taken over, each kind with its remedy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,58 +26,32 @@ from treeclaim.store.takeover.findings import Columns, Finding, Level, passed
 
 _MIGRATE = "Run 'treeclaim db online_data_migrations'."
 _BACK_UP = "Make a backup first. Then"
+_BY_HAND = f"{_BACK_UP} correct these rows by hand."
 
-_REFERENCES: Sequence[tuple[sa.Column[Any], sa.Table, Level, str]] = (
-    *(
-        (
-            resource_providers.c[f"{word}_provider_id"],
-            resource_providers,
-            Level.ERROR,
-            f"whose {word} does not exist",
-        )
-        for word in ("parent", "root")
-    ),
-    *(
-        (
-            table.c.resource_provider_id,
-            resource_providers,
-            Level.WARNING,
-            "of a provider that does not exist",
-        )
-        for table in ROWS_OF_PROVIDERS
-    ),
-    *(
-        (
-            table.c.resource_class_id,
-            resource_classes,
-            Level.ERROR,
-            "of a resource class that does not exist",
-        )
-        for table in (inventories, allocations)
-    ),
-    (
-        resource_provider_traits.c.trait_id,
-        traits,
-        Level.ERROR,
-        "of a trait that does not exist",
-    ),
-    (
-        resource_provider_aggregates.c.aggregate_id,
-        placement_aggregates,
-        Level.WARNING,
-        "of an aggregate that does not exist",
-    ),
-    (consumers.c.project_id, projects, Level.ERROR, "of a project that does not exist"),
-    (consumers.c.user_id, users, Level.ERROR, "of a user that does not exist"),
-)
-"""Columns that must refer to an existing row of a table: severity and description of rows that do not."""
+_REFERENCES: Mapping[tuple[sa.Table, Level, str], Sequence[sa.Column[Any]]] = {
+    (resource_providers, Level.WARNING, "a provider"): [
+        table.c.resource_provider_id for table in ROWS_OF_PROVIDERS
+    ],
+    (resource_classes, Level.ERROR, "a resource class"): [
+        inventories.c.resource_class_id,
+        allocations.c.resource_class_id,
+    ],
+    (traits, Level.ERROR, "a trait"): [resource_provider_traits.c.trait_id],
+    (placement_aggregates, Level.WARNING, "an aggregate"): [
+        resource_provider_aggregates.c.aggregate_id
+    ],
+    (projects, Level.ERROR, "a project"): [consumers.c.project_id],
+    (users, Level.ERROR, "a user"): [consumers.c.user_id],
+}
+"""The columns that must refer to a row of a table; the level of a finding, and the word for such a row."""
 
-_MENDED_BY_HAND = (resource_providers, consumers)
+_Rule = tuple[sa.Select[Any], Sequence[sa.Table], Level, str, str]
+"""Count of invalid rows of the first of some needed tables; severity, description and remedy."""
 
 
 def check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
     """Count the invalid rows of those tables whose columns are complete."""
-    for tables, level, text, remedy, count in _rules():
+    for count, tables, level, text, remedy in _rules():
         if any(not present.get(table.name, set()) >= {*table.columns.keys()} for table in tables):
             continue
         subject, number = tables[0].name, connection.execute(count).scalar_one()
@@ -87,31 +61,39 @@ def check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
             yield passed(subject, f"none {text}")
 
 
-def _rules() -> Iterator[tuple[Sequence[sa.Table], Level, str, str, sa.Select[Any]]]:
-    """Yield the needed tables, severity, description, remedy and count of each kind of invalid rows."""
-    number = sa.select(sa.func.count())
-    rootless = resource_providers.c.root_provider_id.is_(None)
-    yield (
-        (resource_providers,),
-        Level.ERROR,
-        "without a root provider",
-        _MIGRATE,
-        number.select_from(resource_providers).where(rootless),
+def _rules() -> Iterator[_Rule]:
+    rootless = sa.select(resource_providers.c.id).where(
+        resource_providers.c.root_provider_id.is_(None)
     )
-    yield (
-        (consumers, allocations),
-        Level.WARNING,
-        "that hold allocations but have no record",
-        _MIGRATE,
-        number.select_from(CONSUMERS_WITHOUT_RECORD.order_by(None).subquery()),
-    )
-    for column, target, level, text in _REFERENCES:
-        table, other = column.table, target.alias("referred")
-        delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
-        remedy = f"{_BACK_UP}: {' '.join(str(delete).split())};"
-        if table in _MENDED_BY_HAND:
-            remedy = f"{_BACK_UP} correct these rows by hand."
-        count = number.select_from(table.outerjoin(other, other.c.id == column)).where(
-            column.is_not(None), other.c.id.is_(None)
-        )
-        yield (table, target), level, text, remedy, count
+    yield _count(rootless), [resource_providers], Level.ERROR, "without a root provider", _MIGRATE
+    unrecorded = CONSUMERS_WITHOUT_RECORD.order_by(None)
+    text = "that hold allocations but have no record"
+    yield _count(unrecorded), [consumers, allocations], Level.WARNING, text, _MIGRATE
+    for word in ("parent", "root"):
+        dangling = _dangling(resource_providers.c[f"{word}_provider_id"], resource_providers)
+        text = f"whose {word} does not exist"
+        yield _count(dangling), [resource_providers], Level.ERROR, text, _BY_HAND
+    for (target, level, noun), columns in _REFERENCES.items():
+        for column in columns:
+            table = column.table
+            delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
+            remedy = f"{_BACK_UP}: {' '.join(str(delete).split())};"
+            text = f"of {noun} that does not exist"
+            yield (
+                _count(_dangling(column, target)),
+                [table, target],
+                level,
+                text,
+                _BY_HAND if table is consumers else remedy,
+            )
+
+
+def _dangling(column: sa.Column[Any], target: sa.Table) -> sa.Select[Any]:
+    """Return the rows whose reference has no row in the table that it refers to."""
+    other = target.alias("referred")
+    joined = column.table.outerjoin(other, other.c.id == column)
+    return sa.select(column).select_from(joined).where(column.is_not(None), other.c.id.is_(None))
+
+
+def _count(rows: sa.Select[Any]) -> sa.Select[Any]:
+    return sa.select(sa.func.count()).select_from(rows.subquery())

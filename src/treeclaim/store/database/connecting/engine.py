@@ -116,7 +116,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
         except DBAPIError as error:
             if is_refusal(error.orig):
                 raise StoreUnavailableError(REFUSED, cause=cause_of(error)) from error
-            if not system_of(engine).IS_SERVER or attempt == attempts:
+            if not system_of(engine).is_server or attempt == attempts:
                 raise unavailable(error) from error
             _LOG.warning(
                 "The database cannot be reached, next attempt in %s s: %s", pause, cause_of(error)

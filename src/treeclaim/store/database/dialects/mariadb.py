@@ -11,14 +11,8 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.dialects import mariadb_timeouts
+from treeclaim.store.database.dialects.systems import IS_GALERA, System
 from treeclaim.store.database.timeouts import Timeouts
-
-IS_SERVER = True
-LOCKS_IN_ORDER = False
-GIVES_IDS_AGAIN = False
-HOLDS_NUL = True
-HOLDS_ALL_PLANES = False
-CHANGE_NUMBER: str | None = None
 
 _GALERA_SYNC_WAIT = 7
 """Wait for the commits of other nodes before reads, updates, deletions and insertions."""
@@ -126,10 +120,6 @@ def only_read(engine: Engine) -> None:
         connection.exec_driver_sql("START TRANSACTION READ ONLY")
 
 
-IS_GALERA = "treeclaim_is_galera"
-"""Key in a connection's `info`: whether its server is a node of a Galera cluster."""
-
-
 def _wait_for_other_nodes(cursor: Any) -> bool:
     """Return whether the server is a node of a Galera cluster.
 
@@ -142,45 +132,36 @@ def _wait_for_other_nodes(cursor: Any) -> bool:
     return is_galera
 
 
-def for_writing(engine: Engine) -> Engine:
-    """Return the engine with transactions whose statements see what is committed when they begin."""
-    return engine.execution_options(treeclaim_writing=True)
-
-
-def for_reading(engine: Engine) -> Engine:
-    """Return the engine: all its other transactions see one snapshot."""
-    return engine
-
-
-def make_autocommitting(connection: Any) -> None:
-    """Let each query of a connection see all tables as they were at one moment.
-
-    Raises:
-        Error: of the driver.
-    """
-    connection.autocommit(True)
-    cursor = connection.cursor()
-    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    cursor.close()
-
-
 # Names of locks are global to the server, so the name includes the database.
 _LOCK_NAME = sa.func.left(sa.func.concat("treeclaim schema ", sa.func.database()), 64)
 
 
-def take_lock(connection: Connection, seconds: int) -> bool:
-    """Take the lock under which the schema is made; return whether it could be had in some seconds.
+class _MariaDB(System):
+    """MariaDB and MySQL."""
 
-    Raises:
-        DBAPIError: as for any statement; where there is no such lock.
-    """
-    return bool(connection.execute(sa.select(sa.func.get_lock(_LOCK_NAME, seconds))).scalar())
+    locks_in_order = False
+    holds_all_planes = False
+
+    def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
+        del deadline
+        mariadb_timeouts.extend_timeouts(connection, timeouts)
+
+    def set_read_timeout(self, connection: Any, seconds: float) -> None:
+        mariadb_timeouts.set_read_timeout(connection, seconds)
+
+    def make_autocommitting(self, connection: Any) -> None:
+        connection.autocommit(True)
+        cursor = connection.cursor()
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.close()
+
+    def take_lock(self, connection: Connection, seconds: int) -> bool:
+        return bool(connection.execute(sa.select(sa.func.get_lock(_LOCK_NAME, seconds))).scalar())
+
+    def give_lock_back(self, connection: Connection) -> None:
+        """Give the lock back; a lost connection has done so already."""
+        with suppress(DBAPIError):
+            connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
 
 
-def give_lock_back(connection: Connection) -> None:
-    """Give the lock back; a lost connection has done so already."""
-    with suppress(DBAPIError):
-        connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
-
-
-extend_timeouts = mariadb_timeouts.extend_timeouts
+SYSTEM = _MariaDB()

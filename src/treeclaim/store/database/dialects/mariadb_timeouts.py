@@ -17,7 +17,7 @@ _PROBES = 2
 """Keepalive probes without an answer; with the idle time before them they make up the timeout."""
 
 _EXTENDED = "treeclaim_extended"
-"""Key in a connection's `info`: whether its session has the timeouts of reading everything."""
+"""Key in a connection's `info`: whether its session has the timeouts of reading everything, and ends with that."""
 
 _CHARSET = "utf8mb4"
 """The character set of the connection, whatever the URL says. In others, text beyond the basic
@@ -47,17 +47,14 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
     def _set_timeouts(connection: Any, _record: Any) -> None:
         set_read_timeout(connection, timeouts.silence)
         _set_keepalive(connection, timeouts)
-        _set(connection, timeouts)
+        cursor = connection.cursor()
+        cursor.execute(_settings(connection, timeouts))
+        cursor.close()
 
     @sa.event.listens_for(engine, "checkin")
     def _given_back(connection: Any, record: ConnectionPoolEntry) -> None:
-        if connection is None or not record.info.pop(_EXTENDED, False):
-            return
-        try:
-            set_read_timeout(connection, timeouts.silence)
-            _set(connection, timeouts)
-        except engine.dialect.loaded_dbapi.Error as error:
-            record.invalidate(error)
+        if connection is not None and record.info.pop(_EXTENDED, False):
+            record.invalidate()
 
 
 @cache
@@ -92,7 +89,7 @@ def set_read_timeout(connection: Any, seconds: float) -> None:
         connection._read_timeout = seconds  # noqa: SLF001
 
 
-def extend_timeouts(connection: Connection, timeouts: Timeouts, _deadline: float) -> None:
+def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
     """Set the timeouts of reading everything, for the rest of a transaction.
 
     Raises:
@@ -120,15 +117,6 @@ def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
         # Not every system has all of them.
         with contextlib.suppress(AttributeError, OSError):
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _set(connection: Any, timeouts: Timeouts) -> None:
-    """Set the timeouts of the session of a driver's connection."""
-    cursor = connection.cursor()
-    try:
-        cursor.execute(_settings(connection, timeouts))
-    finally:
-        cursor.close()
 
 
 def _settings(connection: Any, timeouts: Timeouts) -> str:

@@ -11,15 +11,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.clock import set_clock
+from treeclaim.store.database.dialects.systems import System
 from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.timeouts import Timeouts
-
-IS_SERVER = True
-LOCKS_IN_ORDER = True
-GIVES_IDS_AGAIN = False
-HOLDS_NUL = False
-HOLDS_ALL_PLANES = True
-CHANGE_NUMBER: str | None = None
 
 _LOCK_NUMBER = 0x7472_6565
 _MILLISECONDS = 1000
@@ -126,31 +120,6 @@ def _version_of(connection: Connection) -> tuple[int, int]:
     return divmod(number, 10_000)
 
 
-def for_writing(engine: Engine) -> Engine:
-    """Return the engine with transactions whose statements see what is committed when they begin."""
-    return engine.execution_options(isolation_level="READ COMMITTED")
-
-
-def for_reading(engine: Engine) -> Engine:
-    """Return the engine with transactions that see one snapshot."""
-    return engine.execution_options(isolation_level="REPEATABLE READ")
-
-
-def take_lock(connection: Connection, seconds: int) -> bool:
-    """Take the lock under which the schema is made, until the transaction ends.
-
-    Raises:
-        DBAPIError: if others have it for longer than some seconds; where there is no such lock.
-    """
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(seconds * _MILLISECONDS, 1)}")
-    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
-    return True
-
-
-def give_lock_back(_connection: Connection) -> None:
-    """Leave that to the end of the transaction."""
-
-
 def _parameters(timeouts: Timeouts) -> dict[str, Any]:
     return {
         "connect_timeout": timeouts.connect,
@@ -228,18 +197,35 @@ BY_INDEX = DriverStatement(
 """Make the server read rows by an index for the rest of a transaction."""
 
 
-def make_autocommitting(connection: Any) -> None:
-    """Let each query of a connection be a transaction, and read by indexes.
+class _PostgreSQL(System):
+    """PostgreSQL."""
 
-    Raises:
-        Error: of the driver.
-    """
-    connection.autocommit = True
-    connection.execute(_set_config(_BY_INDEX, local=False))
+    holds_nul = False
+
+    def for_writing(self, engine: Engine) -> Engine:
+        return engine.execution_options(isolation_level="READ COMMITTED")
+
+    def for_reading(self, engine: Engine) -> Engine:
+        return engine.execution_options(isolation_level="REPEATABLE READ")
+
+    def make_autocommitting(self, connection: Any) -> None:
+        connection.autocommit = True
+        connection.execute(_set_config(_BY_INDEX, local=False))
+
+    def take_lock(self, connection: Connection, seconds: int) -> bool:
+        """Take the lock until the transaction ends; a timeout is an error of the database."""
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(seconds * _MILLISECONDS, 1)}")
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+        return True
+
+    def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
+        del deadline
+        connection.exec_driver_sql(_set_config(_limits(timeouts.extended()), local=True))
+        driver: Any = connection.connection.dbapi_connection
+        self.set_read_timeout(driver, timeouts.load_silence)
+
+    def set_read_timeout(self, connection: Any, seconds: float) -> None:
+        connection.silence = seconds
 
 
-def extend_timeouts(connection: Connection, timeouts: Timeouts, _deadline: float) -> None:
-    """Set the timeouts of reading everything, for the rest of a transaction."""
-    connection.exec_driver_sql(_set_config(_limits(timeouts.extended()), local=True))
-    driver: Any = connection.connection.dbapi_connection
-    driver.silence = timeouts.load_silence
+SYSTEM = _PostgreSQL()

@@ -11,18 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.model.deadlines import has_passed
+from treeclaim.store.database.dialects.systems import System
 from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.timeouts import Timeouts
-
-IS_SERVER = False
-LOCKS_IN_ORDER = True
-GIVES_IDS_AGAIN = True
-HOLDS_NUL = True
-HOLDS_ALL_PLANES = True
-
-CHANGE_NUMBER: str | None = "PRAGMA data_version"
-"""A number that is another one as soon as another connection has committed, as this connection sees
-it. It costs a quarter of the smallest query about a table."""
 
 _MILLISECONDS = 1000
 
@@ -71,36 +62,25 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
         send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
 
-def for_writing(engine: Engine) -> Engine:
-    """Return the engine with transactions that take the write lock at their beginning."""
-    return engine.execution_options(treeclaim_writing=True)
+class _SQLite(System):
+    """SQLite, whose writing transactions have its only lock from their beginning."""
+
+    is_server = False
+    gives_ids_again = True
+    # It costs a quarter of the smallest query about a table.
+    change_number = "PRAGMA data_version"
+
+    def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
+        """Interrupt what still runs on a connection after a deadline, until it is back in the pool.
+
+        There is no server that does so; SQLite asks in between, in the thread that waits for it.
+        """
+        del timeouts
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(lambda: has_passed(deadline), _STEPS_BETWEEN_LOOKS)
 
 
-def for_reading(engine: Engine) -> Engine:
-    """Return the engine: all its transactions see one snapshot."""
-    return engine
-
-
-def make_autocommitting(_connection: Any) -> None:
-    """Leave a connection as it is: transactions begin where it is said."""
-
-
-def take_lock(_connection: Connection, _seconds: int) -> bool:
-    """Leave it at the lock that a writing transaction has from its beginning."""
-    return True
-
-
-def give_lock_back(_connection: Connection) -> None:
-    """Leave that to the end of the transaction."""
-
-
-def extend_timeouts(connection: Connection, _timeouts: Timeouts, deadline: float) -> None:
-    """Interrupt what still runs on a connection after a deadline, until it is back in the pool.
-
-    There is no server that does so; SQLite asks in between, in the thread that waits for it.
-    """
-    driver: Any = connection.connection.driver_connection
-    driver.set_progress_handler(lambda: has_passed(deadline), _STEPS_BETWEEN_LOOKS)
+SYSTEM = _SQLite()
 
 
 def _create_private(path: str) -> None:

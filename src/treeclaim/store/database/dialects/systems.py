@@ -1,56 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of databases: one module for each, all with the same functions."""
+"""The kinds of databases: what differs between them, as a class for each."""
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from time import monotonic
+from typing import Any
 
 from sqlalchemy.engine import URL, Connection, Engine
 
-from treeclaim.store.database.dialects import mariadb
-from treeclaim.store.database.timeouts import Timeouts
+from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
 
-class System(Protocol):
-    """Statements whose words differ between the kinds of databases.
+class System:
+    """A kind of database. The defaults are those of most kinds.
 
     Attributes:
-        IS_SERVER: Whether the database is a process of its own, whose sessions may outlive their
+        is_server: Whether the database is a process of its own, whose sessions may outlive their
             connections. Without a server, a query is a transaction.
-        LOCKS_IN_ORDER: Whether a query locks rows in the order that it asks for. Otherwise, it locks
+        locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
             each row as it reads it.
-        GIVES_IDS_AGAIN: Whether a new row may have the id of a deleted one.
-        HOLDS_NUL, HOLDS_ALL_PLANES: Whether text may have the character NUL, and characters beyond
+        gives_ids_again: Whether a new row may have the id of a deleted one.
+        holds_nul, holds_all_planes: Whether text may have the character NUL, and characters beyond
             the basic plane of Unicode.
-        CHANGE_NUMBER: A query for a number that changes with each commit; None where there is none.
+        change_number: A query for a number that changes with each commit; None where there is none.
     """
 
-    IS_SERVER: bool
-    LOCKS_IN_ORDER: bool
-    GIVES_IDS_AGAIN: bool
-    HOLDS_NUL: bool
-    HOLDS_ALL_PLANES: bool
-    CHANGE_NUMBER: str | None
+    is_server = True
+    locks_in_order = True
+    gives_ids_again = False
+    holds_nul = True
+    holds_all_planes = True
+    change_number: str | None = None
 
-    def for_writing(self, engine: Engine, /) -> Engine:
+    def for_writing(self, engine: Engine) -> Engine:
         """Return the engine with transactions whose statements see what is committed when they begin."""
+        return engine.execution_options(treeclaim_writing=True)
 
-    def for_reading(self, engine: Engine, /) -> Engine:
+    def for_reading(self, engine: Engine) -> Engine:
         """Return the engine with transactions that see one snapshot."""
+        return engine
 
-    def make_autocommitting(self, connection: Any, /) -> None:
+    def make_autocommitting(self, connection: Any) -> None:
         """Let each query of a driver's connection be a transaction that sees one snapshot."""
 
-    def take_lock(self, connection: Connection, seconds: int, /) -> bool:
+    def take_lock(self, _connection: Connection, _seconds: int) -> bool:
         """Take the lock under which the schema is made; return whether others left it in time."""
+        return True
 
-    def give_lock_back(self, connection: Connection, /) -> None:
+    def give_lock_back(self, connection: Connection) -> None:
         """Give that back, if the end of the transaction does not."""
 
-    def extend_timeouts(
-        self, connection: Connection, timeouts: Timeouts, deadline: float, /
-    ) -> None:
+    def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
         """Give the statements of a transaction time until a deadline, on the monotonic clock."""
+        raise NotImplementedError
+
+    def set_read_timeout(self, connection: Any, seconds: float) -> None:
+        """Let a driver's connection fail after a number of seconds without a byte."""
 
 
 _MODULES: Mapping[str, str] = {
@@ -69,9 +74,33 @@ def system_of(database: Engine | Connection | URL) -> System:
     """Return the kind of a database."""
     name = database.get_backend_name() if isinstance(database, URL) else database.dialect.name
     if name not in _LOADED:
-        module = import_module(f"{__package__}.{_MODULES[name]}")
-        _LOADED[name] = cast("System", module)
+        system: System = import_module(f"{__package__}.{_MODULES[name]}").SYSTEM
+        _LOADED[name] = system
     return _LOADED[name]
+
+
+def timeouts_of(engine: Engine | Connection) -> Timeouts:
+    """Return the timeouts of an engine, or of the engine of a connection."""
+    return engine.get_execution_options().get(TIMEOUTS_OPTION) or Timeouts()
+
+
+def extend_timeouts(connection: Connection) -> float:
+    """Set the timeouts of reading everything, for the rest of a transaction.
+
+    Returns:
+        When one statement that begins now has to end, on the monotonic clock.
+
+    Raises:
+        DBAPIError: as for any statement.
+    """
+    timeouts = timeouts_of(connection)
+    deadline = monotonic() + timeouts.extended().statement
+    system_of(connection).extend_timeouts(connection, timeouts, deadline)
+    return deadline
+
+
+IS_GALERA = "treeclaim_is_galera"
+"""Key in a connection's `info`: whether its server is a node of a Galera cluster."""
 
 
 def is_galera(connection: Connection) -> bool:
@@ -80,4 +109,4 @@ def is_galera(connection: Connection) -> bool:
     A row lock holds on one node. Transactions of other nodes conflict with it when they commit, and only
     if both have written the row.
     """
-    return bool(connection.info.get(mariadb.IS_GALERA, False))
+    return bool(connection.info.get(IS_GALERA, False))

@@ -76,9 +76,9 @@ def _comparable(value: Any, is_strange: Test) -> Any:
 def _test_of(system: System) -> Test:
     """Return a function that tells whether a text has characters that a database cannot store."""
     missing = [f"\\U{_SURROGATES.start:08x}-\\U{_SURROGATES.stop - 1:08x}"]
-    if not system.HOLDS_NUL:
+    if not system.holds_nul:
         missing.append("\\x00")
-    if not system.HOLDS_ALL_PLANES:
+    if not system.holds_all_planes:
         missing.append(f"\\U{_LAST_OF_BASIC_PLANE + 1:08x}-\\U{sys.maxunicode:08x}")
     pattern = re.compile(f"[{''.join(missing)}]")
     return lambda text: pattern.search(text) is not None

@@ -115,7 +115,7 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
     """
     if not uuids:
         return {}
-    is_ordered = len(uuids) == 1 or system_of(transaction.connection).LOCKS_IN_ORDER
+    is_ordered = len(uuids) == 1 or system_of(transaction.connection).locks_in_order
     statement = _LOCK if is_ordered else _LOCK_IN_ORDER
     return {
         row.uuid: Consumer(row.id, row.generation, row.consumer_type_id)

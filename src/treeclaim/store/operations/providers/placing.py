@@ -273,7 +273,7 @@ def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
 
     Only programs that do not know attributes, consumption and conditions leave these behind.
     """
-    if system_of(transaction.connection).GIVES_IDS_AGAIN:
+    if system_of(transaction.connection).gives_ids_again:
         for batch in chunks(sorted(ids)):
             for statement in _DELETE_LEFT:
                 transaction.execute(statement, ids=batch)
