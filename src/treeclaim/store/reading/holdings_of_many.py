@@ -59,30 +59,15 @@ def of_providers(
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFilter:
-    """A filter of allocations; empty parts restrict nothing.
-
-    Attributes:
-        providers: Uuids, one of which is the record's provider.
-        in_tree: Uuids of providers, in the tree of one of which the record's provider is.
-        member_of: Each set needs one of its aggregates; of the provider itself.
-        forbidden_aggregates: Aggregates that the provider must not be in.
-        classes: Names of resource classes, one of which is the record's.
-    """
-
-    providers: Sequence[str] = ()
-    in_tree: Sequence[str] = ()
-    member_of: Sequence[frozenset[str]] = ()
-    forbidden_aggregates: frozenset[str] = frozenset()
-    classes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ConsumerFilter:
     """A filter of consumers (contract page 99, section 2).
 
     Attributes:
-        records: What one of the consumer's records has to be.
+        providers: Uuids; one of the consumer's allocations, that passes the next filters too, is at one of them.
+        in_tree: Uuids of providers, in the tree of one of which it is.
+        member_of: Of each set, its provider itself is in an aggregate.
+        forbidden_aggregates: Aggregates that its provider must not be in.
+        classes: Names of resource classes, one of which it has.
         consumers: Uuids, lower-case and dashed; empty for any.
         project_id, user_id: Owners; None for any.
         consumer_type: Name, or `UNKNOWN_TYPE`; None for any.
@@ -91,7 +76,11 @@ class ConsumerFilter:
         limit: How many consumers at most.
     """
 
-    records: RecordFilter
+    providers: Sequence[str]
+    in_tree: Sequence[str]
+    member_of: Sequence[frozenset[str]]
+    forbidden_aggregates: frozenset[str]
+    classes: Sequence[str]
     consumers: Sequence[str]
     project_id: str | None
     user_id: str | None
@@ -144,7 +133,7 @@ def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> Page:
     Raises:
         ResourceClassNotFoundError: for the first class that does not exist.
     """
-    _require_classes(transaction, wanted.records.classes)
+    _require_classes(transaction, wanted.classes)
     owners, next_after = load_owners(transaction, _narrow(wanted), wanted.after, wanted.limit)
     # Some collations find other spellings too.
     owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
@@ -176,7 +165,7 @@ def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None
 
 
 def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
-    statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter.records)))
+    statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter)))
     if consumer_filter.consumers:
         statement = statement.where(consumers.c.uuid.in_(consumer_filter.consumers))
     if consumer_filter.project_id is not None:
@@ -192,7 +181,7 @@ def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
     return statement
 
 
-def _records(record_filter: RecordFilter) -> sa.Select[Any]:
+def _records(record_filter: ConsumerFilter) -> sa.Select[Any]:
     """Return the consumers of the records that pass, one for each record."""
     provider = allocations.c.resource_provider_id
     statement = sa.select(allocations.c.consumer_id)
@@ -214,7 +203,7 @@ def _records(record_filter: RecordFilter) -> sa.Select[Any]:
 def at_providers(
     provider: sa.Column[int], providers: Sequence[str], in_tree: Sequence[str]
 ) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions on the provider of a record; see `RecordFilter`."""
+    """Return the conditions on the provider of a record; see `ConsumerFilter`."""
     conditions: list[sa.ColumnElement[bool]] = []
     if providers:
         named = sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(providers))

@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,58 +22,48 @@ from treeclaim.store.schema.tables import (
 _CONSUMERS = consumers.join(projects, projects.c.id == consumers.c.project_id).join(
     users, users.c.id == consumers.c.user_id
 )
-_Names = tuple[str, ...]
-"""The names of the parameters that identify owners."""
+_OWNERS = {
+    "project_id": (projects, consumers.c.project_id),
+    "user_id": (users, consumers.c.user_id),
+}
+_AMOUNTS = sa.select(sa.func.sum(allocations.c.used).label("amount")).select_from(
+    _CONSUMERS.join(allocations, allocations.c.consumer_id == consumers.c.uuid)
+)
+_COUNT = (
+    sa.select(sa.func.count().label("amount"))
+    .select_from(_CONSUMERS)
+    .where(sa.exists().where(allocations.c.consumer_id == consumers.c.uuid))
+)
 
-_HOLDS_SOMETHING = sa.exists().where(allocations.c.consumer_id == consumers.c.uuid)
 
-
-def _group_rows(source: sa.Select[Any], class_id: sa.Column[int] | None, names: _Names) -> Any:
+@cache
+def _group(source: sa.Select[Any], names: tuple[str, ...], *, by_class: bool) -> sa.Select[Any]:
     """Group rows of consumers by their types and owners, and maybe a class; by ids, which sort quickly.
 
     The names come last, with those of the owners: some collations match other spellings.
+
+    Args:
+        source: The rows, and an amount of each group.
+        names: The names of the parameters that identify owners.
+        by_class: Whether groups are of a class.
     """
-    owners = {
-        "project_id": (projects, consumers.c.project_id),
-        "user_id": (users, consumers.c.user_id),
-    }
-    keys = [consumers.c.consumer_type_id, *(owners[name][1] for name in names)]
-    keys += [] if class_id is None else [class_id]
+    keys = [consumers.c.consumer_type_id, *(_OWNERS[name][1] for name in names)]
+    keys += [allocations.c.resource_class_id] if by_class else []
     for name in names:
-        source = source.where(owners[name][0].c.external_id == sa.bindparam(name))
+        source = source.where(_OWNERS[name][0].c.external_id == sa.bindparam(name))
     groups = source.add_columns(*keys).group_by(*keys).subquery()
     joined: sa.FromClause = groups.outerjoin(
         consumer_types, consumer_types.c.id == groups.c.consumer_type_id
     )
     columns = [consumer_types.c.name.label("type"), groups.c.amount]
     for name in names:
-        table, key = owners[name]
+        table, key = _OWNERS[name]
         joined = joined.join(table, table.c.id == groups.c[key.name])
         columns.append(table.c.external_id.label(name))
-    if class_id is not None:
+    if by_class:
         joined = joined.join(resource_classes, resource_classes.c.id == groups.c.resource_class_id)
         columns.append(resource_classes.c.name.label("resource_class"))
     return sa.select(*columns).select_from(joined)
-
-
-_OF_PROJECT: _Names = ("project_id",)
-_OF_USER: _Names = ("project_id", "user_id")
-
-_AMOUNTS = sa.select(sa.func.sum(allocations.c.used).label("amount")).select_from(
-    _CONSUMERS.join(allocations, allocations.c.consumer_id == consumers.c.uuid)
-)
-_SUMS = {
-    names: _group_rows(_AMOUNTS, allocations.c.resource_class_id, names)
-    for names in (_OF_PROJECT, _OF_USER)
-}
-_COUNTS = {
-    names: _group_rows(
-        sa.select(sa.func.count().label("amount")).select_from(_CONSUMERS).where(_HOLDS_SOMETHING),
-        None,
-        names,
-    )
-    for names in (_OF_PROJECT, _OF_USER)
-}
 
 
 def of_project(
@@ -80,13 +71,13 @@ def of_project(
 ) -> list[UsageGroup]:
     """Return the sums over a project's (and user's) consumers, a group for each consumer type."""
     owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
-    names = _OF_PROJECT if user_id is None else _OF_USER
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
-    for row in _exactly(transaction.rows(_SUMS[names], **owners), owners):
+    sums = transaction.rows(_group(_AMOUNTS, tuple(owners), by_class=True), **owners)
+    for row in _exactly(sums, owners):
         resources[row.type][row.resource_class] = int(row.amount)
+    counts = transaction.rows(_group(_COUNT, tuple(owners), by_class=False), **owners)
     return [
-        UsageGroup(row.type, row.amount, resources[row.type])
-        for row in _exactly(transaction.rows(_COUNTS[names], **owners), owners)
+        UsageGroup(row.type, row.amount, resources[row.type]) for row in _exactly(counts, owners)
     ]
 
 

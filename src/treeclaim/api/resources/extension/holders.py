@@ -35,7 +35,6 @@ from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 from treeclaim.store.reading.holdings_of_many import (
     ConsumerFilter,
     Page,
-    RecordFilter,
     of_consumers,
 )
 
@@ -60,13 +59,11 @@ class ConsumersQuery(lists.ListQuery):
     def consumer_filter(self) -> ConsumerFilter:
         """Return the filter of consumers."""
         return ConsumerFilter(
-            records=RecordFilter(
-                providers=self.provider,
-                in_tree=self.in_tree,
-                member_of=self.member_of.member_of,
-                forbidden_aggregates=self.member_of.forbidden,
-                classes=self.resource_class,
-            ),
+            providers=self.provider,
+            in_tree=self.in_tree,
+            member_of=self.member_of.member_of,
+            forbidden_aggregates=self.member_of.forbidden,
+            classes=self.resource_class,
             consumers=[uuid.lower() for uuid in self.consumer],
             project_id=self.project_id,
             user_id=self.user_id,

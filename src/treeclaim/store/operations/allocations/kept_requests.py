@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that are kept with the consumers that were placed by them (contract page 100, section 4)."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 
-import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
@@ -38,13 +38,7 @@ _DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("befor
 
 def ascii_json(value: object) -> str:
     """Write a value as JSON in ASCII, which every database takes as text."""
-    text = orjson.dumps(value).decode()
-    if text.isascii():
-        return text
-    # UTF-16 has what JSON calls a character: beyond the first plane there are two.
-    units = text.encode("utf-16-be")
-    codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
-    return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)  # noqa: PLR2004
+    return json.dumps(value, separators=(",", ":"))
 
 
 def write(
