@@ -29,12 +29,8 @@ def told_by_rows(forest):
     rows = forest.living_rows
     found = {int(forest.id.values[row]): forest.attributes_of(row) for row in rows.tolist()}
     for name in ("mem_gib", "driver", "ecc", "unknown"):
-        column = forest.attributes.column(name)
-        if column is None:
-            assert not any(name in attributes for attributes in found.values())
-            continue
         for some in (rows, rows[::-1], rows[:1], rows[-1:]):
-            kinds, values = column.at(some)
+            kinds, values = forest.attributes.at(name, some)
             for row, kind, value in zip(
                 some.tolist(), kinds.tolist(), values.tolist(), strict=True
             ):
@@ -42,7 +38,7 @@ def told_by_rows(forest):
                 if kind == ABSENT:
                     assert name not in attributes and value == 0
                 elif kind == AttributeKind.TEXT:
-                    assert attributes[name] == column.texts[value]
+                    assert attributes[name] == forest.attributes.texts[value]
                 else:
                     assert attributes[name] == value
                     assert isinstance(attributes[name], bool) == (kind == AttributeKind.BOOL)

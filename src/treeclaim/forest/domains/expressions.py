@@ -8,8 +8,6 @@ each text, whoever has it.
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,9 +43,6 @@ _BEYOND = GREATEST_NUMBER + 1
 
 _CHECKED_EACH = 1_000
 """Texts that are read as versions between two looks at the deadline."""
-
-_FEW = 8
-"""If so many times as many rows have an attribute as are asked about, these are looked for among them."""
 
 
 def satisfying(
@@ -96,20 +91,6 @@ class _Versions:
         return holds[codes]
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownValues:
-    """The known values of an attribute.
-
-    Attributes:
-        kinds, values: Kinds and values of the rows asked about, or of all that have the attribute.
-        rows: The latter, where it is these; else None.
-    """
-
-    kinds: Kinds
-    values: Integers
-    rows: Rows | None
-
-
 class _JudgedRows:
     """Rows of which is asked what holds for them."""
 
@@ -117,7 +98,7 @@ class _JudgedRows:
         self._attributes = attributes
         self._rows = rows
         self._versions = versions
-        self._known: dict[str, _KnownValues] = {}
+        self._known: dict[str, tuple[Kinds, Integers]] = {}
 
     def holds(self, node: Node) -> Mask:
         """Tell for which of the rows a part of an expression holds."""
@@ -128,48 +109,20 @@ class _JudgedRows:
             holds = np.logical_and.reduce([self.holds(part) for part in node.parts])
         elif isinstance(node, Negation):
             holds = ~self.holds(node.part)
+        elif isinstance(node, Exists):
+            holds = self._values(node.name)[0] != ABSENT
         else:
-            attribute_values = self._of(node.name)
-            holds = (
-                attribute_values.kinds != ABSENT
-                if isinstance(node, Exists)
-                else self._compare(node, attribute_values)
-            )
-            holds = (
-                holds
-                if attribute_values.rows is None
-                else self._spread(attribute_values.rows[holds])
-            )
+            holds = self._compare(node, *self._values(node.name))
         return holds
 
-    def _of(self, name: str) -> _KnownValues:
+    def _values(self, name: str) -> tuple[Kinds, Integers]:
+        """Return the kind and the value that each row has of an attribute."""
         if name not in self._known:
-            self._known[name] = self._looked_up(name)
+            self._known[name] = self._attributes.at(name, self._rows)
         return self._known[name]
 
-    def _looked_up(self, name: str) -> _KnownValues:
-        column = self._attributes.column(name)
-        if column is None:
-            none = np.zeros(0, dtype=np.int64)
-            return _KnownValues(none.astype(np.uint8), none, none)
-        if len(self._rows) * _FEW < len(column.rows):
-            return _KnownValues(*column.at(self._rows), None)
-        return _KnownValues(column.kinds, column.values, column.rows)
-
-    def _spread(self, holding: Rows) -> Mask:
-        """Tell which of the rows are among some ascending ones."""
-        last = holding[-1:].max(initial=-1)
-        mask = np.zeros(max(int(last), self._last) + 1, dtype=np.bool_)
-        mask[holding] = True
-        return mask[self._rows]
-
-    @cached_property
-    def _last(self) -> int:
-        return int(self._rows.max(initial=-1))
-
-    def _compare(self, term: Comparison, attribute_values: _KnownValues) -> Mask:
+    def _compare(self, term: Comparison, kinds: Kinds, values: Integers) -> Mask:
         compare = _COMPARISONS[term.operator]
-        kinds, values = attribute_values.kinds, attribute_values.values
         holds = np.zeros(len(kinds), dtype=np.bool_)
         for value in term.values:
             if isinstance(value, str):

@@ -161,10 +161,7 @@ def values_by_row(forest: Forest, name: str) -> Integers:
     """
 
     def made() -> Integers:
-        column = forest.attributes.column(name)
-        if column is None:
-            return np.full(forest.row_count, ABSENT)
-        kinds, values = column.at(np.arange(forest.row_count))
+        kinds, values = forest.attributes.at(name, np.arange(forest.row_count))
         return values * _KINDS + kinds
 
     return forest.cache.get(("values by row", name), made)

@@ -172,7 +172,6 @@ class _Pool:
         self.left = wanted
         """Return how many candidates are still to be yielded; None for all."""
         self._budget = budget
-        self._held = 0
         self._parts: list[_ScoredCandidates] = []
         self._count = 0
         self._last: _Key | None = None
@@ -182,8 +181,8 @@ class _Pool:
         if self._last is not None:
             scored = scored.take(_are_before(scored.score, scored.tree, self._last))
         if len(scored.tree):
+            self._budget.hold(scored.nbytes)
             self._parts.append(scored)
-            self._hold(self._parts, scored.nbytes)
             self._count += len(scored.tree)
             if self.left is not None and self._count > 2 * self.left + TOGETHER:
                 self._sort()
@@ -195,12 +194,10 @@ class _Pool:
             self._sort()
         return self._last
 
-    def _hold(self, parts: list[_ScoredCandidates], added_bytes: int | None = None) -> None:
-        """Replace the parts, and count the memory that they take; `added_bytes` is the growth, if it is known."""
-        if added_bytes is None:
-            added_bytes = sum(part.nbytes for part in parts) - self._held
-        self._parts, self._held = parts, self._held + added_bytes
-        self._budget.hold(added_bytes)
+    def _replace(self, scored: _ScoredCandidates) -> None:
+        """Keep some candidates instead of all."""
+        self._budget.hold(scored.nbytes - sum(part.nbytes for part in self._parts))
+        self._parts, self._count = [scored], len(scored.tree)
 
     def _sort(self) -> _ScoredCandidates | None:
         if not self._parts:
@@ -210,8 +207,7 @@ class _Pool:
         )
         # A stable sort keeps the canonical order within a tree.
         whole = whole.take(np.lexsort((whole.tree, -whole.score))[: self.left])
-        self._hold([whole])
-        self._count = len(whole.tree)
+        self._replace(whole)
         if len(whole.tree) == self.left:
             self._last = -float(whole.score[-1]), int(whole.tree[-1])
         return whole
@@ -222,9 +218,7 @@ class _Pool:
         if whole is None:
             return None
         count = int(np.count_nonzero(_are_before(whole.score, whole.tree, key)))
-        remainder = whole.take(slice(count, None))
-        self._hold([remainder])
-        self._count = len(remainder.tree)
+        self._replace(whole.take(slice(count, None)))
         if self.left is not None:
             self.left -= count
         return whole.take(slice(count)) if count else None

@@ -88,31 +88,22 @@ class PackTerm(Term):
         What a tree and the providers that share with it have used, over what they have, lies between the
         least and the greatest of the single quotients, wherever the amount is added.
         """
-        if self.options.are_own:
-            return self._own_values(name)
+        relations = [self.options.relations[amount.slot] for amount in self.options.amounts[name]]
         if self.options.problem.may_leave_anchors:
             return np.full(self._roots, float(is_greatest))
-        totals, amounts = self._totals[name], self.options.amounts[name]
-        units = self._amount(name)
-        is_known = len(amounts) == 1 and not amounts[0].is_divided
-        added_units = units if is_known or is_greatest else 0
-        tree_share = _share(totals.tree_used + added_units, totals.tree_capacity)
-        bounds = (
-            [] if is_known else [np.where(totals.tree_capacity > 0, tree_share, 1 - is_greatest)]
-        )
-        for amount in amounts:
-            pairs = self.options.relations[amount.slot].pairs
-            tree = np.arange(self._roots).repeat(np.diff(pairs.starts))
-            is_lent = self.options.forest.order.tree[pairs.provider] != tree
-            used, capacity = totals.used[pairs.provider], totals.capacity[pairs.provider]
-            if is_known:
-                used, capacity = (
-                    used + totals.tree_used[tree],
-                    capacity + totals.tree_capacity[tree],
-                )
-            values = np.where(is_lent, _share(used + added_units, capacity), tree_share[tree])
-            limit = self.options.greatest if is_greatest else self.options.least
-            bounds.append(limit(amount.slot, values))
+        if all(relation.pairs.is_local for relation in relations):
+            return self._own_values(name)
+        totals = self._totals[name]
+        units = self._amount(name) if is_greatest else 0
+        tree_share = _share(totals.tree_used + units, totals.tree_capacity)
+        bounds = [np.where(totals.tree_capacity > 0, tree_share, 1 - is_greatest)]
+        limit = self.options.greatest if is_greatest else self.options.least
+        for amount, relation in zip(self.options.amounts[name], relations, strict=True):
+            provider = relation.pairs.provider
+            tree = np.arange(self._roots).repeat(np.diff(relation.pairs.starts))
+            is_lent = self.options.forest.order.tree[provider] != tree
+            lent_share = _share(totals.used[provider] + units, totals.capacity[provider])
+            bounds.append(limit(amount.slot, np.where(is_lent, lent_share, tree_share[tree])))
         bound: Floats = (np.maximum if is_greatest else np.minimum).reduce(bounds)
         return bound
 
@@ -375,11 +366,11 @@ def worth_of_attribute(forest: Forest, name: str, *, is_most: bool) -> Floats:
         is_most: Whether a greater attribute is worth more, or less.
     """
     worth = np.zeros(forest.row_count)
-    column, ends = forest.attributes.column(name), forest.range_of_attribute(name)
-    if column is None or ends is None:
+    ends = forest.range_of_attribute(name)
+    if ends is None:
         return worth
     least, greatest = ends
-    kinds, values = column.at(np.arange(forest.row_count))
+    kinds, values = forest.attributes.at(name, np.arange(forest.row_count))
     is_integer = kinds == AttributeKind.INTEGER
     if least == greatest:
         worth[is_integer] = 1.0

@@ -121,10 +121,9 @@ class TreeKinds:
         Kinds are remembered: a tree of a kind that was returned before is not returned again.
         """
         first, copies = [], {}
-        for tree, likeness in zip(
-            trees.tolist(), _of_trees(self._forest, trees, self._columns), strict=True
+        for tree, kind in zip(
+            trees.tolist(), _likenesses(self._forest, trees, self._columns), strict=True
         ):
-            kind = blake2b(likeness, digest_size=16).digest()
             first_tree = self._first.setdefault(kind, tree)
             if first_tree == tree:
                 first.append(tree)
@@ -142,27 +141,23 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
         problems: Requests related to one Forest, where no tree concerns another one.
         trees: Numbers of trees.
     """
-    forest, budget = problems[0].forest, problems[0].budget
-    kind_by_likeness: dict[bytes, int] = {}
+    forest, number_by_likeness = problems[0].forest, dict[bytes, int]()
     kinds = np.zeros(len(trees), dtype=np.int64)
-    with budget.scope():
-        for at, likeness in enumerate(_of_trees(forest, trees, list(_columns(problems)))):
-            budget.check()
-            kinds[at] = kind_by_likeness.setdefault(likeness, len(kind_by_likeness))
-            if kinds[at] == len(kind_by_likeness) - 1:
-                budget.hold(len(likeness))
+    for at, likeness in enumerate(_likenesses(forest, trees, list(_columns(problems)))):
+        problems[0].budget.check()
+        kinds[at] = number_by_likeness.setdefault(likeness, len(number_by_likeness))
     return kinds
 
 
-def _of_trees(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
-    """Yield what columns by row say of each of some trees."""
+def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
+    """Yield a digest of the columns by row of each of some trees."""
     first = forest.order.roots[trees]
     window = Window(first, forest.order.end[first] - first)
     rows = window.pairs()[1]
     matrix = np.ascontiguousarray(np.stack([column[rows] for column in columns], axis=1))
     ends = window.counts.cumsum()
     for begin, end in zip((ends - window.counts).tolist(), ends.tolist(), strict=True):
-        yield matrix[begin:end].tobytes()
+        yield blake2b(matrix[begin:end].tobytes(), digest_size=16).digest()
 
 
 def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:

@@ -6,13 +6,12 @@ attributes, and as much as is used where one does. Rows only come at the end, as
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Mask, Rows, read_only
+from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Mask, Rows
 from treeclaim.forest.table.columns import search_ascending as search
 from treeclaim.forest.table.holdings import rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values
@@ -25,43 +24,8 @@ Kinds = npt.NDArray[np.uint8]
 ABSENT = 0
 """Stands for the type of what a row has not."""
 
-
-@dataclass(frozen=True, slots=True)
-class AttributeColumn:
-    """The values of one attribute by row; dead rows are among them.
-
-    Attributes:
-        rows: Those that have it, ascending; the next ones are about the same rows.
-        kinds: Types of the values.
-        values: Integers; 0 and 1 for bools; for texts, where they are in `texts`.
-        texts: Each text once.
-    """
-
-    rows: Rows
-    kinds: Kinds
-    values: Integers
-    texts: Sequence[str]
-
-    def at(self, rows: Rows) -> tuple[Kinds, Integers]:
-        """Return kinds and values of some rows in any order, `ABSENT` and 0 for those without."""
-        if not len(self.rows):
-            return np.zeros(len(rows), dtype=np.uint8), np.zeros(len(rows), dtype=np.int64)
-        if len(self.rows) == self.rows[-1] + 1:
-            # All rows have it, up to some: nothing has to be looked for.
-            where = np.minimum(rows, len(self.rows) - 1)
-        elif len(rows) * 8 < len(self.rows):
-            where = search(self.rows, rows)
-            where[where == len(self.rows)] = 0
-        else:
-            by_row = np.zeros(
-                max(int(self.rows[-1]), int(rows.max(initial=0))) + 1, dtype=np.int64
-            )
-            by_row[self.rows] = np.arange(len(self.rows))
-            where = by_row[rows]
-        has = self.rows[where] == rows
-        return np.where(has, self.kinds[where], np.uint8(ABSENT)), np.where(
-            has, self.values[where], 0
-        )
+_FEW = 8
+"""If so many times as many rows have an attribute as are asked about, these are looked for among them."""
 
 
 def _value(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
@@ -71,8 +35,14 @@ def _value(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
     return bool(number) if kind == AttributeKind.BOOL else number
 
 
-class _Growing:
-    """The columns of an attribute while rows come."""
+class _Column:
+    """The values of one attribute by row; dead rows are among them.
+
+    Attributes:
+        rows: Those that have it, ascending.
+        kinds: Types of the values.
+        values: Integers; 0 and 1 for bools; for texts, their indices among the texts.
+    """
 
     __slots__ = ("kinds", "rows", "values")
 
@@ -87,12 +57,26 @@ class _Growing:
         self.kinds.extend(kinds)
         self.values.extend(values)
 
+    def at(self, rows: Rows) -> tuple[Kinds, Integers]:
+        """Return kinds and values of some rows in any order, `ABSENT` and 0 for those without."""
+        having = self.rows.values
+        if len(rows) * _FEW < len(having):
+            where = search(having, rows)
+            where[where == len(having)] = 0
+        else:
+            by_row = np.zeros(max(int(having[-1]), int(rows.max(initial=0))) + 1, dtype=np.int64)
+            by_row[having] = np.arange(len(having))
+            where = by_row[rows]
+        has = having[where] == rows
+        kinds = np.where(has, self.kinds.values[where], np.uint8(ABSENT))
+        return kinds, np.where(has, self.values.values[where], 0)
+
 
 class AttributeColumns:
     """The attributes of the rows of a table."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, _Growing] = {}
+        self._columns: dict[str, _Column] = {}
         self._texts: list[str] = []
         self._codes: dict[str, int] = {}
 
@@ -101,17 +85,16 @@ class AttributeColumns:
         """Tell whether no row has or had any."""
         return not self._columns
 
-    def column(self, name: str) -> AttributeColumn | None:
-        """Return what rows have of an attribute; None if none has it."""
+    def at(self, name: str, rows: Rows) -> tuple[Kinds, Integers]:
+        """Return the kinds and values that some rows in any order have of an attribute.
+
+        A value is an integer: 0 or 1 for a bool, for a text its index in `texts`. Rows without the attribute
+        have the kind `ABSENT` and the value 0.
+        """
         column = self._columns.get(name)
         if column is None:
-            return None
-        return AttributeColumn(
-            read_only(column.rows.values),
-            read_only(column.kinds.values),
-            read_only(column.values.values),
-            self._texts,
-        )
+            return np.full(len(rows), ABSENT, dtype=np.uint8), np.zeros(len(rows), dtype=np.int64)
+        return column.at(rows)
 
     def range_of(self, name: str, alive: Mask) -> tuple[int, int] | None:
         """Return the least and the greatest integer that any living row has of an attribute."""
@@ -124,7 +107,7 @@ class AttributeColumns:
 
     @property
     def texts(self) -> Sequence[str]:
-        """Return the texts that rows have or had, each once; see `AttributeColumn`."""
+        """Return the texts that rows have or had, each once."""
         return self._texts
 
     def code_of(self, text: str) -> int:
@@ -177,15 +160,11 @@ class AttributeColumns:
         kinds = np.empty(len(rows), dtype=np.uint8)
         values = np.empty(len(rows), dtype=np.int64)
         for which, columns, rows_of_source in sources:
-            source = columns.column(name)
-            if source is None:
-                continue
-            at = search(source.rows, rows_of_source)
-            kinds[which], copied = source.kinds[at], source.values[at]
+            kinds[which], copied = columns.at(name, rows_of_source)
             if columns is not self:
                 is_text = kinds[which] == AttributeKind.TEXT
                 codes, nth = np.unique(copied[is_text], return_inverse=True)
-                mine = [self._number(source.texts[code]) for code in codes.tolist()]
+                mine = [self._number(columns.texts[code]) for code in codes.tolist()]
                 copied[is_text] = np.array(mine, dtype=np.int64)[nth]
             values[which] = copied
         self._grow(name, rows, kinds, values)
@@ -222,7 +201,7 @@ class AttributeColumns:
         }
 
     def _grow(self, name: str, rows: Rows, kinds: Kinds, values: Integers) -> None:
-        self._columns.setdefault(name, _Growing()).extend(rows, kinds, values)
+        self._columns.setdefault(name, _Column()).extend(rows, kinds, values)
 
     def _number(self, value: AttributeValue) -> int:
         """Return what stands for a value among those of its type."""

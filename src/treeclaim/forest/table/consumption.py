@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.whole import ConsumptionColumns, Numbers
 
@@ -76,25 +76,57 @@ class Patterns:
                 yield self._uses[number], np.flatnonzero(numbers == number)
 
 
+class ConsumptionLinks(NamedTuple):
+    """Consumption as columns: one item for each inventory that another one consumes.
+
+    Attributes:
+        row, class_id: Row and class of the consuming inventory; the row may be `NO_ROW`.
+        consumed_row, consumed_class_id: Those of the consumed one.
+        amount: Units for each unit.
+    """
+
+    row: Rows
+    class_id: Integers
+    consumed_row: Rows
+    consumed_class_id: Integers
+    amount: Integers
+
+
 def link_all(
     classes: Classes, patterns: Patterns, layout: Layout, given: ConsumptionColumns
 ) -> None:
-    """Write what inventories consume that were laid out, and what is consumed of them.
+    """Write what inventories consume that were laid out, and what is consumed of them; see `link`."""
+    links = ConsumptionLinks(
+        layout.rows_of(given.provider_id),
+        given.class_id,
+        layout.rows_of(given.consumed_provider_id),
+        given.consumed_class_id,
+        given.amount,
+    )
+    link(classes, patterns, layout.root, links)
+    add_consumed(classes, patterns)
+
+
+def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLinks) -> None:
+    """Write what some inventories consume, which consumed nothing before.
 
     What does not exist, or is in another tree, is left out.
+
+    Args:
+        classes: Inventories by class.
+        patterns: Patterns of consumption.
+        root: Row of the root by row.
+        links: Consumption.
     """
-    consuming = layout.rows_of(given.provider_id)
-    consumed = layout.rows_of(given.consumed_provider_id)
-    is_known = (consuming != NO_ROW) & (consumed != NO_ROW)
-    is_known[is_known] = layout.root[consuming[is_known]] == layout.root[consumed[is_known]]
-    order = np.lexsort((consuming, given.class_id))
+    is_known = (links.row != NO_ROW) & (links.consumed_row != NO_ROW)
+    is_known[is_known] = root[links.row[is_known]] == root[links.consumed_row[is_known]]
+    is_known &= _exist(classes, links.consumed_row, links.consumed_class_id)
+    order = np.lexsort((links.row, links.class_id))
     order = order[is_known[order]]
     if not len(order):
         return
-    row, class_id = consuming[order], given.class_id[order]
-    uses, codes = _distinct(
-        consumed[order] - row, given.consumed_class_id[order], given.amount[order]
-    )
+    row, class_id, consumed_row, *use = (column[order] for column in links)
+    uses, codes = _distinct(consumed_row - row, *use)
     is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(class_id, prepend=-1) != 0)
     starts = np.flatnonzero(is_new)
     alike = group_values(is_new.cumsum() - 1, codes, len(starts))
@@ -111,7 +143,16 @@ def link_all(
         if columns is not None:
             has, indices = columns.indices_of(row[starts[of_class]])
             columns.pattern.begin_writing()[indices] = numbers[of_class][has]
-    add_consumed(classes, patterns)
+
+
+def _exist(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
+    """Return which of some inventories exist, given their rows and classes."""
+    exist = np.zeros(len(rows), dtype=np.bool_)
+    for class_id in np.unique(class_ids).tolist():
+        of_class = np.flatnonzero(class_ids == class_id)
+        if class_id in classes:
+            exist[of_class] = classes[class_id].indices_of(rows[of_class])[0]
+    return exist
 
 
 def _distinct(*members: Numbers) -> tuple[Sequence[Use], Numbers]:

@@ -8,9 +8,10 @@ import numpy as np
 
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.consumption import (
-    Use,
+    ConsumptionLinks,
     add_consumed,
     forget_consumed,
+    link,
     rows_consumed_otherwise,
 )
 from treeclaim.forest.table.layout import lay_out
@@ -21,8 +22,8 @@ from treeclaim.forest.table.register import Register
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import NO_PARENT
 
-_Target = tuple[int | None, int, int]
-"""Row of a provider, if it has one, id of a class, and how much of that is consumed."""
+_Link = tuple[int, int, int, int, int]
+"""An item of `ConsumptionLinks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class _Rewriting:
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
-        consuming = ConsumptionLinks(table, self._register, other_rows, records).link(at, new)
+        consuming = self._link_consumption(other_rows, at, new)
         return RewrittenTrees(
             old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone]
         )
@@ -183,96 +184,59 @@ class _Rewriting:
         handles: list[int] = table.handle.values[altered_rows].tolist()
         return handles
 
-
-def _trees(places: Places, rows: range) -> Sequence[range]:
-    """Return the rows of each tree, given where all of their rows are."""
-    starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
-    return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))
-
-
-class ConsumptionLinks:
-    """Links the inventories of rows that trees are written into."""
-
-    def __init__(
-        self,
-        table: ProviderTable,
-        register: Register,
-        others: Rows,
-        records: Sequence[ProviderRecord],
-    ) -> None:
-        """Take what the new rows are made of.
-
-        Args:
-            table: Where they are.
-            register: Knows which provider is where.
-            others: The rows that some of the new ones are copies of.
-            records: What was recorded.
-        """
-        self._table = table
-        self._register = register
-        self._others = others
-        self._records = records
-
-    def link(self, at: Integers, new: range) -> Sequence[int]:
+    def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> Sequence[int]:
         """Write what the inventories of new rows consume, and what is consumed of them.
 
-        What does not exist, or is in another tree, is left out.
-
-        Args:
-            at: Which of the old rows, or which record behind them, each new row copies.
-            new: The new rows; it is known who is there.
-
         Returns:
-            The handles of those of which another amount is consumed now.
+            The handles of the providers of which another amount is consumed now.
         """
-        table, patterns, count = self._table, self._table.holdings.patterns, len(self._others)
+        table, patterns = self._table, self._table.holdings.patterns
         if not patterns.are_any and not any(
             inventory.consumes for record in self._records for inventory in record.inventories
         ):
             return ()
         before = forget_consumed(table.classes, new.start)
+        links: list[_Link] = []
         for row, source in zip(new, at.tolist(), strict=True):
-            if source < count:
-                named = self._named_by_copy(row, int(self._others[source]))
+            if source < len(other_rows):
+                links += self._links_of_copy(row, int(other_rows[source]))
             else:
-                named = self._named_by_record(self._records[source - count])
-            root = int(table.root.values[row])
-            for class_id, targets in named:
-                uses = [
-                    Use(target - row, consumed, amount)
-                    for target, consumed, amount in targets
-                    if target is not None
-                    and root <= target < int(table.end.values[root])
-                    and consumed in table.class_ids_of(target)
-                ]
-                columns = table.classes[class_id]
-                columns.pattern.begin_writing()[columns.index_of(row)] = patterns.number_of(uses)
+                links += self._links_of_record(row, self._records[source - len(other_rows)])
+        columns = np.array(links, dtype=np.int64).reshape(-1, len(ConsumptionLinks._fields)).T
+        link(table.classes, patterns, table.root.values, ConsumptionLinks(*columns))
         add_consumed(table.classes, patterns, new.start)
         rows = rows_consumed_otherwise(table.classes, new.start, before)
         table.touch(rows)
         handles: list[int] = table.handle.values[rows].tolist()
         return handles
 
-    def _named_by_copy(self, row: int, old: int) -> Iterator[tuple[int, list[_Target]]]:
-        """Yield what the inventories of a copy of a row consume: class, and rows as they are now."""
-        for class_id, index in self._table.inventory_indices(row):
-            uses = self._table.uses_of(class_id, index)
+    def _links_of_copy(self, row: int, old: int) -> Iterator[_Link]:
+        """Yield the consumption by a copy of a row; the copy names the rows of before."""
+        table = self._table
+        for class_id, index in table.inventory_indices(row):
+            uses = table.uses_of(class_id, index)
             if uses:
-                handles = self._table.handle.values[[old + use.offset for use in uses]]
+                table.classes[class_id].pattern.values[index] = 0
+                handles = table.handle.values[[old + use.offset for use in uses]]
                 rows = self._register.row.values[handles].tolist()
+                for consumed_row, use in zip(rows, uses, strict=True):
+                    yield row, class_id, consumed_row, use.class_id, use.amount
+
+    def _links_of_record(self, row: int, record: ProviderRecord) -> Iterator[_Link]:
+        """Yield the consumption that was recorded."""
+        for inventory in record.inventories:
+            for provider_id, class_id, amount in inventory.consumes:
+                consumed_row = self._register.by_id.get(provider_id)
                 yield (
+                    row,
+                    inventory.class_id,
+                    NO_ROW if consumed_row is None else consumed_row,
                     class_id,
-                    [(at, use.class_id, use.amount) for at, use in zip(rows, uses, strict=True)],
+                    amount,
                 )
 
-    def _named_by_record(self, record: ProviderRecord) -> Iterator[tuple[int, list[_Target]]]:
-        """Yield the same for what was recorded."""
-        for inventory in record.inventories:
-            if inventory.consumes:
-                yield (
-                    inventory.class_id,
-                    [
-                        (self._register.by_id.get(provider_id), class_id, amount)
-                        for provider_id, class_id, amount in inventory.consumes
-                    ],
-                )
+
+def _trees(places: Places, rows: range) -> Sequence[range]:
+    """Return the rows of each tree, given where all of their rows are."""
+    starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
+    return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))
