@@ -29,6 +29,7 @@ from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
 from tools import generated
 from treeclaim.api.description.openapi import description
+from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.query_parameters import BY_NAME
@@ -304,3 +305,16 @@ def test_claim_schema_describes_hold_request_and_tolerations():
     claim = description(OPERATIONS)["components"]["schemas"]["Claim"]
     assert {"hold", "from_holds", "request", "tolerates"} <= claim["properties"].keys()
     assert claim["else"] == {"required": ["consumer_type"]}
+
+
+def test_optional_member_is_not_described_as_null():
+    schemas = {
+        operation.name: operation.body.schema
+        for operation in OPERATIONS
+        if isinstance(operation.body, BodyReader)
+    }
+    movable = schemas["plan_moves"]["properties"]["movable"]["properties"]
+    assert movable["projects"]["type"] == "array"
+    hold = schemas["place_consumers"]["properties"]["requests"]["items"]["properties"]["hold"]
+    assert {"type": "null"} in hold["anyOf"]
+    assert "$ref" not in json.dumps(schemas)
