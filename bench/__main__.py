@@ -12,17 +12,20 @@ from pathlib import Path
 import orjson
 from rich.console import Console
 
-from bench import cases
+from bench import cases, placing, seeing
 from bench.clients.endpoint import OURS, PEER, Endpoint
 from bench.measuring import busy_cloud, fixed_rate
 from bench.measuring.loading import bytes_each, first_answer, serving
-from bench.measuring.row import Row
+from bench.measuring.row import Comparison, Row
 from bench.measuring.searches import measure_loads, measure_searches
 from bench.reporting import thresholds
 from bench.reporting.report import show
 from tests.clouds import World
 from tests.clouds.http_loading import load_world
 from tests.databases import KINDS
+
+BUSY, QUIET, BULK, WATCHERS, PLACING = PARTS = ("busy", "quiet", "bulk", "watchers", "placing")
+"""Parts of a run."""
 
 Measure = Callable[[World, Sequence[Endpoint]], Iterator[Row]]
 """Measures something of a world at one or two endpoints, ours first."""
@@ -45,23 +48,34 @@ class Bench:
         self._smallest: dict[str, Row] = {}
         self._peer = None if options.no_peer else options.versus or PEER
 
-    def measure(self) -> Sequence[Row]:
+    def measure(self) -> list[Comparison]:
         """Measure what the options ask for, and return all figures."""
-        self._busy_cloud()
-        if not self._options.busy_cloud_only:
+        parts = self._options.part
+        placed: list[Comparison] = []
+        if BUSY in parts:
+            self._busy_cloud()
+        if QUIET in parts:
             self._quiet_cloud()
-        return self._rows
+        if BULK in parts:
+            self._keep(*seeing.bulk(peer=self._peer == PEER))
+        if WATCHERS in parts:
+            self._keep(*seeing.watchers())
+        if PLACING in parts:
+            placed += placing.measure(self._options, self._console)
+        others = {row.case: row for row in self._rows if row.endpoint == self._peer}
+        ours = {row.case: row for row in reversed(self._rows) if row.endpoint == OURS}
+        cases_in_order = dict.fromkeys(row.case for row in self._rows if row.case in ours)
+        return [*(Comparison(ours[case], others.get(case)) for case in cases_in_order), *placed]
 
     def run(self) -> bool:
         """Measure, and report; return whether no threshold is missed."""
         options = self._options
-        self.measure()
         known = [
-            threshold for threshold in thresholds.read() if threshold.database == options.database
+            threshold
+            for threshold in thresholds.read()
+            if threshold.database == options.database and not options.delay
         ]
-        if options.delay:
-            known = []
-        return show(self._console, self._rows, OURS, self._peer, known)
+        return show(self._console, self.measure(), known)
 
     def _busy_cloud(self) -> None:
         """Measure what one client notices of what others write: the first of all tables."""
@@ -108,9 +122,9 @@ class Bench:
                 for row in measure(world, endpoints):
                     self._keep(row)
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, *rows: Row) -> None:
         """Write what is known so far, so that a run that is stopped leaves something."""
-        self._rows.append(row)
+        self._rows += rows
         if self._options.json is not None:
             document = [asdict(row) for row in self._rows]
             self._options.json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
@@ -153,11 +167,17 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--large", action="store_true", help="worlds of up to a million too")
     parser.add_argument("--database", choices=KINDS, default="sqlite", help="both use")
     parser.add_argument("--workers", type=int, default=1, help="processes of each service")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of ten answers per case")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each case")
     parser.add_argument("--steps", type=int, default=100, help="steps of each load")
     parser.add_argument("--searches-only", action="store_true", help="no claims, no other reads")
+    parser.add_argument("--calls", type=int, default=320, help="placements, or claims, in a turn")
+    parser.add_argument("--sample", type=int, default=8, help="consumers that the peer places")
     parser.add_argument(
-        "--busy-cloud-only", action="store_true", help="the first table, and no other"
+        "--part",
+        nargs="+",
+        choices=PARTS,
+        default=[BUSY, QUIET],
+        help="what is measured (default: busy quiet)",
     )
     parser.add_argument(
         "--delay",

@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import cases
+from bench.__main__ import options_of
 from bench.clients.endpoint import EXTENDED, Endpoint, median
 from bench.measuring import busy_cloud
 from bench.measuring.loading import first_answer, serving
 from bench.measuring.row import Row
 from bench.measuring.searches import measure_loads, measure_searches
-from bench.placing import __main__ as placing
-from bench.placing.cases import CASES, SEARCHES, Running
+from bench.placing import CASES, SEARCHES, Running
 from tests import peer
 from tests.clouds import World, nested
 
@@ -184,7 +184,7 @@ def _place(
     console: Console,
 ) -> None:
     """Measure the calls of the extension that place and count consumers."""
-    options = placing.options_of(["--no-peer", "--rounds", "1", "--calls", str(extent.steps)])
+    options = options_of(["--no-peer", "--rounds", "1", "--calls", str(extent.steps)])
     for make, kinds in CASES:
         world = make()
         wanted = [kind for kind in kinds if database == "sqlite" or kind not in SEARCHES]

@@ -17,11 +17,8 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import __main__ as http
-from bench import beside, seeing
-from bench.clients.endpoint import OURS, PEER
-from bench.measuring.row import Row
-from bench.placing import __main__ as placing
-from bench.placing.comparison import Comparison, speed
+from bench import beside
+from bench.measuring.row import Comparison
 from bench.reporting import thresholds
 from bench.reporting.report import FIGURES
 from bench.reporting.thresholds import Threshold
@@ -85,28 +82,14 @@ def commit() -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _measured(database: str, *, peer: bool) -> Iterator[Comparison]:
+def _measured(database: str, *, peer: bool) -> list[Comparison]:
     """Measure all cases of a database."""
-    arguments = ["--database", database, *([] if peer else ["--no-peer"])]
-    busy_only = [] if database == KINDS[0] else ["--busy-cloud-only"]
-    rows = list(http.Bench(http.options_of([*arguments, *busy_only])).measure())
-    if database == KINDS[0]:
-        rows += [*seeing.bulk(peer=peer), *seeing.watchers(seeing.WATCHERS)]
-    yield from _paired(rows)
-    yield from placing.measure(placing.options_of(arguments), Console(width=180))
+    parts = http.PARTS if database == KINDS[0] else (http.BUSY, http.PLACING)
+    arguments = ["--database", database, "--part", *parts, *([] if peer else ["--no-peer"])]
+    return http.Bench(http.options_of(arguments)).measure()
 
 
-def _paired(rows: Sequence[Row]) -> Iterator[Comparison]:
-    """Put each row of ours beside the peer's of the same case."""
-    peers = {row.case: row for row in rows if row.endpoint == PEER}
-    seen = set()
-    for row in rows:
-        if row.endpoint == OURS and row.case not in seen:
-            seen.add(row.case)
-            yield Comparison(row, peers.get(row.case))
-
-
-def judge(database: str, comparisons: Iterator[Comparison]) -> Iterator[Judged]:
+def judge(database: str, comparisons: Sequence[Comparison]) -> Iterator[Judged]:
     """Hold what was measured on a database against its thresholds."""
     known = [threshold for threshold in thresholds.read() if threshold.database == database]
     for comparison in comparisons:
@@ -130,7 +113,7 @@ def page(judgements: Sequence[Judged], commit: str) -> str:
         "| --- | --- | --- | ---: | --- | ---: | ---: |",
     ]
     for judged in judgements:
-        threshold = judged.threshold
+        threshold, other = judged.threshold, judged.comparison.other
         verdict = "reached" if threshold.is_met(judged.value) else "missed"
         figure = f"{judged.value:,.2f}" if judged.value < 10 else f"{judged.value:,.0f}"
         cells = (
@@ -139,8 +122,8 @@ def page(judgements: Sequence[Judged], commit: str) -> str:
             str(threshold),
             figure,
             verdict,
-            speed(judged.comparison.ours),
-            speed(judged.comparison.other),
+            judged.comparison.ours.speed,
+            other.speed if other else "",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.seeing`: reading a whole cloud in bulk, and searches beside a thousand watchers."""
+"""Reading a whole cloud in bulk, and searches beside a thousand watchers."""
 
-import argparse
 import multiprocessing
 import selectors
 import socket
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.synchronize import Event
@@ -15,14 +13,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import orjson
-from rich.console import Console
 
 from bench.clients.endpoint import EXTENDED, OURS, PEER, Endpoint, median, percentile
 from bench.measuring.loading import serving
 from bench.measuring.row import Row
 from bench.measuring.searches import orjson_ms
-from bench.reporting import thresholds
-from bench.reporting.report import show
 from tests.clouds import World, flat
 
 _HOSTS = 10_000
@@ -39,10 +34,10 @@ _EXTENDED = {
 _TIMEOUT = 600.0
 _READINGS = 9
 
-WATCHERS = 1_000
-_BESIDE = "flat 1000, limit=10, beside {} watchers"
+_WATCHERS = 1_000
+_BESIDE = f"flat 1000, limit=10, beside {_WATCHERS} watchers"
 
-CASES = (_EVERYTHING, _BESIDE.format(WATCHERS))
+CASES = (_EVERYTHING, _BESIDE)
 """The rows of a run."""
 
 _ROUNDS = 3
@@ -50,20 +45,6 @@ _SEARCHES = 60
 """Searches of each round, with watchers and without."""
 
 _WRITES_A_SECOND = 4
-
-
-def main() -> int:
-    """Measure what the options ask for, and hold it against the thresholds."""
-    options = _options()
-    rows: list[Row] = []
-    if options.only in {"", "bulk"}:
-        rows += bulk(peer=not options.no_peer)
-    if options.only in {"", "watchers"}:
-        rows += watchers(options.watchers)
-    cases = {row.case for row in rows}
-    known = [threshold for threshold in thresholds.read() if threshold.case in cases]
-    peer = None if options.no_peer else PEER
-    return 0 if show(Console(width=180), rows, OURS, peer, known) else 1
 
 
 def bulk(*, peer: bool) -> Iterator[Row]:
@@ -104,7 +85,7 @@ def _by_four_calls(world: World, endpoint: Endpoint) -> float:
     return listed + taken * len(world.providers) / len(sample)
 
 
-def watchers(count: int) -> Iterator[Row]:
+def watchers() -> Iterator[Row]:
     """Search with and without watchers in turn, while somebody writes all the time."""
     world = flat(1_000)
     with ExitStack() as stack:
@@ -116,10 +97,10 @@ def watchers(count: int) -> Iterator[Row]:
         for _ in range(_ROUNDS):
             alone += _searches(endpoint, world, questions)
             with ExitStack() as inner:
-                _watching(inner, endpoint.url, count)
+                _watching(inner, endpoint.url, _WATCHERS)
                 beside += _searches(endpoint, world, questions)
     yield replace(
-        Row(_BESIDE.format(count), OURS),
+        Row(_BESIDE, OURS),
         median_ms=1000 * median(beside),
         p95_ms=1000 * percentile(beside, 0.95),
         alone_ms=1000 * median(alone),
@@ -176,15 +157,3 @@ def _write(url: str, provider: str) -> None:
             traits = [] if shown["traits"] else ["HW_CPU_X86_AVX2"]
             client.put(path, json=shown | {"traits": traits}).raise_for_status()
             time.sleep(1 / _WRITES_A_SECOND)
-
-
-def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.seeing", description=__doc__)
-    parser.add_argument("--only", choices=("bulk", "watchers", ""), default="")
-    parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
-    parser.add_argument("--watchers", type=int, default=WATCHERS)
-    return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the report."""
+"""Rows of the report, and pairs of them."""
 
 from dataclasses import dataclass
 
@@ -39,3 +39,25 @@ class Row:
     resident_bytes: int | None = None
     providers: int | None = None
     bytes_each: float | None = None
+
+    @property
+    def speed(self) -> str:
+        """A rate, or else a latency, in words; empty without either."""
+        if self.per_second is not None:
+            return f"{self.per_second:.0f}/s"
+        return "" if self.median_ms is None else f"{self.median_ms:,.1f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A row of ours beside another one.
+
+    Attributes:
+        ours: What was measured.
+        other: What it is compared with; None without a peer.
+        note: How the other one came about.
+    """
+
+    ours: Row
+    other: Row | None = None
+    note: str = ""

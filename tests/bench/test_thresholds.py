@@ -8,9 +8,8 @@ from rich.console import Console
 
 from bench import cases, measured, seeing
 from bench.clients import loads
-from bench.measuring.row import Row
-from bench.placing.cases import names
-from bench.placing.comparison import Comparison
+from bench.measuring.row import Comparison, Row
+from bench.placing import names
 from bench.reporting import thresholds
 from bench.reporting.report import FIGURES, show
 from bench.reporting.thresholds import Threshold
@@ -89,13 +88,13 @@ def test_every_threshold_has_one_bound_on_a_known_figure():
 
 @pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
 def test_a_run_fails_by_a_figure_below_its_threshold(median, is_met):
-    rows = [Row("flat", "ours", median), Row("flat", "theirs", 20.0)]
+    comparisons = [Comparison(Row("flat", "ours", median), Row("flat", "theirs", 20.0))]
     known = [
         Threshold("flat", "times as fast", at_least=10),
         Threshold("other", "milliseconds", below=1),
     ]
     console = Console(quiet=True)
-    assert show(console, rows, "ours", "theirs", known) is is_met
+    assert show(console, comparisons, known) is is_met
 
 
 def test_results_page_lists_missed_thresholds(monkeypatch):
@@ -110,7 +109,7 @@ def test_results_page_lists_missed_thresholds(monkeypatch):
         ],
     )
     comparisons = [Comparison(Row("flat", "ours", 2.0), Row("flat", "theirs", 40.0))]
-    text = measured.page(list(measured.judge("sqlite", iter(comparisons))), "0123456789ab")
+    text = measured.page(list(measured.judge("sqlite", comparisons)), "0123456789ab")
     assert "on commit 0123456789ab" in text
     assert text.splitlines()[8:] == [
         "| flat | sqlite | at least 10 times as fast | 20 | reached | 2.0 ms | 40.0 ms |",

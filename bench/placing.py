@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured cases, each with its world."""
+"""Placing, counting and ordered searches: the cases, each with its world."""
 
 import itertools
 import random
@@ -7,15 +7,17 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from rich.console import Console
 
 from bench.clients.endpoint import EXTENDED, OURS, PEER, Endpoint, median
 from bench.clients.loads import Step, claims, per_second
-from bench.measuring.row import Row
-from bench.placing.comparison import Comparison
+from bench.measuring.loading import serving
+from bench.measuring.row import Comparison, Row
 from tests.clouds import World, WorldMaker, flat
 from tests.databases import KINDS
 from tests.faults.hostile_load import ask
@@ -259,6 +261,27 @@ CASES: Sequence[tuple[Callable[[], World], Sequence[Any]]] = (
 
 SEARCHES = (ordered, counted)
 """Read the picture in memory: the same whatever the database."""
+
+
+def measure(options: Namespace, console: Console) -> Iterator[Comparison]:
+    """Measure all cases, or those that a database matters for."""
+    endpoint_names = (OURS,) if options.no_peer else (OURS, PEER)
+    for make, wanted in CASES:
+        kinds = [kind for kind in wanted if options.database == "sqlite" or kind not in SEARCHES]
+        world = make()
+        if not kinds or options.only not in world.name:
+            continue
+        console.print(f"Measuring {world.name}")
+        with ExitStack() as stack:
+            ours, *others = [
+                stack.enter_context(
+                    serving(name, world, options.database, workers=options.workers)
+                )[0]
+                for name in endpoint_names
+            ]
+            running = Running.at(world, ours, others[0] if others else None)
+            for kind in kinds:
+                yield from kind(running, options)
 
 
 def names() -> Iterator[str]:
