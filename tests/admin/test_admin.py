@@ -9,6 +9,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.bodies import claim_of
 from tests.cli.processes import run
 from tests.databases import new_server_of
 from tests.ports import free_port
@@ -75,13 +76,7 @@ def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, wor
         }
         assert api.put(f"{path}/inventories", json=body).status_code == 200
         assert api.put(f"{path}/inventories", json=body).status_code == 409
-        body = {
-            "allocations": {PROVIDER: {"resources": {"VCPU": 3}}},
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of({PROVIDER: {"resources": {"VCPU": 3}}})
         assert api.put(f"/allocations/{CONSUMER}", json=body).status_code == 204
         for _ in range(5):
             assert api.get("/allocation_candidates?resources=VCPU:1").status_code == 200

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.ports import free_port
 from tests.servers import (
@@ -47,13 +48,7 @@ WORLD = {
         {"uuid": OTHER, "name": "other", "inventories": {"VCPU": {"total": 3}}},
     ]
 }
-CLAIM = {
-    "allocations": {NODE: {"resources": {"VCPU": 3}}},
-    "project_id": "p",
-    "user_id": "u",
-    "consumer_generation": None,
-    "consumer_type": "INSTANCE",
-}
+CLAIM = claim_of({NODE: {"resources": {"VCPU": 3}}})
 
 
 @contextmanager

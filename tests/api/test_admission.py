@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.bodies import claim_of
 from tests.servers import eventually
 from tests.service import client_of, make_application
 from treeclaim.api import admission
@@ -151,13 +152,7 @@ def test_sixteen_claims_at_once_all_succeed_on_four_threads(tmp_path):
         client.put(f"/resource_providers/{host}/inventories", json=stock).raise_for_status()
 
         def claim(number):
-            body = {
-                "allocations": {host: {"resources": {"VCPU": 1}}},
-                "project_id": "p",
-                "user_id": "u",
-                "consumer_generation": None,
-                "consumer_type": "INSTANCE",
-            }
+            body = claim_of({host: {"resources": {"VCPU": 1}}})
             path = f"/allocations/00000000-0000-4000-8000-{number:012d}"
             return client.put(path, json=body).status_code
 

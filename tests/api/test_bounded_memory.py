@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from tests.api.raw import send
+from tests.bodies import claim_of
 from tests.service import make_application
 
 MOST_BYTES = 3_000_000
@@ -123,13 +124,7 @@ MOST_IN_CYCLES = 300
 OF_THE_COLLECTOR = 150_000
 """Bytes that each collection frees, though nothing is in circles: Python's own lists of free objects."""
 
-CLAIM = {
-    "allocations": {},
-    "project_id": "p",
-    "user_id": "u",
-    "consumer_generation": None,
-    "consumer_type": "INSTANCE",
-}
+CLAIM = claim_of({})
 
 
 def writes(number):

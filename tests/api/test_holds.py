@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
 from tests.api.stretches import LONGEST_STRETCH, Stretches
+from tests.bodies import claim_of
 from tests.clouds import World, WorldMaker, flat
 from tests.clouds.bulk import write_world
 from tests.clouds.promises import uuids_of_holds, write_promises, write_servers
@@ -198,13 +199,9 @@ def placed(alternatives, count):
 
 def claim(cloud, host):
     """The claim of a consumer."""
-    return {
-        "allocations": {host: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}},
-        "project_id": "project",
-        "user_id": "user",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
+    return claim_of(
+        {host: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}}, project_id="project", user_id="user"
+    )
 
 
 def every_trait(times):

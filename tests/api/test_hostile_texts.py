@@ -8,6 +8,7 @@ from urllib.parse import quote, quote_from_bytes
 import pytest
 
 from tests.api.raw import require_sound, send
+from tests.bodies import claim_of
 from tests.service import make_application
 from treeclaim.api.routes import OPERATIONS
 
@@ -166,22 +167,17 @@ NAMING_BODIES = {
         "reason": text,
         "until": text,
     },
-    f"PUT /allocations/{CONSUMER}": lambda text: {
-        "allocations": {HOST: {"resources": {text: 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_type": text,
-        "consumer_generation": None,
-    },
+    f"PUT /allocations/{CONSUMER}": lambda text: claim_of(
+        {HOST: {"resources": {text: 1}}}, consumer_type=text
+    ),
     "POST /allocations": lambda text: {
-        text: {
-            "allocations": {text: {"resources": {"VCPU": 1}}},
-            "project_id": text,
-            "user_id": text,
-            "consumer_type": "A",
-            "consumer_generation": None,
-            "mappings": {text: [text]},
-        }
+        text: claim_of(
+            {text: {"resources": {"VCPU": 1}}},
+            project_id=text,
+            user_id=text,
+            consumer_type="A",
+            mappings={text: [text]},
+        )
     },
     "POST /reshaper": lambda text: {
         "inventories": {

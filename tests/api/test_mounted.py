@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.bodies import claim_of
 from tests.service import HEADERS, make_application
 
 MOUNT = "/placement"
@@ -25,13 +26,7 @@ def mounted(tmp_path_factory):
             client.post("/resource_providers", json={"name": f"host {number}", "uuid": uuid})
             body = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
             client.put(f"/resource_providers/{uuid}/inventories", json=body)
-            claim = {
-                "allocations": {uuid: {"resources": {"VCPU": 1}}},
-                "project_id": "p",
-                "user_id": "u",
-                "consumer_generation": None,
-                "consumer_type": "INSTANCE",
-            }
+            claim = claim_of({uuid: {"resources": {"VCPU": 1}}})
             answer = client.put(f"/allocations/{uuid_of(f'consumer {number}')}", json=claim)
             assert answer.is_success, answer.text
         yield client

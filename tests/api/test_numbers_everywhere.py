@@ -15,6 +15,7 @@ import pytest
 
 from tests.api.raw import require_sound, send
 from tests.api.test_numbers import CONSUMER, HOST, NUMBERS, application
+from tests.bodies import wanted_by
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
@@ -207,13 +208,7 @@ def test_samples_pass_schema_validation(application):
 
 @pytest.mark.parametrize("amount", [2**63, 2**64 + 1, 10**399 + 7])
 def test_a_placement_that_fails_is_explained_with_the_exact_amount(application, amount):
-    request = {
-        "alternatives": [f"resources=VCPU:{amount}"],
-        "consumers": [CONSUMER],
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_type": "INSTANCE",
-    }
+    request = wanted_by([CONSUMER], f"resources=VCPU:{amount}")
     body = json.dumps({"requests": [request], "explain": True}).encode()
     answer = send(application, "POST", "/treeclaim/placements", body=body, version=VERSION)
     assert answer.status == 409

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.api.raw import send
+from tests.bodies import claim_of
 from tests.service import services_on
 from treeclaim.api.admission import Kind
 from treeclaim.api.routes import OPERATIONS, find
@@ -29,13 +30,12 @@ def generation(number):
 
 
 def claimed(amount, generation_of_consumer):
-    return {
-        "allocations": {HOST: {"resources": {"VCPU": amount}}},
-        "project_id": "project",
-        "user_id": "user",
-        "consumer_generation": generation_of_consumer,
-        "consumer_type": "INSTANCE",
-    }
+    return claim_of(
+        {HOST: {"resources": {"VCPU": amount}}},
+        project_id="project",
+        user_id="user",
+        consumer_generation=generation_of_consumer,
+    )
 
 
 WRITES = [

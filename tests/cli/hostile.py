@@ -6,6 +6,7 @@ import re
 import uuid
 from contextlib import contextmanager
 
+from tests.bodies import claim_of
 from tests.server.fronts import running
 from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
@@ -95,13 +96,7 @@ def fill(client):
         body = {"resource_provider_generation": 3, "attributes": {ATTRIBUTE: text}}
         client.call("PUT", ATTRIBUTES.path(uuid_), body)
     amounts = {PROVIDER: {"resources": {CLASS: 2, "VCPU": 1}}, FULL: {"resources": {"VCPU": 8}}}
-    body = {
-        "allocations": amounts,
-        "project_id": OWNER,
-        "user_id": OWNER,
-        "consumer_generation": None,
-        "consumer_type": KIND,
-    }
+    body = claim_of(amounts, project_id=OWNER, user_id=OWNER, consumer_type=KIND)
     client.call("PUT", f"/allocations/{CONSUMER}", json=body)
     terms = {"note": PAYLOAD, "projects": [OWNER]}
     body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}

@@ -5,6 +5,8 @@ import uuid
 
 import pytest
 
+from tests.bodies import wanted_by
+
 NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 _NAMESPACE = uuid.UUID(int=98)
 
@@ -15,13 +17,10 @@ def uuid_of(name):
 
 def place(service, *consumers, query="resources=VCPU:2", **more):
     """Place consumers by a query."""
-    request = {
-        "alternatives": [query] if isinstance(query, str) else query,
-        "consumers": [uuid_of(consumer) for consumer in consumers],
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_type": "INSTANCE",
-    }
+    request = wanted_by(
+        [uuid_of(consumer) for consumer in consumers],
+        *([query] if isinstance(query, str) else query),
+    )
     return service.post("/treeclaim/placements", json={"requests": [request]} | more)
 
 

@@ -5,6 +5,8 @@ import json
 import re
 import uuid
 
+from tests.bodies import claim_of
+
 _NAMESPACE = uuid.UUID(int=95)
 
 
@@ -19,13 +21,11 @@ def build(client, world, queries, used):
     for provider in world.providers:
         create_provider(client, provider)
     for provider, amounts in used.items():
-        body = {
-            "allocations": {uuid_of("provider", provider): {"resources": amounts}},
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of(
+            {uuid_of("provider", provider): {"resources": amounts}},
+            project_id="project",
+            user_id="user",
+        )
         put(client, f"/allocations/{uuid.uuid4()}", body)
 
 

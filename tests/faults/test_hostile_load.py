@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests import peer
+from tests.bodies import wanted_by
 from tests.clouds import flat
 from tests.clouds.bulk import write_world
 from tests.faults.harness.placements import PATH, VERSION
@@ -66,13 +67,9 @@ def batches_placed(url):
     def work():
         with client_of(url) as client:
             while not ended.is_set():
-                request = {
-                    "alternatives": ["resources=VCPU:1&order_by=spread"],
-                    "consumers": [str(uuid.uuid4()) for _ in range(1000)],
-                    "project_id": "p",
-                    "user_id": "u",
-                    "consumer_type": "INSTANCE",
-                }
+                request = wanted_by(
+                    [str(uuid.uuid4()) for _ in range(1000)], "resources=VCPU:1&order_by=spread"
+                )
                 rules = [{"domains": "tree", "max_per_domain": 1}]
                 body = {"requests": [request], "rules": rules}
                 statuses[client.post(PATH, json=body, headers=VERSION).status_code] += 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 import sqlalchemy as sa
 
+from tests.bodies import claim_of
 from tests.databases import EACH_SERVER, server_of
 from tests.faults.harness.load import build
 from tests.faults.harness.service import client_of, running
@@ -52,13 +53,11 @@ class Claim:
         self._thread.start()
 
     def _run(self, url, world):
-        body = {
-            "allocations": {host: {"resources": {"VCPU": 1}} for host in world.hosts},
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of(
+            {host: {"resources": {"VCPU": 1}} for host in world.hosts},
+            project_id="project",
+            user_id="user",
+        )
         with client_of(url) as client:
             self.answer = client.put(f"/allocations/{self.consumer}", json=body)
 

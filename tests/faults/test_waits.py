@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
+from tests.bodies import claim_of
 from tests.databases import new_server_of, server_of
 from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
@@ -61,13 +62,7 @@ class Place:
         return client_of(self.application)
 
     def claim(self, host, project="project"):
-        body = {
-            "allocations": {host: {"resources": {"VCPU": 1}}},
-            "project_id": project,
-            "user_id": "user",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of({host: {"resources": {"VCPU": 1}}}, project_id=project, user_id="user")
         with self.client() as client:
             return client.put(f"/allocations/{uuid.uuid4()}", json=body)
 

@@ -18,6 +18,7 @@ from uuid import UUID
 import pytest
 
 from tests.api.raw import send
+from tests.bodies import wanted_by
 from tests.service import fresh_database, start_on
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
@@ -207,13 +208,12 @@ def placements(draw):
     """The body of a call that places consumers, and writes nothing."""
     count = draw.randint(1, 2)
     requests = [
-        {
-            "alternatives": alternatives(draw)["alternatives"],
-            "consumers": [str(UUID(int=5000 + 10 * at + number)) for number in range(3)],
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_type": "INSTANCE",
-        }
+        wanted_by(
+            [str(UUID(int=5000 + 10 * at + number)) for number in range(3)],
+            *alternatives(draw)["alternatives"],
+            project_id="project",
+            user_id="user",
+        )
         for at in range(count)
     ]
     for request in requests:

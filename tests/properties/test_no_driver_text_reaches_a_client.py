@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.bodies import claim_of, wanted_by
 from tests.faults.harness.bodies import assert_tells_nothing
 from tests.service import client_of, services_on
 from treeclaim.admin.app import make_admin_application
@@ -105,13 +106,9 @@ def clients(tmp_path_factory):
 
 
 def claim():
-    return {
-        "allocations": {HOST: {"resources": {"VCPU": 1}}},
-        "project_id": str(uuid.uuid4()),
-        "user_id": "user",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
+    return claim_of(
+        {HOST: {"resources": {"VCPU": 1}}}, project_id=str(uuid.uuid4()), user_id="user"
+    )
 
 
 def body_of(method, path):
@@ -144,13 +141,9 @@ def body_of(method, path):
         ("POST", "/treeclaim/totals"): {"given": {"release": [str(uuid.uuid4())]}},
         ("POST", "/treeclaim/placements"): {
             "requests": [
-                {
-                    "alternatives": ["resources=VCPU:1"],
-                    "consumers": [str(uuid.uuid4())],
-                    "project_id": "project",
-                    "user_id": "user",
-                    "consumer_type": "INSTANCE",
-                }
+                wanted_by(
+                    [str(uuid.uuid4())], "resources=VCPU:1", project_id="project", user_id="user"
+                )
             ]
         },
         ("POST", "/reshaper"): {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from tests.bodies import claim_of
 from tests.service import client_of, services_on
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
@@ -31,13 +32,7 @@ class Interrupted(HoldsQuery):
 
 
 def claim(client, consumer, amount, consumer_type):
-    body = {
-        "allocations": {HOST: {"resources": {"VCPU": amount}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": consumer_type,
-    }
+    body = claim_of({HOST: {"resources": {"VCPU": amount}}}, consumer_type=consumer_type)
     assert client.put(f"/allocations/{consumer}", json=body).status_code == 204
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.bodies import claim_of
 from tests.server.early_answers import Case, KeptConnection, judge
 from tests.server.fronts import running
 from tests.server.fuzzing import attack
@@ -119,13 +120,9 @@ def test_claim_memory_is_released_with_its_response(server, amount):
         return Case(method, path, given, json.dumps(document).encode())
 
     claims = {
-        str(uuid.UUID(int=number)): {
-            "allocations": {host: {"resources": {"VCPU": amount}}},
-            "project_id": "p" * 200,
-            "user_id": "u",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        str(uuid.UUID(int=number)): claim_of(
+            {host: {"resources": {"VCPU": amount}}}, project_id="p" * 200
+        )
         for number in range(200)
     }
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from tests import peer
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.requests import ConsumerGeneration, ProviderGeneration, Request, filled
+from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE, empty_database
 from tests.takeover.recording import changed, record
 from treeclaim.cli.main import main
@@ -82,13 +83,13 @@ class Writer:
     @staticmethod
     def holding(consumer, held, project="p1", kind="INSTANCE"):
         """The body of a claim; its generation is filled in when it is sent."""
-        return {
-            "allocations": {named(name): {"resources": amounts} for name, amounts in held.items()},
-            "project_id": project,
-            "user_id": "u1",
-            "consumer_generation": ConsumerGeneration(consumer),
-            "consumer_type": kind,
-        }
+        return claim_of(
+            {named(name): {"resources": amounts} for name, amounts in held.items()},
+            project_id=project,
+            user_id="u1",
+            consumer_generation=ConsumerGeneration(consumer),
+            consumer_type=kind,
+        )
 
     def move(self, source, target, held):
         """Give what one consumer holds to another one, in one request."""

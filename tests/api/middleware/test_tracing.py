@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.bodies import claim_of
 from tests.service import HEADERS, client_of, make_application
 from treeclaim.api.middleware.tracing import Tracing
 
@@ -78,13 +79,7 @@ def test_claim_span_contains_its_phases_in_sequence(collector, tmp_path, monkeyp
         client.post("/resource_providers", json={"name": "host", "uuid": host})
         body = {"resource_provider_generation": 0, "inventories": inventories}
         client.put(f"/resource_providers/{host}/inventories", json=body)
-        claim = {
-            "allocations": {host: {"resources": {"VCPU": 1}}},
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        claim = claim_of({host: {"resources": {"VCPU": 1}}}, project_id="project", user_id="user")
         # All are told with one time: a busy machine may keep a thread waiting between two looks at it.
         clock = SimpleNamespace(time_ns=cache(time.time_ns))
         monkeypatch.setattr("treeclaim.api.middleware.tracing.time", clock)

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.api.resources.planning.clouds import host, uuid_of
+from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served
 from tests.servers import TREECLAIM
@@ -24,14 +25,11 @@ def environment(tmp_path):
 
 
 def write(client, name, at, amount, generation):
-    body = {
-        "allocations": {uuid_of(at): {"resources": {"VCPU": amount}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": generation,
-        "consumer_type": "INSTANCE",
-        "request": [f"resources=VCPU:{amount}"],
-    }
+    body = claim_of(
+        {uuid_of(at): {"resources": {"VCPU": amount}}},
+        consumer_generation=generation,
+        request=[f"resources=VCPU:{amount}"],
+    )
     client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
 
 

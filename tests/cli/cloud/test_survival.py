@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.api.resources.planning.clouds import host, uuid_of
+from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served
 
@@ -17,14 +18,10 @@ def environment(tmp_path_factory):
             entries = [host("a", "r1", VCPU=8), host("b", "r2", VCPU=4)]
             client.call("POST", "/treeclaim/providers", json={"providers": entries}, extended=True)
             for name, at, amount in (("i1", "a", 5), ("i2", "b", 2)):
-                body = {
-                    "allocations": {uuid_of(at): {"resources": {"VCPU": amount}}},
-                    "project_id": "p",
-                    "user_id": "u",
-                    "consumer_generation": None,
-                    "consumer_type": "INSTANCE",
-                    "request": [f"resources=VCPU:{amount}"],
-                }
+                body = claim_of(
+                    {uuid_of(at): {"resources": {"VCPU": amount}}},
+                    request=[f"resources=VCPU:{amount}"],
+                )
                 client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
         yield found
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from tests.bodies import claim_of
 from tests.faults.harness import holds
 from tests.faults.harness.linearizability import FOREVER, State, Step, explained
 from tests.faults.harness.placements import Placing, judge_lost
@@ -563,15 +564,12 @@ class _Client(_Caller, Placing):
 
     def _body(self, consumer, amounts):
         classes = self.load.world.classes
-        return {
-            "allocations": {
-                one: {"resources": {classes[one]: amount}} for one, amount in amounts.items()
-            },
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_generation": self.held.get(consumer, Held()).generation,
-            "consumer_type": "INSTANCE",
-        }
+        return claim_of(
+            {one: {"resources": {classes[one]: amount}} for one, amount in amounts.items()},
+            project_id="project",
+            user_id="user",
+            consumer_generation=self.held.get(consumer, Held()).generation,
+        )
 
     def _keep(self, consumer, amounts, drawn):
         generation = self.held.get(consumer, Held()).generation

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from tests.bodies import wanted_by
 from tests.faults.harness.service import body_of
 
 REPEATS = 3
@@ -84,13 +85,12 @@ class Placing:
 
 
 def _body(amount, count):
-    request = {
-        "alternatives": [f"resources=VCPU:{amount}&order_by=spread"],
-        "consumers": [str(uuid.uuid4()) for _ in range(count)],
-        "project_id": "project",
-        "user_id": "user",
-        "consumer_type": "INSTANCE",
-    }
+    request = wanted_by(
+        [str(uuid.uuid4()) for _ in range(count)],
+        f"resources=VCPU:{amount}&order_by=spread",
+        project_id="project",
+        user_id="user",
+    )
     # Without a rule, a single consumer is placed together with those of other calls.
     rules = [{"domains": "tree", "max_per_domain": 1}] if count > 1 else []
     return {"requests": [request], "rules": rules}

@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import EXTENDED
+from tests.bodies import claim_of
 from tests.databases import EACH_SERVER, server_of
 from tests.resources import needs
 from tests.service import client_of, make_application, schema_on, start_on
@@ -141,13 +142,7 @@ def answers(client, ratio):
         },
         {"uuid": NODE, "name": "node", "parent_provider_uuid": HOST},
     ]
-    claim = {
-        "allocations": {HOST: {"resources": {"VCPU": 2}}},
-        "consumer_generation": None,
-        "project_id": NAME,
-        "user_id": "person",
-        "consumer_type": "INSTANCE",
-    }
+    claim = claim_of({HOST: {"resources": {"VCPU": 2}}}, project_id=NAME, user_id="person")
     written = [
         client.post("/treeclaim/providers", json={"create_names": True, "providers": entries}),
         client.put(f"/allocations/{CONSUMER}", json=claim),

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from tests.api.resources.extension.clouds import EXTENDED
+from tests.bodies import claim_of
 from tests.databases import Pgbouncer, server_of
 from tests.service import client_of, schema_on, start_on
 from treeclaim.cli.main import main
@@ -78,13 +79,7 @@ def claims_and_reads(served):
     client = client_of(served, **EXTENDED)
     found = []
     for number in range(CLAIMS):
-        claim = {
-            "allocations": {HOST: {"resources": {"VCPU": 1}}},
-            "consumer_generation": None,
-            "project_id": f"p{number % 3}",
-            "user_id": "u",
-            "consumer_type": "INSTANCE",
-        }
+        claim = claim_of({HOST: {"resources": {"VCPU": 1}}}, project_id=f"p{number % 3}")
         found.append(client.put(f"/allocations/{uuid.uuid4()}", json=claim))
         body = {"providers": [{"uuid": HOST, "aggregates": [str(uuid.uuid4())]}]}
         found.append(client.post("/treeclaim/providers", json=body))

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy.engine import make_url
 
+from tests.bodies import claim_of
 from tests.databases import server_of
 from tests.faults.harness.bodies import assert_tells_nothing
 from tests.resources import needs
@@ -79,13 +80,7 @@ DELETIONS = (
 
 def claim(text="", **changes):
     """A claim with a text somewhere."""
-    body = {
-        "allocations": {HOST: {"resources": {"VCPU": 1}}},
-        "project_id": PROJECT,
-        "user_id": USER,
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
+    body = claim_of({HOST: {"resources": {"VCPU": 1}}}, project_id=PROJECT, user_id=USER)
     return body | dict.fromkeys(changes, text)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.bodies import claim_of
 from tests.lock_waits import await_waiter, session_of
 from tests.servers import eventually
 from tests.service import client_of, services_on_database
@@ -48,13 +49,7 @@ class Cloud:
         assert self.claim() == 204
 
     def claim(self):
-        body = {
-            "allocations": {HOST: {"resources": {"VCPU": 1}}},
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of({HOST: {"resources": {"VCPU": 1}}}, project_id="project", user_id="user")
         with client_of(self._application) as client:
             return client.put(f"/allocations/{uuid.uuid4()}", json=body).status_code
 

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from tests.api.raw import send
+from tests.bodies import claim_of
 from tests.service import make_application
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, values_in
 
@@ -32,18 +33,16 @@ def claims(count):
     """The body of a call that places so many new consumers."""
     return json.dumps(
         {
-            str(uuid.uuid4()): {
-                "allocations": {
+            str(uuid.uuid4()): claim_of(
+                {
                     HOSTS[number % len(HOSTS)]: {
                         "resources": {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 10}
                     }
                 },
-                "mappings": {"": [HOSTS[number % len(HOSTS)]]},
-                "project_id": "project",
-                "user_id": "user",
-                "consumer_generation": None,
-                "consumer_type": "INSTANCE",
-            }
+                mappings={"": [HOSTS[number % len(HOSTS)]]},
+                project_id="project",
+                user_id="user",
+            )
             for number in range(count)
         }
     ).encode()

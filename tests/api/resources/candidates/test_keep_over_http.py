@@ -4,6 +4,7 @@
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
+from tests.bodies import wanted_by
 from tests.service import client_of, fresh_database, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
@@ -71,13 +72,7 @@ def test_placements_minimize_the_loss_of_the_current_mix(clients, consumers):
     for mix, expected in 2 * ((OF_FIRST, SECOND), (OF_SECOND, FIRST)):
         put(clients[1], mix)
         names = [uuid_of(f"consumer {number}") for number in range(consumers)]
-        request = {
-            "alternatives": [QUERY],
-            "consumers": names,
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_type": "INSTANCE",
-        }
+        request = wanted_by(names, QUERY)
         answer = clients[0].post("/treeclaim/placements", json={"requests": [request]})
         assert answer.status_code == 201, answer.text
         placed = answer.json()["placements"]
@@ -91,13 +86,7 @@ def test_unknown_mix_or_unused_class_is_refused_by_every_operation(clients, orde
     client = clients[0]
     put(client, OF_FIRST)
     query = f"resources=VCPU:1&order_by={order}"
-    request = {
-        "alternatives": [query],
-        "consumers": [uuid_of("nobody")],
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_type": "INSTANCE",
-    }
+    request = wanted_by([uuid_of("nobody")], query)
     bodies = {
         "candidates": ("alternatives[0]: ", {"alternatives": [query]}),
         "capacity": ("requests.a: ", {"requests": {"a": query}}),

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import sqlalchemy as sa
 
+from tests.bodies import claim_of
 from tests.service import client_of, fresh_database_on, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
@@ -108,13 +109,13 @@ class Cloud:
             provider: {"resources": {choice.choice(CLASSES): choice.randrange(1, 4)}}
             for provider in choice.sample(self.providers, min(2, len(self.providers)))
         }
-        body = {
-            "allocations": allocations,
-            "project_id": choice.choice(["red", "green"]),
-            "user_id": choice.choice(["ann", "bob"]),
-            "consumer_generation": generation,
-            "consumer_type": choice.choice(TYPES),
-        }
+        body = claim_of(
+            allocations,
+            project_id=choice.choice(["red", "green"]),
+            user_id=choice.choice(["ann", "bob"]),
+            consumer_generation=generation,
+            consumer_type=choice.choice(TYPES),
+        )
         answer = self.client.put(f"/allocations/{consumer}", json=body)
         if answer.is_success:
             self.consumers.append(consumer)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
+from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE
 from treeclaim.model import deadlines
 from treeclaim.model.extension.audit import OF_DEVICES, OF_HOLDS, REPAIRABLE, FindingKind
@@ -75,13 +76,11 @@ def join(cloud, provider, *aggregates):
 
 
 def claim(cloud, consumer, *providers, amount=4, generation=None, kind="INSTANCE"):
-    body = {
-        "allocations": {uuid: {"resources": {"VCPU": amount}} for uuid in providers},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": generation,
-        "consumer_type": kind,
-    }
+    body = claim_of(
+        {uuid: {"resources": {"VCPU": amount}} for uuid in providers},
+        consumer_generation=generation,
+        consumer_type=kind,
+    )
     return cloud.client.put(f"/allocations/{consumer}", json=body)
 
 

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
+from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE, empty_database
 from tests.server.fronts import running
 from tests.servers import eventually, service_environment, serving
@@ -122,13 +123,10 @@ class Writer:
             return self._http.put(f"{path}/inventories", json=body)
         consumer = uuid_of(f"consumer {choice.randrange(10)}")
         held = self._http.get(f"/allocations/{consumer}").json()
-        body = {
-            "allocations": {host: {"resources": {"VCPU": 1 + step % 3}}},
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": held.get("consumer_generation"),
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of(
+            {host: {"resources": {"VCPU": 1 + step % 3}}},
+            consumer_generation=held.get("consumer_generation"),
+        )
         return self._http.put(f"/allocations/{consumer}", json=body)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import httpx
 
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.bodies import claim_of
 from tests.server.fronts import running
 from tests.service import HEADERS, application_on
 
@@ -120,13 +121,10 @@ class Place:
 
     def claim(self, consumer, *providers, generation=None):
         """Claim one VCPU of each."""
-        body = {
-            "allocations": {uuid: {"resources": {"VCPU": 1}} for uuid in providers},
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": generation,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of(
+            {uuid: {"resources": {"VCPU": 1}} for uuid in providers},
+            consumer_generation=generation,
+        )
         self.write("PUT", f"/allocations/{consumer}", body)
 
     def watching(self):

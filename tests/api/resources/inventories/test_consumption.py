@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from tests.bodies import claim_of
 from tests.service import client_of, filled_database_of, start_on
 
 EXTENDED = "placement 1.39, treeclaim 1.0"
@@ -65,15 +66,9 @@ class Cloud:
 
     def claim(self, consumer, version=EXTENDED, more=(), **resources):
         """Let a consumer hold something: amounts by class and name of the provider; more members."""
-        body = {
-            "allocations": {
-                uuid_of(name): {"resources": amounts} for name, amounts in resources.items()
-            },
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of(
+            {uuid_of(name): {"resources": amounts} for name, amounts in resources.items()}
+        )
         return self.call("PUT", f"/allocations/{uuid_of(consumer)}", body | dict(more), version)
 
     def used(self, name, version=PLAIN):

@@ -3,6 +3,8 @@
 
 import uuid
 
+from tests.bodies import claim_of
+
 HEADERS = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 _NAMESPACE = uuid.UUID(int=101)
 
@@ -36,13 +38,7 @@ def claimed(client, consumer, held, kind="INSTANCE", **more):
         uuid_of(at): {"resources": some if isinstance(some, dict) else {"VCPU": some}}
         for at, some in held.items()
     }
-    body = {
-        "allocations": allocations,
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": kind,
-    }
+    body = claim_of(allocations, consumer_type=kind)
     answer = client.put(f"/allocations/{uuid_of(consumer)}", json=body | more)
     assert answer.status_code == 204, answer.text
 

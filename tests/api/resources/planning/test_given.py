@@ -14,6 +14,7 @@ from tests.api.resources.planning.clouds import (
     instance,
     uuid_of,
 )
+from tests.bodies import wanted_by
 from tests.service import client_of, filled_database_of, services_on_database
 
 
@@ -181,13 +182,7 @@ CHANGES: dict[str, Any] = {
 
 
 def place(client, amount):
-    request = {
-        "alternatives": ["resources=VCPU:3"],
-        "consumers": [uuid_of(f"new{number}") for number in range(amount)],
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_type": "INSTANCE",
-    }
+    request = wanted_by([uuid_of(f"new{number}") for number in range(amount)], "resources=VCPU:3")
     body = {"requests": [request], "partial": True}
     answer = client.post("/treeclaim/placements", json=body)
     assert answer.status_code == 201, answer.text

@@ -10,6 +10,7 @@ from tests.api.resources.planning.clouds import (
     host,
     uuid_of,
 )
+from tests.bodies import claim_of
 from tests.service import client_of, services_on, start_on
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
@@ -34,13 +35,13 @@ def carried_out(client, plan):
             uuid: one["resources"] for uuid, one in move["from"].items()
         }
         body = {
-            move["consumer"]: {
-                "allocations": move["to"],
-                "project_id": now["project_id"],
-                "user_id": now["user_id"],
-                "consumer_type": now["consumer_type"],
-                "consumer_generation": move["consumer_generation"],
-            }
+            move["consumer"]: claim_of(
+                move["to"],
+                project_id=now["project_id"],
+                user_id=now["user_id"],
+                consumer_type=now["consumer_type"],
+                consumer_generation=move["consumer_generation"],
+            )
         }
         answer = client.post("/allocations", json=body)
         assert answer.status_code == 204, answer.text

@@ -14,6 +14,7 @@ from tests.api.resources.planning.clouds import (
     host,
     uuid_of,
 )
+from tests.bodies import wanted_by
 from tests.service import client_of, services_on, start_on
 from treeclaim.replica import child, child_process
 
@@ -103,13 +104,11 @@ class Cloud:
         elif self.has_pool and dice.random() < 0.6:
             query += f",DISK_GB:{dice.randint(1, 4)}"
         queries = [query + dice.choice(ORDERS)]
-        request = {
-            "alternatives": queries,
-            "consumers": [uuid_of(name)],
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_type": dice.choice(["INSTANCE", "INSTANCE", "MIGRATION"]),
-        }
+        request = wanted_by(
+            [uuid_of(name)],
+            *queries,
+            consumer_type=dice.choice(["INSTANCE", "INSTANCE", "MIGRATION"]),
+        )
         if dice.random() < 0.2:
             del request["consumer_type"]
             request["hold"] = {}
@@ -151,16 +150,7 @@ class Cloud:
         count = sum(self.kinds[name] in types for name in inside)
         if not placed:
             return count, count - len(placed), []
-        requests = [
-            {
-                "alternatives": self.requests[name],
-                "consumers": [uuid_of(name)],
-                "project_id": "p",
-                "user_id": "u",
-                "consumer_type": "INSTANCE",
-            }
-            for name in placed
-        ]
+        requests = [wanted_by([uuid_of(name)], *self.requests[name]) for name in placed]
         body: dict[str, Any] = {
             "requests": requests,
             "partial": True,

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import uuid_of
+from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
 from treeclaim.cli.planning.mixes import LONGEST, without_preferences
@@ -32,14 +33,7 @@ def environment(tmp_path_factory):
 
 def keep(environment, name, *queries):
     """Let a consumer hold something, placed by some queries."""
-    body = {
-        "allocations": {HOST: {"resources": {"VCPU": 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-        "request": list(queries) or None,
-    }
+    body = claim_of({HOST: {"resources": {"VCPU": 1}}}, request=list(queries) or None)
     with client_in(environment) as client:
         client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
+from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
@@ -51,13 +52,7 @@ def server(number, *, image="image", known=True, specs=None):
 
 def hold_something(environment, *numbers):
     for number in numbers:
-        body = {
-            "allocations": {HOST: {"resources": {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 16}}},
-            "project_id": "p",
-            "user_id": "u",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
+        body = claim_of({HOST: {"resources": {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 16}}})
         with client_in(environment) as client:
             client.call("PUT", f"/allocations/{uuid_of(f'server {number}')}", json=body)
 
