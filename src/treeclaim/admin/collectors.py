@@ -4,7 +4,6 @@
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -160,15 +159,6 @@ def _of_flavors(fits: Mapping[str, Fits]) -> Iterator[Metric]:
     yield from (now, empty)
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    pid: str
-    cpu_seconds: float
-    resident_bytes: int
-    threads: int
-    descriptors: int
-
-
 class ProcessCollector(Collector):
     """Memory, CPU time, threads and descriptors of each process, by process id.
 
@@ -195,12 +185,20 @@ class ProcessCollector(Collector):
         descriptors = GaugeMetricFamily(
             "process_open_fds", "Open file descriptors.", labels=_LABELS
         )
-        for process in _processes(self._others):
-            labels = [process.pid, _PROGRAM]
-            cpu.add_metric(labels, process.cpu_seconds)
-            memory.add_metric(labels, process.resident_bytes)
-            threads.add_metric(labels, process.threads)
-            descriptors.add_metric(labels, process.descriptors)
+        for pid in sorted(_counting().union(self._others)):
+            folder = Path("/proc") / pid
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                descriptor_count = len(list((folder / "fd").iterdir()))
+            except OSError:
+                # It has ended, or belongs to somebody else.
+                continue
+            ticks = int(fields[_UTIME]) + int(fields[_STIME])
+            labels = [pid, _PROGRAM]
+            cpu.add_metric(labels, ticks / os.sysconf("SC_CLK_TCK"))
+            memory.add_metric(labels, int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"))
+            threads.add_metric(labels, int(fields[_THREADS]))
+            descriptors.add_metric(labels, descriptor_count)
         return cpu, memory, threads, descriptors
 
 
@@ -236,26 +234,3 @@ class WorkerCollector(Collector):
 def _counting() -> set[str]:
     """Return the processes that have metrics in the common folder."""
     return set() if metrics.slots is None else metrics.slots.find_living()
-
-
-def _processes(further_pids: Sequence[str]) -> Iterator[_Process]:
-    """Yield the running processes that have metrics in the common folder, and others."""
-    for pid in sorted(_counting().union(further_pids)):
-        try:
-            yield _read(pid)
-        except OSError:
-            # It has ended, or belongs to somebody else.
-            continue
-
-
-def _read(pid: str) -> _Process:
-    folder = Path("/proc") / pid
-    fields = (folder / "stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[_UTIME]) + int(fields[_STIME])
-    return _Process(
-        pid,
-        ticks / os.sysconf("SC_CLK_TCK"),
-        int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"),
-        int(fields[_THREADS]),
-        len(list((folder / "fd").iterdir())),
-    )

@@ -8,11 +8,13 @@ of a layer.
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from falcon.stream import BoundedStream
 from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
@@ -29,7 +31,7 @@ Write = Callable[[bytes], object]
 
 
 if TYPE_CHECKING:
-    from wsgiref.types import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s time: %.6f'
 
@@ -180,10 +182,14 @@ class Draining:
             return self._application(environment, start_response)
         if length > self._most_bytes:
             return self._application(environment, _closing(start_response))
-        body = _CountedBody(environment["wsgi.input"])
+        body = BoundedStream(environment["wsgi.input"], length)
         environment["wsgi.input"] = body
         answer = self._application(environment, start_response)
-        body.drain(length)
+        end = monotonic() + _DRAIN_SECONDS
+        # The client may be gone.
+        with suppress(OSError, ValueError):
+            while not body.eof and monotonic() < end:
+                body.read(_PIECE)
         return answer
 
 
@@ -199,40 +205,3 @@ def _closing(start_response: "StartResponse") -> "StartResponse":
         return start_response(status, [*headers, ("Connection", "close")], exc_info)
 
     return start
-
-
-class _CountedBody:
-    """A request's body that counts how much of it was read."""
-
-    def __init__(self, inner: "InputStream") -> None:
-        self._inner = inner
-        self._read = 0
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read up to so many bytes."""
-        return self._count(self._inner.read(size))
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """Read a line, or so many bytes of it."""
-        return self._count(self._inner.readline(size))
-
-    def readlines(self, hint: int = -1, /) -> list[bytes]:
-        """Read lines, of about so many bytes in all."""
-        return [self._count(line) for line in self._inner.readlines(hint)]
-
-    def __iter__(self) -> "Iterable[bytes]":
-        return map(self._count, self._inner)
-
-    def drain(self, length: int) -> None:
-        """Read up to a length, for a bounded time; the client may be gone."""
-        end = monotonic() + _DRAIN_SECONDS
-        try:
-            while self._read < length and monotonic() < end:
-                if not self.read(min(_PIECE, length - self._read)):
-                    return
-        except (OSError, ValueError):
-            return
-
-    def _count(self, data: bytes) -> bytes:
-        self._read += len(data)
-        return data

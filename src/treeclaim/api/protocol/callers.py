@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 
 from oslo_context.context import RequestContext
 
-from treeclaim.api.protocol.remembering import remembering_short
-
-_REMEMBERED, _LONGEST_REMEMBERED = 512, 1_024
-"""Callers, and characters of all headers of each: half a MiB. A usual caller has some 300."""
+from treeclaim.api.protocol.short_cache import cache_short
 
 _HEADERS = (
     "USER_ID USER PROJECT_ID TENANT_ID TENANT ROLES ROLE DOMAIN_ID USER_DOMAIN_ID PROJECT_DOMAIN_ID "
@@ -48,7 +45,7 @@ def identity_of(environment: Mapping[str, Any]) -> Identity:
     return _identity(tuple(map(environment.get, IDENTITY_HEADER_KEYS)))
 
 
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@cache_short(512)
 def _identity(values: Values) -> Identity:
     context = _context(values)
     return Identity(values, context.user_id, context.project_id, context.system_scope)
@@ -106,9 +103,6 @@ def _new_id() -> str:
 IDENTITY_KEY = "treeclaim.identity"
 """The key of the caller's identity in the WSGI environment, if authentication vouched for it."""
 
-_MOST_LOGGED, _LONGEST_LOGGED = 1_024, 256
-"""Callers, and characters of user and project: 256 KiB."""
-
 _LONGEST_ID = 255
 
 
@@ -146,7 +140,7 @@ def _cut(text: str | None) -> str | None:
     return text if text is None or len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}..."
 
 
-@remembering_short(_MOST_LOGGED, _LONGEST_LOGGED)
+@cache_short(1_024, 256)
 def _log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
     """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)

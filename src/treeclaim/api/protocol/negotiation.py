@@ -7,7 +7,7 @@ from functools import cache
 
 from falcon import InvalidMediaRange, InvalidMediaType, mediatypes
 
-from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.model.microversions import (
     EXTENSION,
     EXTENSION_VERSION,
@@ -24,11 +24,8 @@ _LONGEST = 2_048
 """Characters of a header that is read. Browsers send some 150. The library remembers what it has
 read, and takes long for thousands of parameters."""
 
-_REMEMBERED, _LONGEST_REMEMBERED = 256, 256
-"""Headers, and characters of each: 64 KiB."""
 
-
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@cache_short()
 def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
     """Return the offer that an Accept header prefers, None if none is acceptable.
 
@@ -64,7 +61,7 @@ class UnacceptableExtensionError(Exception):
     """The version of the extension, or the version combined with it, is not served; says which."""
 
 
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@cache_short()
 def negotiate(header: str | None) -> Version:
     """Return the version that a header asks for (contract page 10, section 2).
 

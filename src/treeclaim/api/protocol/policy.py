@@ -21,13 +21,13 @@ from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
 from treeclaim.api.protocol.callers import Identity, credentials_of
-from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.model.errors import PolicyFileError
 
 _LOG = logging.getLogger(__name__)
 
-_REMEMBERED, _LONGEST_REMEMBERED = 2_048, 1_024
-"""Decisions, and characters of all that each depends on: 2 MiB. A caller, a rule and a target take
+_LONGEST_DECIDED = 1_024
+"""Characters of all that a cached decision depends on: 2 MiB for all. A caller, a rule and a target take
 some 300. Callers choose the target's project."""
 
 _LOOK_EVERY = 1.0
@@ -100,7 +100,7 @@ def _deciding(
 ) -> Callable[[str, tuple[str | None, ...], _Target], bool]:
     """Return a function that decides by an enforcer and caches its decisions."""
 
-    @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+    @cache_short(2_048, _LONGEST_DECIDED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
         return bool(enforcer.authorize(rule, dict(target), credentials_of(caller), do_raise=False))
 

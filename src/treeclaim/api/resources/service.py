@@ -2,7 +2,7 @@
 """The root document and the description of the API."""
 
 from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
-from treeclaim.api.protocol.request.schemas import STRING, record
+from treeclaim.api.protocol.request.schemas import LINKS, STRING, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
@@ -17,10 +17,7 @@ VERSIONS = Answer(
                         "min_version": STRING,
                         "max_version": STRING,
                         "status": STRING,
-                        "links": {
-                            "type": "array",
-                            "items": record({"rel": STRING, "href": STRING}),
-                        },
+                        "links": LINKS,
                     }
                 ),
             }

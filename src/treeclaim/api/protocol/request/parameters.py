@@ -201,8 +201,3 @@ def provider_conditions(
         forbidden_aggregates=membership.forbidden,
         in_tree=in_tree,
     )
-
-
-def is_uuid_like(value: str) -> bool:
-    """Tell whether a text is a uuid in some spelling."""
-    return normalised_uuid(value) is not None

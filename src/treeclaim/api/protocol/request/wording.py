@@ -7,6 +7,7 @@ JSON Schema's are ECMAScript's, where it does not. And it compares each item of 
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import orjson
@@ -14,15 +15,11 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.model.names import normalised_uuid
 
 FORMATS = FormatChecker(formats=())
 """Formats that are checked."""
-
-_REMEMBERED, _LONGEST_REMEMBERED = 256, 256
-"""Patterns, and characters of each: all there are in our schemas, some fifty."""
 
 
 @FORMATS.checks("uuid")
@@ -31,7 +28,7 @@ def is_uuid(value: object) -> bool:
     return not isinstance(value, str) or normalised_uuid(value) is not None
 
 
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@cache
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return a pattern of our schemas with ECMAScript's `$`."""
     return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))

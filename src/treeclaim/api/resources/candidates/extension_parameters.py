@@ -103,7 +103,7 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
         listed = [uuid.strip() for uuid in text.removeprefix("in:").split(",")]
     else:
         listed = [text]
-    if not all(parameters.is_uuid_like(uuid) for uuid in listed):
+    if not all(map(normalised_uuid, listed)):
         raise bad_request(
             f"Invalid query string parameters: Expected '{name}' parameter to be a format of "
             f"uuid, or in:uuid,uuid. Got: {quote_value(value)}"

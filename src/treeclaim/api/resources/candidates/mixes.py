@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection
 
 import orjson
 
-from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.errors import BAD_VALUE, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.model.extension.mixes import Mix, MixRequest, is_name
@@ -37,9 +38,20 @@ class Mixes:
             ApiError: 400, for an unknown mix, or a class that no request of it asks for.
             StoreUnavailableError: if the database does not answer.
         """
-        if request.order is None or not request.order.mix_names:
-            return request
-        return with_mixes(request, self.named(request.order.mix_names))
+        names = () if request.order is None else request.order.mix_names
+        return with_mixes(request, self.named(names)) if names else request
+
+    def require(self, name: str, where: str) -> Mix:
+        """Return a mix that is named at a place of the call.
+
+        Raises:
+            ApiError: 400 if there is none.
+            StoreUnavailableError: if the database does not answer.
+        """
+        by_name = self.named((name,))
+        if name not in by_name:
+            raise bad_request(f"{where}: there is no mix {quote_value(name)!r}.", BAD_VALUE)
+        return by_name[name]
 
     def named(self, names: Collection[str]) -> dict[str, Mix]:
         """Return those mixes of some names that exist.

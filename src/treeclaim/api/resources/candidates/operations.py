@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates (contract page 90), and …/explain (page 97, section 3)."""
 
-from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 
@@ -38,12 +37,10 @@ def list_candidates(call: Call) -> Reply:
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
     arrival = arrival_of(call)
-    mixes: Sequence[str] = ()
-    if request.order is not None:
-        named = Mixes(call, arrival.check)
-        request, mixes = named.in_order_of(request), named.texts
+    mixes = Mixes(call, arrival.check)
+    request = mixes.in_order_of(request)
     services = call.services
-    key = key_of("candidates", call.version, call.request.query_string, *mixes)
+    key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
     question = candidate_question(request, services.search, _form(call.version), key)
     with classes_named_by("resources"):
         body = services.replica.answer(question, arrival)

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.query_parameters import Repetition, parameter_named
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
@@ -54,7 +54,7 @@ def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
     uuids = [uuid_list]
     if uuid_list.startswith("in:"):
         uuids = [uuid.strip() for uuid in uuid_list.removeprefix("in:").split(",")]
-    if not all(parameters.is_uuid_like(uuid) for uuid in uuids):
+    if not all(map(normalised_uuid, uuids)):
         raise bad_parameter(
             "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quote_value(value)}"
         )

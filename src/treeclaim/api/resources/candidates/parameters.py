@@ -10,7 +10,6 @@ from operator import itemgetter
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import (
     Checker,
@@ -18,6 +17,7 @@ from treeclaim.api.protocol.request.validation import (
     length_of_pairs,
     query_pairs,
 )
+from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
@@ -25,6 +25,7 @@ from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.query_parameters import split_name
 from treeclaim.model.request import (
     NO_GROUP,
@@ -34,9 +35,8 @@ from treeclaim.model.request import (
     SubtreeList,
 )
 
-_REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
-"""Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
-times that for what is read from them."""
+_LONGEST_CACHED = 8_192
+"""Characters of a query whose request is cached: 2 MiB for all, and ten times that for the requests."""
 
 _MOST_LIMIT_DIGITS = 18
 """Digits of a limit that make a difference: more candidates are in no answer."""
@@ -68,7 +68,7 @@ class _Group:
     tolerates: frozenset[str] = frozenset()
 
 
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@cache_short(longest=_LONGEST_CACHED)
 def request_of(query_string: str, version: Version, most_groups: int) -> CandidateRequest:
     """Read a query string. Schedulers send few different queries, so the results are kept.
 
@@ -227,7 +227,7 @@ def _take_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
 
 def _in_tree(value: str) -> str:
     uuid = value.strip()
-    if not parameters.is_uuid_like(uuid):
+    if normalised_uuid(uuid) is None:
         raise bad_request(
             f"Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
             f"uuid. Got: {quote_value(value)}"

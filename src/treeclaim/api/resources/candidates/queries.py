@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.forest.domains.filters import require_known_names
@@ -89,12 +88,7 @@ class Queries:
         Raises:
             ApiError: 400 for an unknown one.
         """
-        mixes = self._mixes.named((name,))
-        if name not in mixes:
-            raise bad_request(
-                f"goal.keep: mix {quote_value(name)} that does not exist.", BAD_VALUE
-            )
-        return mixes[name]
+        return self._mixes.require(name, "goal.keep")
 
     @property
     def mix_texts(self) -> list[str]:

@@ -10,7 +10,6 @@ import numpy as np
 import orjson
 from pydantic import Field
 
-from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import (
     Answer,
     Call,
@@ -29,7 +28,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
@@ -122,7 +121,11 @@ class _TotalsCall:
         after = query.after(query.by or "")
         if query.by is By.TREE:
             after = str(query.after_id(query.by))
-        return cls(call, query, after, None if query.mix is None else _mix(call, query.mix))
+        mix = None
+        if query.mix is not None:
+            where = "Invalid query string parameters: 'mix'"
+            mix = Mixes(call, call.deadline.look).require(query.mix, where)
+        return cls(call, query, after, mix)
 
     def rows(self, forest: Forest) -> Rows:
         """Return the providers that count.
@@ -257,18 +260,3 @@ def show_given_totals(call: Call) -> Reply:
         assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
         document = call.services.replica.answer(totals_call.question(assumptions), arrival)
     return Reply(body=document, is_ready_made=True)
-
-
-def _mix(call: Call, name: str) -> Mix:
-    """Return the mix that a query names.
-
-    Raises:
-        ApiError: 400 if there is none.
-    """
-    by_name = Mixes(call, call.deadline.look).named([name])
-    if name not in by_name:
-        raise bad_request(
-            f"Invalid query string parameters: 'mix': there is no mix {quote_value(name)!r}.",
-            BAD_VALUE,
-        )
-    return by_name[name]

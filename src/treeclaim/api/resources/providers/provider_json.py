@@ -19,7 +19,7 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.forest.listing.selection import ProviderList
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -42,9 +42,6 @@ _AT_ONCE = 500
 
 _WHOLE_LIST = 5_000
 """Providers in a list that is made in one piece, of four megabytes."""
-
-_REMEMBERED, _LONGEST_REMEMBERED = 64, 512
-"""Forms, and characters of the mount prefix, which a proxy's header may name."""
 
 _UUID, _PARENT, _ROOT = b"\0", b"\1", b"\2"
 """Stand for uuids in the texts below; no other JSON has these bytes in it."""
@@ -172,7 +169,7 @@ def _fill_holes(text: bytes, uuids: _Uuids) -> list[bytes]:
     return texts
 
 
-@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+@cache_short()
 def _form(prefix: str, version: Version) -> _Form:
     """Return how providers are written under a mount prefix at a microversion."""
     relations = [name for feature, name in _LINKS if feature is None or version.has(feature)]

@@ -18,40 +18,38 @@ _Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def remembering_short(
-    entries: int, longest: int
+def cache_short(
+    entries: int = 256, longest: int = 1_024
 ) -> Callable[[Callable[[*_Arguments], _Result]], Callable[[*_Arguments], _Result]]:
     """Cache the last results of a function, but only for short arguments.
 
     Args:
         entries: How many results are kept; the oldest is dropped first.
         longest: Characters of all texts among the arguments together; with more the function is
-            called each time.
+            called each time. By default, the keys of a cache have 256 KiB.
     """
 
-    def remembering(
-        function: Callable[[*_Arguments], _Result],
-    ) -> Callable[[*_Arguments], _Result]:
-        kept: dict[tuple[*_Arguments], _Result] = {}
+    def decorate(function: Callable[[*_Arguments], _Result]) -> Callable[[*_Arguments], _Result]:
+        results: dict[tuple[*_Arguments], _Result] = {}
         guard = threading.Lock()
 
         @wraps(function)
-        def ask(*arguments: *_Arguments) -> _Result:
+        def find_or_call(*arguments: *_Arguments) -> _Result:
             try:
-                return kept[arguments]
+                return results[arguments]
             except KeyError:
                 pass
             result = function(*arguments)
             if _length_of(arguments) <= longest:
                 with guard:
-                    if len(kept) >= entries:
-                        del kept[next(iter(kept))]
-                    kept[arguments] = result
+                    if len(results) >= entries:
+                        del results[next(iter(results))]
+                    results[arguments] = result
             return result
 
-        return ask
+        return find_or_call
 
-    return remembering
+    return decorate
 
 
 def _length_of(values: tuple[object, ...]) -> int:
