@@ -2,19 +2,15 @@
 """The output and effects of an operator's commands, and the service that they start."""
 
 import argparse
-import os
 import re
 import socket
 import sqlite3
-import subprocess
 
 import httpx
 import pytest
 
 from tests.cli.processes import call, run
-from tests.machine import slowness
 from tests.servers import (
-    TREECLAIM,
     command_environment,
     service_environment,
     serving,
@@ -84,13 +80,6 @@ def test_a_missing_connection_is_named(environment):
     assert "OS_PLACEMENT_DATABASE__CONNECTION" in refused.stderr
 
 
-def test_a_wrong_value_is_refused_with_the_option(environment):
-    environment["OS_API__AUTH_STRATEGY"] = "none"
-    refused = call(environment, "db", "sync")
-    assert refused.returncode == 1
-    assert "auth_strategy" in refused.stderr
-
-
 @pytest.mark.slow
 def test_a_port_in_use_is_named(environment):
     call(environment, "db", "sync")
@@ -120,19 +109,6 @@ def test_several_workers_serve_one_database(tmp_path):
             answer = client.get("/resource_providers", headers={"connection": "close"})
             assert len(answer.json()["resource_providers"]) == number + 1
         assert server.stop() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_are_fast(option, tmp_path):
-    environment = usual_environment(tmp_path)
-    process = subprocess.Popen(
-        [*TREECLAIM, option], env=environment, stdout=subprocess.DEVNULL, cwd=tmp_path
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    assert usage.ru_utime + usage.ru_stime < 0.3 * slowness()
 
 
 def test_the_help_names_each_command_with_its_line(tmp_path):

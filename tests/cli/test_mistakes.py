@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typing errors, and leftovers in the environment, are refused in words, and never guessed or ignored."""
 
-import os
 import re
 import signal
 import sqlite3
@@ -120,26 +119,6 @@ def test_parameters_after_a_flavor_are_not_swallowed(environment):
     assert "VGPU" in succeed(environment, "candidates", *arguments)
 
 
-@pytest.mark.parametrize("name", all_commands())
-def test_unknown_option_shows_the_usage_of_its_command(offline, name):
-    arguments = required_arguments(all_commands()[name].load()().get_parser(name))
-    message = refused(offline, *name.split(), *arguments, "--no-such-option", code=2)
-    assert message.startswith(f"usage: treeclaim {name} ")
-    assert "--no-such-option" in message
-
-
-def required_arguments(parser):
-    """Return words of the right kind for the arguments that a command requires."""
-    groups = parser._mutually_exclusive_groups
-    first_of_groups = [group._group_actions[0] for group in groups if group.required]
-    return [
-        word
-        for action in parser._actions
-        if (action.required or action in first_of_groups) and action.nargs != 0
-        for word in (*action.option_strings[:1], next(iter(action.choices or ()), "1"))
-    ]
-
-
 def test_missing_command_lists_all_commands(offline):
     result = call(offline)
     assert (result.returncode, result.stdout) == (2, "")
@@ -254,32 +233,12 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
     assert "unexpected" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("candidates", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
-        (("fit", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
-        (("audit", "--living-from", "nosuch"), "nosuch: No such file or directory"),
-        (("load", "nosuch"), "nosuch: it cannot be read: No such file or directory"),
-        (("watch", "--in-tree", "nosuch"), "there is no provider 'nosuch'"),
-    ],
-    ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
-)
-def test_missing_file_or_provider_is_named_once(environment, arguments, message):
-    said = refused(environment, *arguments, code=2 if arguments[0] == "audit" else 1)
-    assert said == f"treeclaim: {message}\n"
-
-
 @pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
 @pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
 def test_invalid_number_is_refused_with_its_option(offline, option, number):
     message = refused(offline, "serve", f"--{option}", number, code=2)
     assert f"argument --{option}: " in message
     assert ("has more than 9 digits" in message) == (number == "99999999999")
-
-
-def test_port_above_65535_is_refused(offline):
-    assert "the last is 65535" in refused(offline, "serve", "--port", "65536", code=2)
 
 
 def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
@@ -324,32 +283,6 @@ def test_ascii_terminal_gets_only_ascii(environment, arguments):
     assert "Traceback" not in result.stderr
     assert (result.stdout + result.stderr).isascii()
     assert result.stdout or result.returncode == 1
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("tree",),
-        pytest.param(("policy", "sample"), marks=pytest.mark.slow),
-        pytest.param(("candidates", "resources=VCPU:1"), marks=pytest.mark.slow),
-    ],
-    ids=" ".join,
-)
-def test_broken_output_pipe_is_not_an_error(environment, arguments):
-    """As `| head` does it: the pipe has no reader any more when the command writes."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as output:
-        result = subprocess.run(
-            [*TREECLAIM, *arguments],
-            env=environment,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert (result.returncode, result.stderr) == (141, "")
 
 
 @pytest.mark.slow

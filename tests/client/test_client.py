@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client against a real service."""
 
-import threading
 import uuid
 
 import pytest
@@ -113,29 +112,6 @@ def test_claim_without_room_is_not_retried(application):
     with pytest.raises(ClientError, match="409"):
         client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
     assert [method for method, _ in adapter.sent].count("PUT") == 1
-
-
-def test_concurrent_clients_never_overbook(application):
-    taken = []
-
-    def claim():
-        client, _ = client_at(application)
-        consumer = str(uuid.uuid4())
-        try:
-            client.claim(consumer, {"allocations": {HOST: {"resources": {"VCPU": 1}}}}, **WHO)
-        except ClientError as error:
-            assert error.status == 409
-        else:
-            taken.append(consumer)
-
-    threads = [threading.Thread(target=claim) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    client, _ = client_at(application)
-    usages = client.get(f"/resource_providers/{HOST}/usages")["usages"]
-    assert usages == {"VCPU": len(taken)} == {"VCPU": 4}
 
 
 def test_foreign_endpoint_raises_client_error():

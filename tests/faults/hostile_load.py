@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.faults.hostile_load`: what others notice while some ask the worst questions known.
+"""Clients that ask the worst questions known, others that ask ordinary ones, and a watch over memory.
 
-One worker of the bundled server at its default options. Sixteen clients ask for packings that
-nearly fit, divisions with very many sets, explanations of 250 groups and answers without end, half
-of them always anew; four others search and read. Reported are the others' times and failures, what
-the hostile clients got, and the memory that the worker and its children took at most.
+Hostile clients ask for packings that nearly fit, divisions with very many sets, explanations of 250 groups and
+answers without end, half of them always anew.
 """
 
-import argparse
 import multiprocessing
 import random
 import threading
@@ -16,19 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from multiprocessing.synchronize import Event
-from pathlib import Path
 from typing import Any, Self
 
 import httpx
 import psutil
-from rich.console import Console
-from rich.table import Table
 
-from tests import peer
 from tests.clouds import World, WorldMaker
-from tests.clouds.bulk import write_world
 
 _HEADERS = {
     "X-Auth-Token": "admin",
@@ -272,63 +263,3 @@ def attacked(url: str, clients: int, kinds: Sequence[int] = range(4)) -> Iterato
         outcome.seconds.extend(seconds)
         process.kill()
         process.join()
-
-
-def _row(name: str, outcome: Outcome) -> list[str]:
-    if not outcome.seconds:
-        return [name, "0", "", "", "", ""]
-    answers = ", ".join(
-        f"{count} x {status or 'broken'}" for status, count in sorted(outcome.statuses.items())
-    )
-    times = [f"{1000 * outcome.percentile(share):.1f}" for share in (0.5, 0.99, 1.0)]
-    return [name, str(len(outcome.seconds)), *times, answers]
-
-
-def measure(options: argparse.Namespace, console: Console) -> bool:
-    """Run it all; tell whether every ordinary request was answered."""
-    some = world(options.hosts)
-    table = Table("clients", "answers", "p50 ms", "p99 ms", "most ms", "statuses")
-    with peer.new_folder() as name:
-        folder = Path(name)
-        database = f"sqlite:///{folder / 'placement.db'}"
-        write_world(database, some)
-        with peer.treeclaim_on(database, folder) as (url, process):
-            paths = innocent_questions(some)
-            ask(url, paths, options.clients, 2, options.pause)
-            table.add_row(
-                *_row("alone", ask(url, paths, options.clients, options.seconds, options.pause))
-            )
-            before = proportional_bytes(process)
-            with Memory(process) as memory:
-                with attacked(url, options.hostile, options.kinds) as hostile:
-                    time.sleep(2)
-                    answer = ask(url, paths, options.clients, options.seconds, options.pause)
-                table.add_row(*_row("with hostile ones", answer))
-            table.add_row(*_row("the hostile ones", hostile))
-            console.print(table)
-            console.print(
-                f"memory: {before / 1e6:.0f} MB before, at most {memory.most / 1e6:.0f} MB, "
-                f"{proportional_bytes(process) / 1e6:.0f} MB in the end"
-            )
-    return set(answer.statuses) == {int(HTTPStatus.OK)}
-
-
-def main() -> None:
-    """Measure what the options ask for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.faults.hostile_load", description=__doc__
-    )
-    parser.add_argument("--hosts", type=int, default=1000)
-    parser.add_argument("--clients", type=int, default=4, help="ordinary clients")
-    parser.add_argument("--hostile", type=int, default=16, help="hostile clients")
-    parser.add_argument(
-        "--kinds", type=int, nargs="+", default=range(len(HOSTILE)), help="of hard questions"
-    )
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--pause", type=float, default=0.02, help="between two questions")
-    if not measure(parser.parse_args(), Console(width=140)):
-        raise SystemExit("not all ordinary requests were answered")
-
-
-if __name__ == "__main__":
-    main()

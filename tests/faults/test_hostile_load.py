@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """While some ask the worst questions known, everybody else is answered, and memory is bounded.
 
-The bound in time is that of a busy test machine; `python -m tests.faults.hostile_load` measures.
+The bound in time is that of a busy test machine.
 """
 
 import threading

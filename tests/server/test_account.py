@@ -23,7 +23,6 @@ from treeclaim.server.bounds import (
     SCANNED_BYTES,
     SMALL_BYTES,
 )
-from treeclaim.server.http.budget import MemoryBudget
 from treeclaim.server.http.errors import RefusedError
 from treeclaim.server.http.reader import RequestReader
 from treeclaim.server.http.table import Phase
@@ -163,32 +162,6 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
     assert [entry for entry in whole if entry[-1] is True] == [
         entry for entry in parts if entry[-1] is True
     ]
-
-
-class Member:
-    """A connection that holds bytes."""
-
-    held = 0
-    is_evictable = False
-
-
-def test_concurrent_budget_changes_are_counted():
-    budget = MemoryBudget(MEGABYTE)
-    members = [Member() for _ in range(4)]
-
-    def work(member):
-        for number in range(5_000):
-            budget.add(member, number)
-            budget.set_evictable(member, number % 2 == 0)
-            budget.add(member, -number)
-
-    threads = [threading.Thread(target=work, args=(member,)) for member in members * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert budget.total == sum(member.held for member in members) == 0
-    assert budget._evictable_bytes == 0
 
 
 # -- a whole server --------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from tests.server.fuzzing import attack
 from tests.servers import eventually
 from tests.service import HEADERS, make_application
 
-SEEDS = 400
-MANY = 5_000
+SEEDS = 5_000
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +49,6 @@ def test_oversized_body_closes_the_connection_with_a_header(server, status):
 @pytest.mark.slow
 def test_bytes_of_any_kind_are_answered_or_refused(server, caplog):
     attack(server.address, range(SEEDS))
-    assert "Traceback" not in caplog.text
-    assert server.ask().status == 200
-
-
-@pytest.mark.slow
-def test_many_bytes_of_any_kind_are_answered_or_refused(server, caplog):
-    attack(server.address, range(SEEDS, MANY))
     assert "Traceback" not in caplog.text
     assert server.ask().status == 200
 

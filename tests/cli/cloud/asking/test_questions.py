@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import claim, client_in, succeed
+from tests.cli.services import claim, succeed
 
 
 @pytest.mark.slow
@@ -86,15 +86,6 @@ def test_claimed_amounts_are_used_until_released(environment):
     assert re.search(r"VGPU ░+ 0/7", succeed(environment, "tree"))
 
 
-def test_a_claim_keeps_its_query_as_the_request(environment):
-    words = ("resources=VGPU:1", "resources_B=VCPU:1", "group_policy=none")
-    consumer = claim(environment, *words)
-    with client_in(environment) as client:
-        document = client.call("GET", f"/allocations/{consumer}", extended=True)
-        client.release(consumer)
-    assert (document["request"], document["request_valid"]) == (["&".join(words)], True)
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -123,22 +114,6 @@ def test_printed_query_can_be_pasted_as_arguments(environment, query):
         )
         == where
     )
-
-
-@pytest.mark.parametrize(
-    "command", ["candidates", "explain", "fit", "place", "hold create", "claim"]
-)
-@pytest.mark.parametrize(
-    ("words", "near"),
-    [
-        (["resources=VCPUS:1"], "VCPU"),
-        (["resources=VCPU:1", "required=HW_NUMA_ROT"], "HW_NUMA_ROOT"),
-    ],
-)
-def test_unknown_name_suggests_the_nearest(environment, command, words, near):
-    refused = call(environment, *command.split(), *words)
-    assert refused.returncode == 1
-    assert f"Did you mean {near}?" in refused.stderr
 
 
 def test_a_tree_is_named_by_any_of_its_providers(environment):
@@ -170,24 +145,6 @@ def test_failures_are_reported_in_one_line(environment, arguments, message):
     assert refused.returncode == 1
     assert message in refused.stderr
     assert "Traceback" not in refused.stderr
-
-
-def test_cloud_of_clouds_yaml_gives_the_endpoint(environment, tmp_path):
-    (tmp_path / "clouds.yaml").write_text(
-        f"""
-clouds:
-  here:
-    auth_type: admin_token
-    auth: {{endpoint: "{environment["TREECLAIM_ENDPOINT"]}", token: admin}}
-"""
-    )
-    elsewhere = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
-    del elsewhere["TREECLAIM_ENDPOINT"]
-    shown = call(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "-f", "json")
-    assert shown.returncode == 0, shown.stderr
-    assert json.loads(shown.stdout)["allocation_requests"]
-    refused = call(elsewhere, "tree", "--os-cloud", "nowhere")
-    assert (refused.returncode, "nowhere" in refused.stderr) == (1, True)
 
 
 def test_os_variables_name_a_cloud(environment):

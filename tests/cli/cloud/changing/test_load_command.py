@@ -10,7 +10,7 @@ import uuid
 import httpx
 import pytest
 
-from tests.cli.processes import call, run
+from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
 from tests.faults.harness.proxy import Proxy
 from tests.servers import TREECLAIM, eventually
@@ -113,40 +113,6 @@ providers:
     assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6", "6"]
     assert "needs a total" in message
     assert "HW_NOPE" in message
-
-
-def test_all_service_errors_are_reported_together(cloud):
-    message = cloud.refuse(
-        f"""
-providers:
-  - {{name: {cloud.host}, parent: {cloud.child}}}
-  - {{name: b, inventories: {{VCPU: {{reserved: 1}}}}}}
-  - {{name: c, traits: [HW_NOPE]}}
-"""
-    )
-    lines = [line.partition("topology.yaml:")[2] for line in message.splitlines()]
-    assert [line.partition(":")[0] for line in lines] == ["3", "4", "5"]
-
-
-def test_each_error_is_reported_once(cloud):
-    message = cloud.refuse(
-        """
-providers:
-  - {name: a, inventories: {vcpu: 1}}
-  - {name: b, inventories: {VCPU: -1}}
-  - {name: c, inventories: {VCPU: {total: many, reserved: 5}}}
-  - {name: d, inventories: {VCPU: many}, traits: [lower]}
-  - {name: e, inventories: {VCPU: {total: 1, reserved: 5}}}
-  - {name: f, colour: red}
-"""
-    )
-    assert len(message.splitlines()) == 7
-    assert "unknown 'colour'; known are name, uuid" in message
-
-
-def test_missing_file_is_reported_without_line_numbers(cloud):
-    message = refused(cloud.environment, "load", "nosuch.yaml")
-    assert message == "treeclaim: nosuch.yaml: it cannot be read: No such file or directory\n"
 
 
 def interrupted(process):
@@ -330,23 +296,6 @@ def test_file_with_errors_sends_nothing_and_lists_errors_with_lines(cloud):
     assert not cloud.client.providers(name=f"{cloud.host}-first")
 
 
-def test_unknown_names_are_reported_before_any_write(cloud):
-    message = cloud.refuse(
-        f"""providers:
-  - name: {cloud.host}-first
-  - name: {cloud.child}
-    parent: nobody
-    traits: [HW_NOBODY_KNOWS]
-    inventories: {{NO_SUCH_CLASS: 4}}
-  - name: {cloud.host}
-    parent: {cloud.child}
-"""
-    )
-    for line, what in ((4, "nobody"), (5, "HW_NOBODY_KNOWS"), (6, "NO_SUCH_CLASS"), (8, "itself")):
-        assert re.search(rf"topology\.yaml:{line}: .*{what}", message), message
-    assert not cloud.client.providers(name=f"{cloud.host}-first")
-
-
 def test_a_provider_with_a_uuid_that_is_there_is_renamed(cloud):
     (before,) = cloud.client.providers(name=cloud.child)
     shown = cloud.load(f"providers: [{{name: {cloud.child}-2, uuid: {before['uuid']}}}]")
@@ -454,14 +403,3 @@ def test_interrupted_load_reports_progress_and_resumes(environment, client, tmp_
     created, changed, unchanged = map(int, re.findall(r"(\d+) (?:created|changed|unch)", shown))
     assert created + changed + unchanged == 5000
     assert unchanged >= 2 * BATCH
-
-
-@pytest.mark.slow
-def test_load_writes_no_progress_into_a_pipe(environment, tmp_path):
-    file = tmp_path / "one.yaml"
-    file.write_text("providers: [{name: quiet}]")
-    result = run(environment, "load", str(file))
-    assert (result.returncode, result.stderr) == (0, "")
-    assert call(environment, "load", str(file)).stdout.endswith(
-        "0 created, 0 changed, 0 deleted, 1 unchanged\n"
-    )

@@ -90,22 +90,6 @@ def test_import_stores_requests_of_nova_servers(environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_interrupted_import_can_be_repeated_without_changes(environment, tmp_path):
-    servers = [server(number) for number in range(10, 15)]
-    hold_something(environment, *range(10, 15))
-    with compute_with(servers, refusals=[None] * 9) as (compute, url):
-        variables = with_cloud(environment, tmp_path, url)
-        broken = call(variables, "request", "import", "nova")
-        assert broken.returncode == 1
-        assert "the compute API does not list its servers" in broken.stderr
-        compute.refusals.clear()
-        for _ in range(2):
-            assert "5 requests stored" in succeed(variables, "request", "import", "nova")
-    assert all(kept(environment, number)["request"] for number in range(10, 15))
-    assert kept(environment, 14)["consumer_generation"] == 1
-
-
-@pytest.mark.slow
 def test_interrupted_import_keeps_stored_batches_and_resumes(environment, tmp_path, monkeypatch):
     numbers = range(10_100, 10_105)
     hold_something(environment, *numbers)

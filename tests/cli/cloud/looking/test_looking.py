@@ -17,7 +17,6 @@ from tests.paths import EXAMPLE
 from tests.resources import needs
 from tests.service import InProcess, WithoutExtension
 from treeclaim.cli.providers.contents import read_contents
-from treeclaim.cli.registry import all_commands
 from treeclaim.cli.search.explanation import nearest_amount
 from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
@@ -391,15 +390,6 @@ def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, pr
     assert "total: 9" in seen
     assert total(client, provider) == {"VCPU": 9}
     assert traits(client, provider) == {"CUSTOM_A", "CUSTOM_OTHER"}
-
-
-@pytest.mark.parametrize("shell", ["bash", "fish", "powershell", "zsh"])
-def test_completion_has_every_command_and_option(environment, shell):
-    script = succeed(environment, "completion", shell)
-    for name, entry in all_commands().items():
-        assert set(name.split()) <= set(re.findall(r"[\w-]+", script))
-        for option in entry.load()().get_parser(name)._option_string_actions:
-            assert option.lstrip("-") in script
 
 
 @pytest.mark.parametrize(
