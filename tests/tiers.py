@@ -7,7 +7,7 @@ the tests marked `long`.
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 TIERS = ("quick", "ci", "all")
 
@@ -32,3 +32,12 @@ def load_profile(tier: str) -> None:
 def examples(usual: int) -> int:
     """Return how many examples a property tries whose `ci` run tries so many."""
     return max(1, usual * settings.default.max_examples // _EXAMPLES["ci"])
+
+
+def many_examples(number: int) -> settings:
+    """Return settings that try so many examples, however large they are and however long they take."""
+    return settings(
+        max_examples=number,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )

@@ -72,6 +72,11 @@ def complete(records):
     )
 
 
+def news(*records, removed=(), catalogue=None, usage=None):
+    """Changes of some providers, and of no others."""
+    return Changes(BEGINNING, False, records, list(removed), catalogue, usage or {})
+
+
 def forest_of(records):
     """A Forest of these providers."""
     forest = Forest()

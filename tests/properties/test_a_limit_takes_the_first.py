@@ -7,12 +7,13 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.strategies import consuming_at_times, extended_requests, requests, worlds
+from tests.tiers import many_examples
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 REQUESTS_EACH = 4
@@ -27,11 +28,7 @@ def questions(draw):
     return world, [draw(kinds) for _ in range(REQUESTS_EACH)]
 
 
-some_worlds = settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+some_worlds = many_examples(WORLDS)
 
 
 @pytest.mark.slow

@@ -10,10 +10,10 @@ from dataclasses import replace
 from time import thread_time
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.forest.building import BEGINNING
+from tests.forest.building import news
 from tests.properties.forest_adapter import (
     candidate_request,
     every_path,
@@ -28,10 +28,11 @@ from tests.properties.test_what_is_kept_follows_claims import (
 )
 from tests.reference.strategies import clouds, consuming_at_times, easy_requests, ordered_requests
 from tests.reference.world import Group, Request, World, uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import MOST_BYTES, Series
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
@@ -54,11 +55,7 @@ def questions(draw):
 @pytest.mark.slow
 @every_path
 def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
-    @settings(
-        max_examples=WORLDS,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(WORLDS)
     @given(questions(), st.data())
     def check(question, data):
         world, requests = question
@@ -140,7 +137,5 @@ def used_in(kept, world, used):
         differences = differences_of_usage(old, new)
         if any(differences.values()):
             usage[new.id] = UsageChange(differences, 0, 0, 0.0)
-    kept.apply(
-        Changes(BEGINNING, complete=False, records=[], removed=[], catalogue=None, usage=usage)
-    )
+    kept.apply(news(usage=usage))
     return after

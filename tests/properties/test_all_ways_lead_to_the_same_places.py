@@ -11,13 +11,14 @@ import os
 from time import thread_time
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, candidate_request, forest_of
 from tests.reference.placing import taken
 from tests.reference.strategies import AGGREGATES, TRAITS
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
@@ -74,11 +75,7 @@ def servers(draw):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@many_examples(WORLDS)
 @given(hosts(), servers())
 def test_all_ways_of_placing_and_counting_agree(world, request):
     wanted = candidate_request(request)

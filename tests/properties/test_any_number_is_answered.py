@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
@@ -19,6 +19,7 @@ from tests.properties.forest_adapter import (
 )
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import extended_requests, requests, worlds
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 
@@ -53,11 +54,7 @@ def questions(draw):
 @pytest.mark.slow
 @every_path
 def test_amounts_of_any_size_match_the_reference(sizes):
-    @settings(
-        max_examples=WORLDS if not sizes else WORLDS // 3,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(WORLDS if not sizes else WORLDS // 3)
     @given(questions())
     def check(question):
         compare(*question)

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
@@ -26,6 +26,7 @@ from tests.reference.strategies import (
     worlds_with_a_pool,
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 
@@ -43,11 +44,7 @@ def questions(draw):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@many_examples(WORLDS)
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_capacity_equals_sequential_placements(question, domains):
     world, request = question

@@ -7,12 +7,20 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.strategies import consuming, divided, extended_requests, requests, worlds
+from tests.reference.strategies import (
+    cards,
+    consuming,
+    divided,
+    extended_requests,
+    requests,
+    worlds,
+)
+from tests.tiers import many_examples
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
 REQUESTS_EACH = 8
@@ -51,6 +59,11 @@ def test_split_amounts_match_the_reference(sizes):
     compare_many(divided().map(lambda question: (question[0], [question[1]])), sizes)
 
 
+@every_path
+def test_groups_consuming_one_inventory_match_the_reference(sizes):
+    compare_many(cards().map(lambda question: (question[0], [question[1]])), sizes)
+
+
 def check(kind, sizes, *, are_consuming=False):
     """Compare the answers to some requests of a kind in many worlds."""
     compare_many(questions(kind, are_consuming), sizes)
@@ -59,11 +72,7 @@ def check(kind, sizes, *, are_consuming=False):
 def compare_many(asked, sizes):
     """Compare answers in many worlds, with the usual thresholds or lower ones."""
 
-    @settings(
-        max_examples=WORLDS if not sizes else max(WORLDS // 4, 1),
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(WORLDS if not sizes else max(WORLDS // 4, 1))
     @given(asked)
     def compare_each(question):
         compare_all(*question)

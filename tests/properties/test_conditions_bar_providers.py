@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from tests.forest.building import news
 from tests.properties.forest_adapter import ask, candidate_request, every_path, forest_of, lowered
 from tests.properties.test_candidates_match_the_definition import compare_all
 from tests.reference.strategies import extended_requests, ordered_requests, requests, worlds
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Cursor
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))
 KEYS = ("A", "B")
@@ -94,7 +95,7 @@ def test_cached_results_follow_conditions(question):
         ask(forest, request)
         capacity(forest, request)
     records = fresh.records()
-    forest.apply(Changes(BEGINNING, complete=False, records=records, removed=[], catalogue=None))
+    forest.apply(news(*records))
     for request in asked:
         assert ask(forest, request) == ask(fresh, request), (str(before), str(after), request)
         assert capacity(forest, request) == capacity(fresh, request), (str(after), request)

@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
@@ -21,6 +21,7 @@ from tests.reference.strategies import (
     worlds,
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.constraints import constraints_of
 from treeclaim.forest.explain.explain import Focus, explain_request
@@ -43,11 +44,7 @@ def questions(draw, are_consuming=False):
     return world, [replace(draw(kinds), nested=True) for _ in range(REQUESTS_EACH)]
 
 
-every_world = settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+every_world = many_examples(WORLDS)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
@@ -38,6 +38,7 @@ from tests.reference.strategies import (
     worlds_with_a_pool,
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.mixes.room import stranded_amounts
@@ -166,11 +167,7 @@ def listed(world, request):
 @pytest.mark.slow
 @every_path
 def test_candidates_are_ordered_by_their_cost_to_a_mix(sizes):
-    @settings(
-        max_examples=WORLDS,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(WORLDS)
     @given(questions())
     def check(question):
         compare(*question)
@@ -216,11 +213,7 @@ def compare(world, mix, asked):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@many_examples(WORLDS)
 @given(questions())
 def test_stranded_amounts_match_the_reference(question):
     world, mix, asked = question
@@ -237,11 +230,7 @@ def test_stranded_amounts_match_the_reference(question):
 @pytest.mark.slow
 @every_path
 def test_sequential_placements_see_earlier_ones_as_written(sizes):
-    @settings(
-        max_examples=WORLDS,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(WORLDS)
     @given(calls())
     def check(call):
         place_in_turn(*call)

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
@@ -36,6 +36,7 @@ from tests.reference.strategies import (
     worlds_with_a_pool,
 )
 from tests.reference.world import uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer as Placing
 from treeclaim.model.extension import placing as model
@@ -115,11 +116,7 @@ def questions(draw):
     return world, draw(calls(world))
 
 
-some_worlds = settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+some_worlds = many_examples(WORLDS)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import LOWERED, Found, ask, every_path, forest_of, lowered
@@ -22,6 +22,7 @@ from tests.reference.strategies import (
     rivals,
     worlds,
 )
+from tests.tiers import many_examples
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
 REQUESTS_EACH = 4
@@ -43,11 +44,7 @@ def questions(draw):
     return world, [draw(ordered_requests(world)) for _ in range(REQUESTS_EACH)]
 
 
-some_worlds = settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+some_worlds = many_examples(WORLDS)
 
 
 @pytest.mark.slow

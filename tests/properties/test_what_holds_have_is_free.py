@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import thread_time
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
@@ -34,6 +34,7 @@ from tests.reference.strategies import (
     worlds,
 )
 from tests.reference.world import World, uuid_of
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
@@ -48,11 +49,7 @@ WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "12"))
 MOST_BYTES, LONG = 10**9, 60
 HOLDS = ("h1", "h2", "h3")
 
-usual = settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+usual = many_examples(WORLDS)
 
 
 @st.composite

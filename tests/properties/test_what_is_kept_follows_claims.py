@@ -8,10 +8,10 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.forest.building import BEGINNING
+from tests.forest.building import news
 from tests.properties.forest_adapter import (
     ask,
     candidate_request,
@@ -29,9 +29,10 @@ from tests.reference.strategies import (
     worlds,
 )
 from tests.reference.world import World
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import UsageChange
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
 REQUESTS_EACH = 3
@@ -86,9 +87,7 @@ def told(draw, before, after, changed):
         else:
             event("told by how much")
             usage[new.id] = UsageChange(difference, 0, 0, 0.0)
-    return Changes(
-        BEGINNING, complete=False, records=records, removed=[], catalogue=None, usage=usage
-    )
+    return news(*records, usage=usage)
 
 
 def differences_of_usage(old, new):
@@ -104,11 +103,7 @@ def differences_of_usage(old, new):
 @pytest.mark.slow
 @every_path
 def test_orders_and_counts_equal_those_of_a_fresh_forest(sizes):
-    @settings(
-        max_examples=WORLDS,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(WORLDS)
     @given(questions(), st.data())
     def check(question, data):
         world, asked = question

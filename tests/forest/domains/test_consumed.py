@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.forest.building import BEGINNING, forest_of, record
+from tests.forest.building import forest_of, news, record
 from treeclaim.forest.domains.consumed import NO_CODE, most_by_consumed, uses_of_options
 from treeclaim.forest.domains.relation import relations_of
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import Consumed
 from treeclaim.model.request import RequestGroup
 
@@ -36,7 +36,7 @@ def hosts(count, used=0):
 def claimed(provider_id, amount, class_id=DEVICE):
     """Changes that say: so much more of a provider is allocated."""
     usage = {provider_id: UsageChange({class_id: amount}, 0, 0, 0.0)}
-    return Changes(BEGINNING, complete=False, records=[], removed=[], catalogue=None, usage=usage)
+    return news(usage=usage)
 
 
 def asked(suffix="_A", amount=1):
@@ -66,7 +66,7 @@ def test_tree_change_recomputes_consumption():
     most(forest)
     records = hosts(3)
     gone = records.pop()
-    forest.apply(Changes(BEGINNING, complete=False, records=[], removed=[gone.id], catalogue=None))
+    forest.apply(news(removed=[gone.id]))
     forest.apply(claimed(1 + DEVICES + 1, 7, SLICES))
     assert most(forest) == most(forest_of(forest.records()))
     assert len(most(forest)) == 3 * DEVICES - 1

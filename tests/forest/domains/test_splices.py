@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import (
-    BEGINNING,
     body_of,
     complete,
     forest_of,
     having,
+    news,
     provider_uuid,
     record,
     wide_trees,
@@ -20,7 +20,6 @@ from tests.forest.building import (
 from tests.properties.forest_adapter import every_path, lowered
 from tests.tiers import examples
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import (
     CandidateRequest,
@@ -62,9 +61,7 @@ class Cloud:
         self.records |= {one.id: one for one in records}
         for one in removed:
             del self.records[one]
-        self.forest.apply(
-            Changes(BEGINNING, complete=False, records=records, removed=removed, catalogue=None)
-        )
+        self.forest.apply(news(*records, removed=removed))
 
     def create(self, number, other):
         """A provider, below another one if that is there; `other` may be after it in order."""
@@ -183,7 +180,7 @@ def test_many_tree_changes_cause_a_full_reevaluation():
     body_of(forest, request)
     for number in range(1000, 1040):
         new = record(number, 4, 4, {"CUSTOM_DEVICE": 1})
-        forest.apply(Changes(BEGINNING, complete=False, records=[new], removed=[], catalogue=None))
+        forest.apply(news(new))
     assert body_of(forest, request).count(b'"allocations"') == 50
 
 
@@ -197,5 +194,5 @@ def test_provider_that_starts_sharing_affects_all_trees():
     request = CandidateRequest((RequestGroup("", {"VCPU": 1, "DISK_GB": 1}),))
     assert b'"allocations"' not in body_of(forest, request)
     pool = record(2, None, 2, {"DISK_GB": 8}, (SHARING_TRAIT,), (RACK,))
-    forest.apply(Changes(BEGINNING, complete=False, records=[pool], removed=[], catalogue=None))
+    forest.apply(news(pool))
     assert body_of(forest, request).count(b'"allocations"') == 1

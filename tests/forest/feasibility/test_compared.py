@@ -2,7 +2,7 @@
 """Groups that compete for providers and are compared by attributes: what is left out has no candidate."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import LimitedBudget, record
@@ -11,6 +11,7 @@ from tests.properties.forest_adapter import Found, ask, every_path, forest_of, l
 from tests.reference.candidates import Reference
 from tests.reference.strategies import comparisons
 from tests.reference.world import Group, Provider, Request, Stock, World
+from tests.tiers import many_examples
 from treeclaim.forest.search import search
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions, ValueList
@@ -48,11 +49,7 @@ def questions(draw):
 @pytest.mark.slow
 @every_path
 def test_candidates_equal_the_reference(sizes):
-    @settings(
-        max_examples=60,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @many_examples(60)
     @given(questions())
     def check(question):
         world, request = question

@@ -2,14 +2,14 @@
 """Where each provider has a class of its own, work grows with what there is, not with its square."""
 
 from tests.forest.building import (
-    BEGINNING,
     calls_counted,
+    news,
     record,
     with_own_classes,
 )
 from treeclaim.forest.listing.groups import By, groups_of
 from treeclaim.forest.listing.totals import amounts_of, takes_long
-from treeclaim.model.changes import Catalogue, Changes
+from treeclaim.model.changes import Catalogue
 
 
 def by_tree(forest):
@@ -43,10 +43,10 @@ def test_each_tree_has_sums_of_its_own_class_only():
 def test_removed_class_is_in_no_sum():
     forest = with_own_classes(3)
     others = [record(number) for number in range(10, 20)]
-    forest.apply(Changes(BEGINNING, False, others, [2], None))
+    forest.apply(news(*others, removed=[2]))
     left = [entry for entry in forest.catalogue.class_by_id.values() if entry.id != 1002]
     catalogue = Catalogue.of(forest.catalogue.trait_by_id.values(), left)
-    forest.apply(Changes(BEGINNING, False, [], [], catalogue))
+    forest.apply(news(catalogue=catalogue))
     assert takes_long(forest, forest.living_rows, None, None) is False
     result = amounts_of(forest, forest.living_rows).totals()
     assert [*result] == ["CUSTOM_1001", "CUSTOM_1003"]

@@ -4,9 +4,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.forest.building import BEGINNING, CATALOGUE, forest_of, provider_uuid, record
+from tests.forest.building import CATALOGUE, forest_of, news, provider_uuid, record
 from treeclaim.forest.listing.selection import ProviderSelection, matching_providers, select_rows
-from treeclaim.model.changes import Changes
 from treeclaim.model.request import ProviderConditions, ProviderQuery
 
 MOST = 12
@@ -38,9 +37,7 @@ def forests(draw):
 
 
 def change(records, removed):
-    return Changes(
-        cursor=BEGINNING, complete=False, records=records, removed=removed, catalogue=CATALOGUE
-    )
+    return news(*records, removed=removed, catalogue=CATALOGUE)
 
 
 @st.composite

@@ -6,14 +6,14 @@ from time import thread_time
 
 import pytest
 
-from tests.forest.building import BEGINNING, calls_counted, complete, provider_uuid, record
+from tests.forest.building import calls_counted, complete, news, provider_uuid, record
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.placing import series as series_module
 from treeclaim.forest.placing.series import OutOfTimeError, Series
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -48,9 +48,7 @@ def use(forest, number, amount):
     """Let more of a host be used, or less."""
     (class_id,) = forest.classes
     usage = {number: UsageChange({class_id: amount}, 0, 0, 0.0)}
-    forest.apply(
-        Changes(BEGINNING, complete=False, records=[], removed=[], catalogue=None, usage=usage)
-    )
+    forest.apply(news(usage=usage))
 
 
 def test_consumers_are_placed_beside_those_before_them(forest):
@@ -104,7 +102,7 @@ def test_unused_class_is_followed(forest):
 def test_series_restarts_after_a_change_beyond_usage(forest, change):
     series = Series(forest, BYTES)
     assert placed(series) == 1
-    forest.apply(Changes(BEGINNING, complete=False, records=[change], removed=[], catalogue=None))
+    forest.apply(news(change))
     assert not series.may_follow(forest)
 
 

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.forest.building import BEGINNING, complete, provider_uuid, record
+from tests.forest.building import complete, news, provider_uuid, record
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import Changes
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.request import (
     BodyForm,
@@ -41,7 +40,7 @@ def claim(forest, **used):
     records = [
         record(int(name[1:]), inventories={"VCPU": (10, amount)}) for name, amount in used.items()
     ]
-    forest.apply(Changes(BEGINNING, complete=False, records=records, removed=(), catalogue=None))
+    forest.apply(news(*records))
 
 
 def fits(forest):
@@ -103,7 +102,7 @@ def test_equal_counts_diverge_after_a_release():
     forest.apply(complete(nodes(3)))
     counted = count_capacity(forest, request, CapacityLimits(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (0, 0)
-    result = Changes(BEGINNING, complete=False, records=nodes(0), removed=(), catalogue=None)
+    result = news(*nodes(0))
     forest.apply(result)
     counted = count_capacity(forest, request, CapacityLimits(None, 10), Budget())
     assert (counted["fits"], counted["at_most"]) == (1, 2)

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.forest.building import BEGINNING, CLASSES, forest_of, provider_uuid, record
+from tests.forest.building import CLASSES, forest_of, news, provider_uuid, record
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.survival import check_survival
-from treeclaim.model.changes import Changes
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.planning import Failures
@@ -30,7 +29,7 @@ def request(order=None, **amounts):
 def gone(records):
     """The change that removes some providers."""
     removed = [each.id for each in records]
-    return Changes(BEGINNING, complete=False, records=(), removed=removed, catalogue=None)
+    return news(removed=removed)
 
 
 class World:

@@ -5,12 +5,13 @@ import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import LOWERED, candidate_request, forest_of, lowered
 from tests.reference.strategies import consuming, extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World
+from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.relate import relate
@@ -157,11 +158,7 @@ def repeated(draw):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, LOWERED], ids=["usual", "lowered"])
-@settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@many_examples(WORLDS)
 @given(question=repeated())
 def test_trees_judged_together_match_single_judgements(sizes, question):
     world, asked = question

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import (
-    BEGINNING,
     body_of,
     forest_of,
+    news,
     record,
 )
 from tests.tiers import examples
 from treeclaim.forest.bounds import thresholds
-from treeclaim.model.changes import Changes
 from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,
@@ -56,9 +55,5 @@ def test_cached_candidates_after_claims_equal_a_new_search(claims, limit, spare)
         for device, amount in claims:
             used[device] = amount
             records = row_of_hosts(used)
-            forest.apply(
-                Changes(
-                    cursor=BEGINNING, complete=False, records=records, removed=[], catalogue=None
-                )
-            )
+            forest.apply(news(*records))
             assert body_of(forest, asked) == body_of(forest_of(records), asked)

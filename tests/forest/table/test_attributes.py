@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.forest.building import BEGINNING, CATALOGUE, forest_of, record
+from tests.forest.building import BEGINNING, CATALOGUE, forest_of, news, record
 from tests.forest.domains.test_splices import IDS, Cloud
 from tests.properties.forest_adapter import LOWERED, lowered
 from treeclaim.forest.table.attributes import ABSENT
@@ -78,7 +78,7 @@ def test_attributes_follow_provider_changes(limits):
 def test_equal_values_of_different_types_are_distinct():
     forest = forest_of([replace(record(1), attributes={"ecc": True})])
     changed = replace(record(1), attributes={"ecc": 1})
-    forest.apply(Changes(BEGINNING, complete=False, records=[changed], removed=(), catalogue=None))
+    forest.apply(news(changed))
     assert forest.record(forest.row_of_id(1)).attributes["ecc"] is not True
 
 
@@ -98,15 +98,7 @@ def test_compaction_keeps_attributes():
         forest = forest_of(records.values())
         for number in range(1, 400, 3):
             records[number] = described(number)
-            forest.apply(
-                Changes(
-                    BEGINNING,
-                    complete=False,
-                    records=[records[number]],
-                    removed=(),
-                    catalogue=None,
-                )
-            )
+            forest.apply(news(records[number]))
         while not forest.is_tidy:
             forest.tidy()
     assert_right(forest, records.values())

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.forest.building import BEGINNING, CATALOGUE, forest_of, record
+from tests.forest.building import CATALOGUE, forest_of, news, record
 from treeclaim.forest.bounds import thresholds
-from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import Consumed
 
 SLICES, DEVICE = 1, 3
@@ -73,7 +73,7 @@ class History:
 
     def tell(self, records=(), removed=(), usage=None):
         self.forest.apply(
-            Changes(BEGINNING, False, list(records), list(removed), CATALOGUE, usage or {})
+            news(*records, removed=list(removed), catalogue=CATALOGUE, usage=usage or {})
         )
 
     def device(self):

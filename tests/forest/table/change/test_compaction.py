@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import (
-    BEGINNING,
     CATALOGUE,
     body_of,
     forest_of,
+    news,
     record,
     wide_trees,
 )
@@ -25,7 +25,7 @@ from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
-from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, UsageChange
+from treeclaim.model.changes import Catalogue, CatalogueEntry, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
@@ -51,7 +51,7 @@ class Compacted(Cloud):
                 inventories=tuple(replace(it, used=it.used + other) for it in answer.inventories),
             )
             self.forest.apply(
-                Changes(BEGINNING, False, [], [], None, {number: change}),
+                news(usage={number: change}),
             )
 
     def rename(self, number, other):
@@ -109,7 +109,7 @@ def test_compaction_steps_never_change_a_response(story):
 
 
 def tell(forest, *records, removed=(), catalogue=None):
-    forest.apply(Changes(BEGINNING, False, list(records), list(removed), catalogue))
+    forest.apply(news(*records, removed=list(removed), catalogue=catalogue))
 
 
 def with_trait(forest, name, trait_id):
