@@ -125,7 +125,6 @@ def _require_names(
             for name in target.entry.values.get(INVENTORIES.name, ())
             if name not in forest.catalogue.resource_classes
         ]
-    for target in targets:
         named = set(target.entry.values.get(TRAITS.name, ()))
         missing = sorted(named - forest.catalogue.traits.keys())
         if missing:

@@ -19,7 +19,7 @@ from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, c
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.sums import GREATEST
-from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep
+from treeclaim.model.extension.moves import Empty, Fit, Keep
 from treeclaim.model.request import CandidateRequest
 
 MOST_COLUMNS = 40_000
@@ -66,17 +66,9 @@ class Place:
     returned: frozenset[tuple[str, int]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A solution as consumers and places, before an order is found.
-
-    Attributes:
-        leaving: By kind, the consumers that leave. Any of them may take any place of the kind.
-        arriving: By kind, the places that are taken, each as often as it is taken.
-    """
-
-    leaving: Mapping[MoverKind, Sequence[Mover]]
-    arriving: Mapping[MoverKind, Sequence[Place]]
+Assignment = dict[MoverKind, tuple[list[Mover], list[Place]]]
+"""A solution before an order is found: by kind, the consumers that leave, and the places that are taken, each as
+often as it is taken. Any of the consumers may take any of the places."""
 
 
 class MoveModel:
@@ -90,19 +82,13 @@ class MoveModel:
     """
 
     def __init__(
-        self,
-        situation: MoveSituation,
-        places: Places,
-        goal: Goal,
-        trees: Mask | None,
-        most_moves: int,
+        self, situation: MoveSituation, places: Places, trees: Mask | None, most_moves: int
     ) -> None:
         """Build the program.
 
         Args:
             situation: The state at the beginning.
             places: The lists of places.
-            goal: The goal.
             trees: Where consumers may go, and from where they may be moved away; None for all trees.
             most_moves: The most moves.
 
@@ -111,7 +97,6 @@ class MoveModel:
         """
         self._situation = situation
         self._places = places
-        self._goal = goal
         self._most_moves = most_moves
         self._trees = trees
         self._tree = situation.forest.order.tree
@@ -122,23 +107,18 @@ class MoveModel:
         self._uses: defaultdict[Cell, Counter[int]] = defaultdict(Counter)
         self._arriving_in: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._moving: set[Mover] = set()
+        self.offset = 0
+        self._objectives: list[dict[int, int]] = []
+        """What is minimized before the number of moves, one after the other."""
+        self._fits: Counter[int] = Counter()
+        """The columns that add to the count of the goals `fit` and `keep`, with their factors."""
+        self._fits_elsewhere = 0
+        """The part of that count in trees that no move touches."""
         self._add_movers()
         self._add_rules()
         self._add_on_use()
-        self._program.add_row(dict.fromkeys(self._groups, 1), at_most=self._most_moves)
-        self.offset = 0
-        self._missing: int | None = None
-        self._empty: list[int] = []
-        self._counted: list[tuple[int, int]] = []
-        self._elsewhere = 0
-        """The part of the goal `keep` in trees that no move touches."""
-        match goal:
-            case Empty():
-                self._add_empty()
-            case Fit():
-                self._add_fit(goal)
-            case Keep():
-                self._add_keep(goal)
+        self._program.add_row(dict.fromkeys(self._groups, 1), at_most=most_moves)
+        self._add_goal()
         self._add_room()
         self._check_size()
         self.is_complete = trees is None and places.are_all
@@ -201,7 +181,9 @@ class MoveModel:
 
     def _check_size(self) -> None:
         self._situation.budget.check()
-        most = MOST_COLUMNS_OF_KEEP if isinstance(self._goal, Keep) else MOST_COLUMNS
+        most = (
+            MOST_COLUMNS_OF_KEEP if isinstance(self._situation.call.goal, Keep) else MOST_COLUMNS
+        )
         if len(self._program.upper) > most or self._program.nbytes > MOST_BYTES:
             raise ModelTooLargeError
 
@@ -248,6 +230,15 @@ class MoveModel:
 
     # -- goals -----------------------------------------------------------------------------------
 
+    def _add_goal(self) -> None:
+        match self._situation.call.goal:
+            case Empty():
+                self._add_empty()
+            case Fit() as goal:
+                self._add_fit(goal)
+            case Keep() as goal:
+                self._add_keep(goal)
+
     def _add_empty(self) -> None:
         """Each consumer that is left costs more than all moves together."""
         situation, dear = self._situation, self._most_moves + 1
@@ -266,8 +257,9 @@ class MoveModel:
 
     def _add_fit(self, goal: Fit) -> None:
         """Each missing consumer of the request costs more than all moves together."""
-        self._missing = self._program.add_column(goal.amount, self._most_moves + 1)
-        enough = {self._missing: 1}
+        missing = self._program.add_column(goal.amount, self._most_moves + 1)
+        self._fits_elsewhere, self._fits[missing] = goal.amount, -1
+        enough = {missing: 1}
         for candidate in self._places.listed(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
@@ -287,10 +279,13 @@ class MoveModel:
             counter = TreeCounter(self._situation.forest, [counts])
             most = counter.in_trees(self._places.forest)[:, 0]
             now = counter.in_trees(self._situation.forest)[:, 0]
-            self._elsewhere += weight * int(now.sum() - now[trees].sum())
+            self._fits_elsewhere += weight * int(now.sum() - now[trees].sum())
             for tree in trees:
                 if most[tree]:
-                    self._add_count(counts, tree, int(most[tree]), weight)
+                    count = self._program.add_column(int(most[tree]))
+                    self._fits[count] = weight
+                    self._add_count(counts, tree, count)
+        self._objectives.append({column: -weight for column, weight in self._fits.items()})
 
     def _add_empty_trees(self, trees: Iterable[int]) -> None:
         """A tree is empty if all consumers leave it and none arrives."""
@@ -300,9 +295,11 @@ class MoveModel:
             if mover not in self._moving
             for tree in mover.occupied
         }
+        empty_trees: dict[int, int] = {}
+        self._objectives.append(empty_trees)
         for tree in set(trees) - staying:
             is_empty = self._program.add_column(1)
-            self._empty.append(is_empty)
+            empty_trees[is_empty] = -1
             inside = [
                 column
                 for column, (_, (mover, *_)) in self._groups.items()
@@ -315,10 +312,8 @@ class MoveModel:
                 most = sum(self._program.upper[column] for column in arrivals)
                 self._program.add_row({is_empty: most, **dict.fromkeys(arrivals, 1)}, at_most=most)
 
-    def _add_count(self, counts: RequestCounts, tree: int, most: int, weight: int) -> None:
-        """Add the count of a request in a tree as a column, with the tests of the contract as rows."""
-        count = self._program.add_column(most)
-        self._counted.append((count, weight))
+    def _add_count(self, counts: RequestCounts, tree: int, count: int) -> None:
+        """Bound a column by the count of a request in a tree, with the tests of the contract as rows."""
         for name, amount in counts.amounts.items():
             factors: Counter[int] = Counter({count: amount})
             free = 0
@@ -329,13 +324,14 @@ class MoveModel:
             self._program.add_row(factors, at_most=free)
         for part in counts.parts:
             if not part.is_divided:
-                self._add_part(part, tree, count, most)
+                self._add_part(part, tree, count)
 
-    def _add_part(self, part: Part, tree: int, count: int, most: int) -> None:
+    def _add_part(self, part: Part, tree: int, count: int) -> None:
         """Let a part be served as often as its providers can serve it together."""
         served = {count: part.copies}
         for position in part.served.of_tree(tree).tolist():
-            fits = self._program.add_column(min(most * part.copies, GREATEST))
+            most = self._program.upper[count] * part.copies
+            fits = self._program.add_column(min(most, GREATEST))
             served[fits] = -1
             for name, amount in part.amounts.items():
                 cell = position, name
@@ -358,13 +354,9 @@ class MoveModel:
         Returns:
             The solution. For the goal `keep`, `is_optimal` and `bound` are about the number of moves.
         """
-        if not isinstance(self._goal, Keep):
-            return self._program.solve(end)
         moves = dict(self._program.costs)
         are_optimal = True
-        for objective in (dict.fromkeys(self._empty, -1), {c: -w for c, w in self._counted}):
-            if not objective:
-                continue
+        for objective in filter(None, self._objectives):
             self._program.costs = objective
             solution = self._program.solve(end)
             are_optimal &= solution.is_optimal
@@ -381,20 +373,18 @@ class MoveModel:
     def expected_fits(self, solution: Solution) -> int:
         """Return the `fits` of the goals `fit` and `keep` after the moves of a solution; 0 for other goals."""
         values = solution.values or ()
-        if isinstance(self._goal, Fit) and self._missing is not None:
-            return self._goal.amount - values[self._missing]
-        return self._elsewhere + sum(weight * values[column] for column, weight in self._counted)
+        fits = sum(factor * values[column] for column, factor in self._fits.items())
+        return self._fits_elsewhere + fits
 
     def assignment(self, solution: Solution) -> Assignment:
         """Return the consumers and places of a solution."""
         values = solution.values or ()
-        leaving: defaultdict[MoverKind, list[Mover]] = defaultdict(list)
-        arriving: defaultdict[MoverKind, list[Place]] = defaultdict(list)
+        assignment: Assignment = defaultdict(lambda: ([], []))
         for column, (kind, movers) in self._groups.items():
-            leaving[kind] += movers[: values[column]]
+            assignment[kind][0].extend(movers[: values[column]])
         for column, (kind, place) in self._arrivals.items():
-            arriving[kind] += [place] * values[column]
-        return Assignment(leaving, arriving)
+            assignment[kind][1].extend([place] * values[column])
+        return assignment
 
     def exclude(self, solution: Solution) -> None:
         """Exclude a solution unless other consumers move too."""

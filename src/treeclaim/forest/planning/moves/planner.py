@@ -60,20 +60,18 @@ class GoalState:
     """The state of a goal before or after a plan.
 
     Attributes:
-        left: Consumers where the goal forbids them; None for the goals `fit` and `keep`.
-        fits: The count of the goals `fit` and `keep`; None for other goals.
-        empty_trees: Trees without a consumer.
+        missing: Consumers by which the goal is missed; 0 for the goal `keep`, which is always reached.
+        fits: The count of the goals `fit` and `keep`; 0 for other goals.
+        gain: For the goal `keep`, what a plan makes great, the most important first.
+        document: The member `before` or `after` of the response.
         is_counted: Whether the time was enough to count everything.
     """
 
-    left: int | None
-    fits: int | None
-    empty_trees: int
-    is_counted: bool = True
-
-    def document(self) -> dict[str, Any]:
-        """Return the member `before` or `after` of the response."""
-        return {"left": self.left, "fits": self.fits, "empty_trees": self.empty_trees}
+    missing: int
+    fits: int
+    gain: tuple[int, ...]
+    document: dict[str, Any]
+    is_counted: bool
 
 
 def make_plan(
@@ -139,19 +137,12 @@ class _Planner:
 
     def plan(self) -> dict[str, Any]:
         """Find a plan, and return it as a document."""
-        if isinstance(self._goal, Keep):
-            counts = [
-                RequestCounts(self._forest, request, self._budget)
-                for request, _ in self._goal.requests
-            ]
-            self._counter = TreeCounter(self._forest, counts)
-        before = self._state()
-        self._note()
-        if isinstance(self._goal, Empty):
-            self._at_least = before.left or 0
-        elif before.is_counted and isinstance(self._goal, Fit) and not self._is_reached(before):
-            self._at_least = 1
-        if not self._is_reached(before):
+        before = self._note()
+        if before.is_counted:
+            # One move makes room for any number of consumers.
+            most = 1 if isinstance(self._goal, Fit) else before.missing
+            self._at_least = min(before.missing, most)
+        if before.missing or isinstance(self._goal, Keep):
             self._search()
         self._board.replay(self._best[1] if self._best else ())
         return self._document(before, self._state())
@@ -208,7 +199,7 @@ class _Planner:
     def _model(self, places: Places, trees: Mask | None) -> MoveModel:
         """Return the program of the moves after those on the board."""
         most = self._most_moves - len(self._board.moves)
-        return MoveModel(self._situation, places, self._goal, trees, most)
+        return MoveModel(self._situation, places, trees, most)
 
     def _solve_in_parts(self, places: Places, promising: PromisingTrees) -> None:
         """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
@@ -242,7 +233,7 @@ class _Planner:
                 state = self._note()
                 self._board.undo(0)
                 expected = min(model.expected_fits(solution), GREATEST)
-                is_as_good = not state.is_counted or (state.fits or 0) >= expected
+                is_as_good = not state.is_counted or state.fits >= expected
                 self._is_best &= is_as_good and is_proof
                 if is_as_good:
                     return
@@ -262,51 +253,55 @@ class _Planner:
         """Keep the moves on the board if they are the best so far."""
         state = self._state()
         if state.is_counted:
-            value = self._value(state)
+            moves = tuple(self._board.moves)
+            value = (-state.missing, *state.gain, -len(moves))
             if self._best is None or value > self._best[0]:
-                self._best = value, tuple(self._board.moves)
+                self._best = value, moves
         return state
-
-    def _value(self, state: GoalState) -> tuple[int, ...]:
-        """Return the value of the moves on the board: the greater, the better."""
-        moves, fits = len(self._board.moves), state.fits or 0
-        if isinstance(self._goal, Empty):
-            return -(state.left or 0), -moves
-        if isinstance(self._goal, Fit):
-            return min(fits, self._goal.amount), -moves
-        return state.empty_trees * self._goal.empty_trees, fits, -moves
 
     def _is_good_enough(self) -> bool:
         if self._best is None or isinstance(self._goal, Keep):
             return False
         value, moves = self._best
-        is_reached = value[0] == (0 if isinstance(self._goal, Empty) else self._goal.amount)
-        return is_reached and len(moves) <= self._at_least
+        return not value[0] and len(moves) <= self._at_least
 
     # -- describing it ---------------------------------------------------------------------------
 
     def _state(self) -> GoalState:
-        board = self._board
-        occupants = board.occupants()
-        empty_trees = len(self._forest.order.roots) - len(occupants)
-        if isinstance(self._goal, Empty):
-            return GoalState(len(board.left()), None, empty_trees)
-        if isinstance(self._goal, Keep):
-            fits = 0
-            if self._counter is not None:
-                counts = self._counter.in_trees(board.forest)
-                weights = (weight for _, weight in self._goal.requests)
-                fits = sum(map(mul, weights, counts.sum(axis=0).tolist()))
-            return GoalState(None, shown(fits), empty_trees)
-        counted = count_now(board.forest, self._goal.request, self._budget, self._end)
-        if not counted.is_complete:
-            self._is_complete = self._is_best = False
-        return GoalState(None, counted.fits, empty_trees, counted.is_complete)
+        board, goal = self._board, self._goal
+        empty_trees = len(self._forest.order.roots) - len(board.occupants())
+        left: int | None = None
+        fits: int | None = None
+        missing, is_counted = 0, True
+        gain: tuple[int, ...] = ()
+        match goal:
+            case Empty():
+                left = missing = len(board.left())
+            case Fit():
+                counted = count_now(board.forest, goal.request, self._budget, self._end)
+                fits, is_counted = counted.fits, counted.is_complete
+                missing = max(goal.amount - fits, 0)
+                if not is_counted:
+                    self._is_complete = self._is_best = False
+            case Keep():
+                fits = self._fits_of_mix(goal)
+                gain = (empty_trees * goal.empty_trees, fits)
+        document = {
+            "left": left,
+            "fits": None if fits is None else shown(fits),
+            "empty_trees": empty_trees,
+        }
+        return GoalState(missing, fits or 0, gain, document, is_counted)
 
-    def _is_reached(self, state: GoalState) -> bool:
-        if isinstance(self._goal, Empty):
-            return not state.left
-        return isinstance(self._goal, Fit) and (state.fits or 0) >= self._goal.amount
+    def _fits_of_mix(self, goal: Keep) -> int:
+        """Return the sum of the goal `keep`."""
+        if self._counter is None:
+            counts = [
+                RequestCounts(self._forest, request, self._budget) for request, _ in goal.requests
+            ]
+            self._counter = TreeCounter(self._forest, counts)
+        sums = self._counter.in_trees(self._board.forest).sum(axis=0)
+        return sum(map(mul, (weight for _, weight in goal.requests), sums.tolist()))
 
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
@@ -320,7 +315,7 @@ class _Planner:
         if isinstance(self._goal, Keep):
             optimal = self._is_best
         else:
-            reached = self._is_reached(after)
+            reached = not after.missing
             at_least = self._at_least
             optimal = reached and count <= at_least
             fixed = (StuckReason.NOT_MOVABLE, StuckReason.NO_REQUEST)
@@ -335,8 +330,8 @@ class _Planner:
             "proven": proven,
             "moves": [_move_document(self._forest, move) for move in self._board.moves],
             "stuck": stuck,
-            "before": before.document(),
-            "after": after.document(),
+            "before": before.document,
+            "after": after.document,
         }
 
 

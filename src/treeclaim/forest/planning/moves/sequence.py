@@ -40,8 +40,7 @@ class _Sequencer:
         self._board = board
         self._leaving: dict[MoverKind, list[Mover]] = {}
         self._arriving: dict[MoverKind, list[Place]] = {}
-        for kind, movers in assignment.leaving.items():
-            places = assignment.arriving.get(kind, ())
+        for kind, (movers, places) in assignment.items():
             self._leaving[kind], self._arriving[kind] = _without_equal(movers, places)
 
     @property
