@@ -4,12 +4,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache
 
 import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.planning import (
@@ -191,3 +193,25 @@ def attach_requests(
         return replace(consumer, requests=requests, numbers=numbers)
 
     return {uuid: with_request(consumer) for uuid, consumer in consumers.items()}
+
+
+def need_in(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]:
+    """Return the key by which consumers are placed: by descending need, then by uuid (contract page 101, section 4).
+
+    The need is the greatest share of a class in the capacity of the whole cloud.
+    """
+
+    @cache
+    def capacity(name: str) -> int:
+        return int(totals_of(forest, name).tree_capacity.sum())
+
+    @cache
+    def share(sums: frozenset[tuple[str, int]]) -> Fraction:
+        # What there is none of is needed most.
+        shares = [
+            Fraction(amount, capacity(name) or 1) + (0 if capacity(name) else 10**12)
+            for name, amount in sums
+        ]
+        return -max(shares, default=Fraction(0))
+
+    return lambda consumer: (share(frozenset(consumer.sums().items())), consumer.uuid)

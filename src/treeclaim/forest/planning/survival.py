@@ -7,22 +7,23 @@ cloud, the trees are taken out of the Forest and put back afterwards.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.candidate_table import sharing_by_row
-from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.rules import Domains
-from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
+from treeclaim.forest.planning.consumers import (
+    UNKNOWN_TYPE,
+    Consumers,
+    need_in,
+)
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.failures import Failure, FailureTrials
 from treeclaim.forest.planning.given import held_after
@@ -120,7 +121,7 @@ class _Survey:
             positions = positions_of(forest, consumer.allocations)
             for tree in {int(order.tree[at]) for at in positions}:
                 self._by_tree[tree].append(consumer.uuid)
-        self._need = _need_in(forest)
+        self._need = need_in(forest)
 
     def list_domains(self, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
         """Return the verdicts to list: failures first, then unknown outcomes."""
@@ -233,22 +234,3 @@ class _Survey:
                 trials.rules.get(first, ()),
                 self._budget,
             )
-
-
-def _need_in(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]:
-    """Return the key by which consumers are placed: the greatest share of a class in the whole cloud, then the uuid."""
-
-    @cache
-    def capacity(name: str) -> int:
-        return int(totals_of(forest, name).tree_capacity.sum())
-
-    @cache
-    def share(sums: frozenset[tuple[str, int]]) -> Fraction:
-        # What there is none of is needed most.
-        shares = [
-            Fraction(amount, capacity(name) or 1) + (0 if capacity(name) else 10**12)
-            for name, amount in sums
-        ]
-        return -max(shares, default=Fraction(0))
-
-    return lambda consumer: (share(frozenset(consumer.sums().items())), consumer.uuid)

@@ -11,7 +11,6 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_row
-from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import (
     Candidate,
     allocations_at,
@@ -21,7 +20,7 @@ from treeclaim.forest.placing.candidate import (
 )
 from treeclaim.forest.placing.rules import rules_in_force
 from treeclaim.forest.placing.scratch import Allocation
-from treeclaim.forest.planning.consumers import PlannedConsumer
+from treeclaim.forest.planning.consumers import PlannedConsumer, need_in
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Empty, Moves
@@ -167,18 +166,10 @@ class MoveSituation:
 
     @cached_property
     def leaving(self) -> Sequence[Mover]:
-        """Return the consumers that must leave and may move, those with the greatest share of a class first."""
-        leaving = [mover for mover in self.movable if mover.consumer.uuid in self.left]
-        names = {name for mover in leaving for _, name in mover.allocations}
-        capacity = {
-            name: max(float(totals_of(self.forest, name).tree_capacity.sum()), 1) for name in names
-        }
-
-        def share(mover: Mover) -> float:
-            shares = (n / capacity[name] for (_, name), n in mover.allocations.items())
-            return max(shares, default=0.0)
-
-        return sorted(leaving, key=share, reverse=True)
+        """Return the consumers that must leave and may move, those that need most first."""
+        need = need_in(self.forest)
+        leaving = (mover for mover in self.movable if mover.consumer.uuid in self.left)
+        return sorted(leaving, key=lambda mover: need(mover.consumer))
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
         allocations = cells_of(allocations_at(self.forest, consumer.allocations))

@@ -28,7 +28,7 @@ from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.planning.moves.promising_trees import PromisingTrees
 from treeclaim.forest.planning.moves.sequence import make_moves
-from treeclaim.forest.planning.moves.stuck import StuckConsumers
+from treeclaim.forest.planning.moves.stuck import find_reasons
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, shown
@@ -306,9 +306,8 @@ class _Planner:
     def _document(self, before: GoalState, after: GoalState) -> dict[str, Any]:
         count = len(self._board.moves)
         left = sorted(self._board.left()) if isinstance(self._goal, Empty) else []
-        stuck_consumers = StuckConsumers(self._board, self._end)
-        stuck = stuck_consumers.document(left)
-        self._is_complete &= stuck_consumers.is_complete
+        stuck, are_all_found = find_reasons(self._board, left, self._end)
+        self._is_complete &= are_all_found
         if time.monotonic() >= self._planning_end:
             self._is_complete = False
         reached, at_least, proven = True, None, False
