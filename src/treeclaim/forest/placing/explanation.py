@@ -127,16 +127,7 @@ class Outcome:
     def read(cls, document: bytes) -> "Outcome":
         """Read an outcome from JSON."""
         members = orjson.loads(document)
-        placed = [
-            Placement(
-                **{
-                    **members_of_one,
-                    "dropped": tuple(members_of_one["dropped"]),
-                    "roots": tuple(map(tuple, members_of_one["roots"])),
-                }
-            )
-            for members_of_one in members["placed"]
-        ]
+        placed = [Placement(**placement) for placement in members["placed"]]
         explanation = members["explanation"] and json.loads(members["explanation"])
         return cls(
             {placement.consumer: placement for placement in placed},

@@ -12,9 +12,9 @@ from treeclaim.forest.placing.rules import RuleState, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import (
     Cell,
-    MoveChange,
     Mover,
     MoveSituation,
+    Returns,
 )
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -22,12 +22,13 @@ from treeclaim.forest.table.forest import Forest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """A step of a plan: the mover takes a candidate of one of its alternatives."""
+    """A step of a plan: the mover takes a candidate of one of its alternatives; see `MoveSituation.change`."""
 
     mover: Mover
     alternative: int
     candidate: Candidate
-    change: MoveChange
+    units: Mapping[Cell, int]
+    returned: Returns
 
 
 class Board:
@@ -61,7 +62,7 @@ class Board:
             allocations = move.candidate.allocations
             trees = frozenset(int(tree[position]) for position, _, _ in allocations)
             occupied[move.mover.consumer.uuid] = trees
-            for hold, position in move.change.returned:
+            for hold, position in move.returned:
                 occupied[hold] = occupied.get(hold, frozenset()) | {int(tree[position])}
         return Counter(tree for trees in occupied.values() for tree in trees)
 
@@ -70,7 +71,7 @@ class Board:
         misplaced = set(self.situation.left)
         for move in self.moves:
             misplaced.discard(move.mover.consumer.uuid)
-            for hold, position in move.change.returned:
+            for hold, position in move.returned:
                 if self.situation.cleared[position]:
                     misplaced.add(hold)
         return misplaced
@@ -79,12 +80,12 @@ class Board:
 
     def move(self, mover: Mover, alternative: int, candidate: Candidate) -> None:
         """Make a move that is legal now."""
-        change = self.situation.change(mover, candidate.allocations)
-        self.moves.append(Move(mover, alternative, candidate, change))
+        units, returned = self.situation.change(mover, candidate.allocations)
+        self.moves.append(Move(mover, alternative, candidate, units, returned))
         for rule in self.rules.get(mover.consumer.uuid, ()):
             rule.add(mover.trees, -1)
             rule.add(candidate.trees)
-        self.take(change.units)
+        self.take(units)
         self._scratch.begin_conditions(candidate.allocations)
 
     def replay(self, moves: Iterable[Move]) -> None:
@@ -99,7 +100,7 @@ class Board:
             for rule in self.rules.get(move.mover.consumer.uuid, ()):
                 rule.add(move.candidate.trees, -1)
                 rule.add(move.mover.trees)
-            self.take(move.change.units, -1)
+            self.take(move.units, -1)
             self._scratch.end_conditions()
             for earlier in self.moves:
                 self._scratch.begin_conditions(earlier.candidate.allocations)

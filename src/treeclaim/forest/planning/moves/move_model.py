@@ -15,7 +15,7 @@ from treeclaim.forest.order.mixes.request_counts import Part, RequestCounts
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
-from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, cells_of
+from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, Returns, cells_of
 from treeclaim.forest.planning.moves.places import Places
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.sums import GREATEST
@@ -63,7 +63,7 @@ class Place:
 
     alternative: int
     candidate: Candidate
-    returned: frozenset[tuple[str, int]] = frozenset()
+    returned: Returns = frozenset()
 
 
 Assignment = dict[MoverKind, tuple[list[Mover], list[Place]]]
@@ -174,10 +174,10 @@ class MoveModel:
                 is_own = kind.single and cells_of(candidate.allocations) == mover.allocations
                 if is_own or not self._situation.may_take(mover, candidate):
                     continue
-                change = self._situation.change(mover, candidate.allocations)
+                units, returned = self._situation.change(mover, candidate.allocations)
                 uses = Counter(mover.relief)
-                uses.update(change.uses)
-                yield Place(alternative, candidate, change.returned), uses
+                uses.update(self._situation.with_consumed(units))
+                yield Place(alternative, candidate, returned), uses
 
     def _check_size(self) -> None:
         self._situation.budget.check()

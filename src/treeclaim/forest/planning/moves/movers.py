@@ -48,8 +48,7 @@ class Mover:
     Attributes:
         consumer: The consumer.
         allocations: Units by cell, where the Forest has the inventory.
-        uses: `allocations` with the units that these consume (contract page 102, section 2).
-        relief: The part of `uses` that becomes free when the consumer is released.
+        relief: The units that become free when the consumer is released, with those that they consume.
         drawn: By hold and cell, the units that return to the hold when the consumer is released.
         occupied: Numbers of the trees in which the consumer has allocations.
         trees: Its trees, as rules see them: those of sharing providers only if there are no others.
@@ -60,7 +59,6 @@ class Mover:
 
     consumer: PlannedConsumer
     allocations: Mapping[Cell, int]
-    uses: Mapping[Cell, int]
     relief: Mapping[Cell, int]
     drawn: Mapping[tuple[str, Cell], int]
     occupied: frozenset[int]
@@ -70,19 +68,8 @@ class Mover:
     pools: frozenset[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class MoveChange:
-    """The effect of a move.
-
-    Attributes:
-        units: Units by cell, below zero where they become free.
-        uses: `units` with the units that these consume.
-        returned: The holds that get units back, with the positions of these.
-    """
-
-    units: Mapping[Cell, int]
-    uses: Mapping[Cell, int]
-    returned: frozenset[tuple[str, int]] = frozenset()
+Returns = frozenset[tuple[str, int]]
+"""Holds that get units back, with the positions of these."""
 
 
 class MoveSituation:
@@ -187,7 +174,6 @@ class MoveSituation:
         return Mover(
             consumer=consumer,
             allocations=allocations,
-            uses=self.with_consumed(allocations),
             relief=self.with_consumed(released),
             drawn=drawn,
             occupied=self.occupied[consumer.uuid],
@@ -272,8 +258,10 @@ class MoveSituation:
             self._free[cell] = int(columns.free.values[index])
         return self._free[cell]
 
-    def change(self, mover: Mover, allocations: Iterable[Allocation]) -> MoveChange:
-        """Return the effect of a move to some allocations.
+    def change(
+        self, mover: Mover, allocations: Iterable[Allocation]
+    ) -> tuple[Mapping[Cell, int], Returns]:
+        """Return the effect of a move: units by cell, below zero where they become free, and what returns to holds.
 
         With `both_at_once` all drawn units return, otherwise those that exceed the new units in the same
         place (contract page 100, section 2).
@@ -289,9 +277,7 @@ class MoveSituation:
             if drawn > kept:
                 units[cell] += drawn - kept
                 returned.add((hold, cell[0]))
-        changed = {cell: n for cell, n in units.items() if n}
-        uses = {cell: n for cell, n in self.with_consumed(changed).items() if n}
-        return MoveChange(changed, uses, frozenset(returned))
+        return {cell: n for cell, n in units.items() if n}, frozenset(returned)
 
     def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return units by cell with the units that these consume (contract page 102, section 2)."""

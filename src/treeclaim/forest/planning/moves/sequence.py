@@ -98,7 +98,11 @@ class _Sequencer:
             target = board.find(mover, trees)
             is_move = target is not None and cells_of(target[1].allocations) != mover.allocations
             return target if is_move else None
-        released = {} if board.situation.call.both_at_once else mover.uses
+        released = (
+            {}
+            if board.situation.call.both_at_once
+            else board.situation.with_consumed(mover.allocations)
+        )
         if any(
             board.free_of(cell) + released.get(cell, 0) < n
             for cell, n in self._used_at(candidate).items()
