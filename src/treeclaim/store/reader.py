@@ -11,7 +11,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.store.database.connecting.connections import connected, reading
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.dialects.systems import system_of
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
@@ -56,49 +55,11 @@ class Reader:
             StoreUnavailableError: if the database does not answer.
         """
         deadline = self._deadline()
-
-        def once() -> Result:
-            with connected(self._reading) as connection, connection.begin():
-                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
-
-        return self._tried_twice(once)
-
-    def read_at_once(
-        self,
-        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Run an operation that sends one compiled query, as `read` does.
-
-        Without a server such a query is a transaction by itself, and sees one snapshot. To begin one around
-        it, and to end it, takes as long as the query.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        if system_of(self.engine).is_server:
-            return self.read(operation, *args, **kwargs)
-
-        deadline = self._deadline()
-
-        def once() -> Result:
-            with connected(self._reading) as connection:
-                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
-
-        return self._tried_twice(once)
-
-    def _tried_twice(self, once: Callable[[], Result]) -> Result:
-        """Read, and read again if the connection is lost.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
         is_repeated = False
         while True:
             try:
-                result = once()
+                with connected(self._reading) as connection, connection.begin():
+                    result = operation(ReadTransaction(connection, deadline), *args, **kwargs)
             except DeadlineError as error:
                 raise self.outages.late() from error
             except SQLAlchemyError as error:

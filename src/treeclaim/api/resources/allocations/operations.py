@@ -246,7 +246,7 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show what consumers hold on a resource provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        held = call.services.store.read_at_once(
+        held = call.services.store.read(
             partial(allocation_queries.of_provider, provider_uuid=provider_uuid)
         )
     except ProviderNotFoundError as error:

@@ -60,7 +60,7 @@ class Mixes:
             StoreUnavailableError: if the database does not answer.
         """
         if missing := sorted(set(names) - self._known.keys()):
-            texts = self._store.read_at_once(store.texts, list(filter(is_name, missing)))
+            texts = self._store.read(store.texts, list(filter(is_name, missing)))
             for name in missing:
                 text = texts.get(name)
                 self._known[name] = None if text is None else (text, self._mix(name, text))

@@ -68,7 +68,7 @@ def list_mixes(call: Call) -> Reply:
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was written."""
     name = _existing(call)
-    texts = call.services.store.read_at_once(mixes.texts, [name])
+    texts = call.services.store.read(mixes.texts, [name])
     if name not in texts:
         raise not_found(f"No mix named {name} found.")
     return Reply(body=orjson.loads(texts[name]), modified_at=now())

@@ -15,8 +15,7 @@ class System:
     """A kind of database. The defaults are those of most kinds.
 
     Attributes:
-        is_server: Whether the database is a process of its own, whose sessions may outlive their
-            connections. Without a server, a query is a transaction.
+        is_server: Whether the database is a process of its own.
         locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
             each row as it reads it.
         gives_ids_again: Whether a new row may have the id of a deleted one.

@@ -22,9 +22,6 @@ _COLUMNS = sa.select(
     resource_providers.c.parent_provider_id,
     resource_providers.c.root_provider_id,
 )
-_LOCK_ONE = CompiledStatement(
-    _COLUMNS.where(resource_providers.c.uuid == sa.bindparam("uuid")).with_for_update()
-)
 _LOCK_IN_ORDER = CompiledStatement(
     _COLUMNS.where(
         sa.or_(
@@ -83,10 +80,10 @@ def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
     Raises:
         ProviderNotFoundError: if there is none with exactly this uuid.
     """
-    for row in transaction.rows(_LOCK_ONE, uuid=uuid):
+    for provider in lock_providers(transaction, [uuid]):
         # Some collations match other spellings too.
-        if row.uuid == uuid:
-            return _provider(row)
+        if provider.uuid == uuid:
+            return provider
     raise ProviderNotFoundError(uuid)
 
 

@@ -38,7 +38,6 @@ from treeclaim.store.operations.locks.consumed import (
 from treeclaim.store.operations.locks.lock_rows import TREE, USE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
-    lock_provider,
     lock_providers,
 )
 from treeclaim.store.reading.inventories import CONSUMPTION_BY_NAMES
@@ -112,8 +111,6 @@ def lock_with_consumed(
         ProviderNotFoundError: if there is none with exactly this uuid.
         RetryTransactionError: if another writer has changed what they consume meanwhile.
     """
-    if not has_consumption(given):
-        return lock_provider(transaction, uuid)
     rows = lock_all(transaction, {uuid}, given)
     if uuid not in rows:
         raise ProviderNotFoundError(uuid)
