@@ -168,7 +168,6 @@ class _Server:
         raise NotImplementedError
 
     def url(self, database):
-        """Return the URL of one of its databases."""
         raise NotImplementedError
 
     def kill(self):
@@ -347,7 +346,6 @@ class Postgresql(_Server):
         super().kill()
 
     def url(self, name):
-        """The URL of a database in it."""
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
     def model_of(self, fill):
@@ -359,7 +357,6 @@ class Postgresql(_Server):
 
     @contextmanager
     def copy(self, model):
-        """Have the server copy it."""
         with self._made(f"CREATE DATABASE {{name}} TEMPLATE {model}") as name:
             yield self.url(name)
 
@@ -432,7 +429,6 @@ class Standby(Postgresql):
         self.run(program, *source, target, "--write-recovery-conf", "--checkpoint=fast")
 
     def promote(self):
-        """Make this the primary."""
         self._administer("SELECT pg_promote()")
 
 
@@ -481,7 +477,6 @@ class Mariadb(_Server):
         )
 
     def url(self, name):
-        """The URL of a database in it."""
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
 
     def model_of(self, fill):

@@ -38,7 +38,6 @@ class Traffic:
     received: int
 
     def since(self, before: "Traffic") -> "Traffic":
-        """Return what has passed since."""
         return Traffic(
             self.round_trips - before.round_trips,
             self.sent - before.sent,

@@ -171,7 +171,6 @@ class InProcess(FakeAdapter):
         self._http = http
 
     def send(self, method, path, headers, json):
-        """Send a request."""
         self.sent.append((method, path))
         self.before(method, path)
         return self._http.request(method, path, headers=headers, json=json)

@@ -51,7 +51,6 @@ def formatter(tmp_path_factory):
 
 
 def made(message, arguments=(), context=None, failure=None):
-    """A record."""
     record = logging.LogRecord("treeclaim", logging.INFO, "file", 1, message, arguments, failure)
     if context is not None:
         record.context = context

@@ -15,7 +15,10 @@ _EXAMPLES = {"quick": 25, "ci": 100, "all": 400}
 """Examples of a property that sets no number of its own."""
 
 _WORLDS = {"quick": "6", "ci": "25"}
-"""Examples of the properties of random worlds, which set their own usual numbers."""
+"""Examples of the properties of random worlds, which set their own usual numbers.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment has each of them try N worlds.
+"""
 
 
 def load_profile(tier: str) -> None:

@@ -20,7 +20,6 @@ DAY = 24 * 3600.0
 
 
 def run_openssl(*arguments):
-    """Return the output of openssl."""
     result = subprocess.run(
         ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
     )

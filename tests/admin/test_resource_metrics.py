@@ -102,7 +102,6 @@ def samples(text):
 
 
 def flavor_file(folder, **queries):
-    """Write a file of flavors."""
     path = folder / "flavors.json"
     path.write_text(json.dumps({"requests": queries}))
     return path

@@ -38,7 +38,6 @@ class Names:
     generation: int
 
     def uuid(self, number):
-        """Return one of many."""
         some = self.uuids[number : number + 1]
         return some[0] if some else f"{number:08x}-0000-4000-8000-000000000000"
 

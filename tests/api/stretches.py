@@ -103,7 +103,6 @@ class Stretches:
 
 
 def _callers():
-    """The callers of a look."""
     frame, names = sys._getframe(2), []
     while frame is not None and len(names) < _FRAMES:
         path = Path(frame.f_code.co_filename)

@@ -21,7 +21,6 @@ LENGTH = 200_000
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    """A service."""
     return make_application(tmp_path_factory.mktemp("memory"))
 
 

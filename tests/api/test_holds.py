@@ -198,7 +198,6 @@ def placed(alternatives, count):
 
 
 def claim(cloud, host):
-    """The claim of a consumer."""
     return claim_of(
         {host: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}}, project_id="project", user_id="user"
     )

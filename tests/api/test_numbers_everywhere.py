@@ -82,7 +82,6 @@ def samples(schema, name=""):
 
 
 def texts(schema, name):
-    """Texts that suit a schema."""
     is_query = name in ("alternatives", "requests", "query") or "resources=" in schema.get(
         "pattern", ""
     )
@@ -90,7 +89,6 @@ def texts(schema, name):
 
 
 def text_of(schema):
-    """A text that suits a schema."""
     return next(text for text in TEXTS if re.search(schema.get("pattern", ""), text))
 
 

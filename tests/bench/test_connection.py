@@ -50,7 +50,6 @@ def server():
 
 @pytest.fixture
 def connection(server):
-    """A client of that server."""
     with closing(Connection(f"http://127.0.0.1:{server.server_port}", {}, 10)) as connection:
         yield connection
 

@@ -64,7 +64,6 @@ class Unread(io.TextIOWrapper):
         super().__init__(pipe, encoding="utf-8", write_through=not is_buffered)
 
     def write(self, text):
-        """Write, or fail."""
         self.is_written = self.is_written or bool(text)
         return super().write(text)
 

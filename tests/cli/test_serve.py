@@ -21,10 +21,8 @@ from tests.servers import TREECLAIM, eventually, running, service_environment, s
 from treeclaim.cli import serve
 from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
-from treeclaim.server.processes.control import make_controls
 from treeclaim.server.processes.generation import LOADER_NAME, WORKER_NAME
 from treeclaim.server.processes.listening import tls_context
-from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 CLIENTS = 4
@@ -66,7 +64,6 @@ class Load:
     """
 
     def __init__(self, url):
-        """Ask for one URL."""
         self.answered = 0
         self.failures = []
         self._url = f"{url}/resource_providers"
@@ -105,7 +102,6 @@ def workers_of(service):
 
 
 def loaders_of(service):
-    """The loaders that run."""
     return children_of(service, LOADER_NAME)
 
 
@@ -283,7 +279,6 @@ def test_stale_unix_socket_is_replaced(environment, tmp_path):
 
 
 def run_openssl(*arguments):
-    """Run openssl."""
     subprocess.run(
         ["openssl", *(str(argument) for argument in arguments)], check=True, capture_output=True
     )
@@ -325,7 +320,6 @@ def trusting(authority):
 
 @pytest.fixture(scope="module")
 def tls_service(tmp_path_factory, certificate, trusting):
-    """A service that speaks TLS."""
     folder = tmp_path_factory.mktemp("tls")
     url = f"https://127.0.0.1:{free_port()}"
     options = tls_options(certificate)
@@ -387,13 +381,6 @@ def test_invalid_serve_options_are_reported_in_one_line(
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize("option", ["--worker-max-memory=0", "--workers=0", "--threads=0"])
-def test_too_small_number_is_refused_with_the_usage(environment, option):
-    refused = call(environment, "serve", f"--port={free_port()}", option)
-    assert refused.returncode == 2
-    assert "is less than 1" in refused.stderr
-
-
 @pytest.mark.slow
 def test_traditional_tls_key_works_and_mismatched_key_is_refused(
     environment, tmp_path, certificate, authority
@@ -411,39 +398,6 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
         Serve().get_parser("treeclaim serve").parse_args(tls_options((certificate[0], old)))
     )
     assert tls_context(settings) is not None
-
-
-@pytest.mark.slow
-def test_repeatedly_killed_workers_are_replaced(environment, tmp_path, url):
-    with serving(environment, tmp_path, url=url) as service:
-        for _ in range(3):
-            (worker,) = eventually(lambda: workers_of(service), "a worker runs")
-            psutil.Process(worker).kill()
-            eventually(
-                lambda known=worker: workers_of(service) not in (set(), {known}), "another runs"
-            )
-        assert httpx.get(url, timeout=120).status_code == 200
-        assert service.process.poll() is None
-        assert service.stop() == 0
-
-
-@pytest.mark.slow
-def test_loader_exits_when_its_supervisor_is_already_dead(tmp_path):
-    environment = service_environment(tmp_path)
-    control, theirs = make_controls()
-    arguments = [ServerSettings().to_json(), str(theirs.fileno()), "first"]
-    with theirs:
-        started = subprocess.Popen(
-            [*TREECLAIM[:2], "treeclaim.server", *arguments],
-            env=environment,
-            # Its end is there already, as if whoever held the other one had died.
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
-        )
-        started.wait(timeout=120)
-    control.close()
 
 
 @pytest.mark.slow
@@ -510,7 +464,6 @@ class FakeSystemd:
     """
 
     def __init__(self, folder):
-        """Listen in a folder."""
         self.path = folder / "notify.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(self.path))
@@ -572,17 +525,6 @@ def test_stop_does_not_wait_for_a_reload_blocked_by_the_database(environment, tm
 
 
 @pytest.mark.slow
-def test_idle_workers_exit_promptly_on_sigterm(environment, tmp_path, url):
-    with serving(environment, tmp_path, "--workers=2", url=url) as service:
-        eventually(lambda: service.log.read_text().count("runs as process") == 2, "both run")
-        for worker in workers_of(service):
-            process = psutil.Process(worker)
-            process.terminate()
-            process.wait(timeout=20)
-        assert service.stop() == 0
-
-
-@pytest.mark.slow
 def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, url):
     with serving(environment, tmp_path, "--worker-max-memory=1", url=url) as service:
         before = workers_of(service)
@@ -616,12 +558,3 @@ def test_noauth2_serves_localhost_and_any_address_with_option(environment, tmp_p
         url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"
         answer = httpx.get(url, timeout=60)
         assert answer.status_code == 200
-
-
-@pytest.mark.slow
-def test_a_broken_policy_file_stops_the_start(environment, tmp_path):
-    (tmp_path / "policy.yaml").write_text("\n'placement:usages': [\n")
-    environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")
-    refused = run(environment, "serve", "--port", str(free_port()))
-    assert refused.returncode == 1
-    assert "policy.yaml, line 3" in refused.stderr

@@ -31,7 +31,6 @@ def application(tmp_path):
 
 
 def client_at(application):
-    """Return a client and its adapter."""
     adapter = InProcess(client_of(application))
     return Client(adapter=adapter), adapter
 

@@ -39,7 +39,6 @@ def silent(_stage, _done, _total):
 
 
 def provider(client, name, parent=None, **parts):
-    """Make a provider."""
     own = named(name)
     body = {"name": name, "uuid": own, "parent_provider_uuid": parent and named(parent)}
     client.call("POST", "/resource_providers", json=body)
@@ -84,7 +83,6 @@ def fill(client, hosts=HOSTS, children=CHILDREN, consumers=CONSUMERS):
 
 @pytest.fixture
 def clients(fresh_service):
-    """A client each of two services in this process."""
     return [Client(adapter=InProcess(fresh_service())) for _ in range(2)]
 
 
@@ -216,12 +214,10 @@ def fill_extension(client):
 
 
 def put_mix(client, requests):
-    """Make or replace the mix."""
     client.call("PUT", "/treeclaim/mixes/usual", {"requests": requests})
 
 
 def put_condition(client, name, key, **members):
-    """Give a provider a condition."""
     client.call("PUT", f"/treeclaim/providers/{named(name)}/conditions/{key}", members)
 
 

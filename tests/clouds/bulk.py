@@ -215,7 +215,6 @@ def _consumer(provider: str) -> str:
 
 
 def ids_of(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
-    """Return the ids of names."""
     result = connection.execute(sa.select(table.c.name, table.c.id))
     return dict(result.all())
 

@@ -80,11 +80,9 @@ class WorldMaker:
 
     @property
     def providers(self) -> tuple[BenchProvider, ...]:
-        """Return what was added."""
         return tuple(self._made)
 
     def uuid(self) -> str:
-        """Return a new one."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def add(

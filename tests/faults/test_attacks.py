@@ -60,7 +60,6 @@ class Place:
         return (httpx.URL(self.url).host, httpx.URL(self.url).port)
 
     def ports_of_clients(self):
-        """The ports of the clients that are connected to it."""
         found = set()
         for process in (self.process, *self.process.children(recursive=True)):
             # Children end with their questions.

@@ -55,7 +55,6 @@ def cluster(galera):
 
 
 def at_node(database, node):
-    """The URL of a database at one node."""
     return with_port(database, node.port)
 
 

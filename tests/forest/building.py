@@ -31,7 +31,6 @@ BEGINNING = Cursor({}, None, frozenset())
 
 
 def provider_uuid(number):
-    """The uuid of the provider with an id."""
     return str(uuid.UUID(int=number))
 
 
@@ -116,7 +115,6 @@ class LimitedBudget(Budget):
         self._left = most
 
     def check(self):
-        """Count a check."""
         self._left -= 1
         assert self._left, "the search tries too much"
 

@@ -89,7 +89,6 @@ class Keystone:
         self._server.start()
 
     def stop(self):
-        """Stop it."""
         self._server.stop()
 
     def token(self, user, project, url=None):
@@ -171,7 +170,6 @@ class Keystone:
         )
 
     def revoke(self, token):
-        """End a token."""
         headers = {"x-auth-token": token, "x-subject-token": token}
         httpx.delete(f"{self.url}/auth/tokens", headers=headers, timeout=60).raise_for_status()
 

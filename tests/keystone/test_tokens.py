@@ -17,7 +17,6 @@ PROVIDER = str(uuid.UUID(int=1))
 
 
 def with_token(token):
-    """Headers with a token."""
     return {"x-auth-token": token}
 
 

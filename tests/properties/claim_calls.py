@@ -129,7 +129,6 @@ def flat(body):
 
 
 def body_of(claim, version):
-    """Return the body of a claim at a version."""
     minor = minor_of(version)
     allocations = nested(claim.amounts)
     body = {"allocations": allocations}

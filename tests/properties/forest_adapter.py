@@ -34,7 +34,6 @@ from treeclaim.model.request import (
 
 
 def forest_of(world):
-    """The Forest that holds a world."""
     forest = Forest()
     forest.apply(loaded(world))
     return forest

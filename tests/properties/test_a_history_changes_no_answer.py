@@ -2,10 +2,7 @@
 """A worker that has followed any writes answers, byte for byte, as one that has just started.
 
 Every operation that reads is asked, with every parameter and every member of a body that the
-description of the API has: what is added there fails here until it has values.
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N histories instead of the usual number.
-"""
+description of the API has: what is added there fails here until it has values."""
 
 import json
 import os
@@ -252,12 +249,10 @@ def rule(draw, count):
 
 
 def chosen(draw, members):
-    """Draw some members of a body."""
     return {name: value for name, value in members.items() if draw.random() < 0.5}
 
 
 def given(draw):
-    """Draw assumptions."""
     queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
     amounts = {
         "resource_provider_generation": 0,
@@ -606,7 +601,6 @@ def members(schema):
 
 
 def keys_of(document):
-    """The keys of all objects in a document."""
     if isinstance(document, list):
         return set().union(*map(keys_of, document))
     if not isinstance(document, dict):

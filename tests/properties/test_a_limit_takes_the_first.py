@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`limit=N` returns the first N candidates of the unlimited answer (contract page 90, section 6).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""`limit=N` returns the first N candidates of the unlimited answer (contract page 90, section 6)."""
 
 import os
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explanation of a consumer without a place is true, its rules included (page 98, section 4).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""The explanation of a consumer without a place is true, its rules included (page 98, section 4)."""
 
 import os
 from dataclasses import replace
@@ -65,7 +62,6 @@ class Judged(Placer):
     anchor = None
 
     def trees(self, alloc):
-        """The trees of what is taken."""
         return super().trees(alloc) or {self.anchor}
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers that a kept series places get what a call that knows nothing yet would give them.
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""Consumers that a kept series places get what a call that knows nothing yet would give them."""
 
 import os
 from collections import Counter

@@ -2,10 +2,7 @@
 """A call for all, separate calls, a kept series, searches with claims, and counting give the same places.
 
 The worlds are hosts with NUMA nodes that are partly used, the requests have several groups: where
-the order of candidates moved with what is free, these came to different places and numbers.
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+the order of candidates moved with what is free, these came to different places and numbers."""
 
 import os
 from time import thread_time

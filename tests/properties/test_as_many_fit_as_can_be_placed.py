@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capacity is what placing one after the other comes to (page 98, section 5).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""Capacity is what placing one after the other comes to (page 98, section 5)."""
 
 import os
 from dataclasses import replace
@@ -130,7 +127,6 @@ def parts_of(world, request, domains):
 
 
 def trees_of(world, alloc):
-    """The trees of what is taken."""
     reference = Reference(world)
     givers = {p for p, _, _ in alloc}
     own = {p for p in givers if SHARING not in reference.traits(p)}

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search gives exactly the candidates that the formal definition has, for any world.
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""The search gives exactly the candidates that the formal definition has, for any world."""
 
 import os
 

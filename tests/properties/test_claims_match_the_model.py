@@ -158,7 +158,6 @@ class Calls(RuleBasedStateMachine):
         return response
 
     def get(self, path):
-        """Return the document of a GET."""
         response = self.call("GET", path)
         assert response.status_code == 200, response.text
         return response.json()
@@ -383,7 +382,6 @@ class Calls(RuleBasedStateMachine):
         self.changed = None
 
     def generation(self, provider):
-        """Return the generation of a provider."""
         return self.get(f"/resource_providers/{provider}")["generation"]
 
     @rule(provider=st.sampled_from([ROOT, CHILD]))
@@ -537,7 +535,6 @@ class Calls(RuleBasedStateMachine):
         condition=CONDITIONS,
     )
     def put_condition(self, provider, key, condition):
-        """PUT of a condition."""
         if isinstance(condition, int):
             condition = Condition(until=Clock.time + timedelta(seconds=condition))
         body = {
@@ -553,7 +550,6 @@ class Calls(RuleBasedStateMachine):
 
     @rule(provider=st.sampled_from(PROVIDERS), key=st.sampled_from(CONDITION_KEYS))
     def delete_condition(self, provider, key):
-        """DELETE of a condition."""
         condition = self.model.conditions.get((provider, key))
         is_present = condition is not None and condition.is_present(Clock.time)
         response = self.call("DELETE", condition_path(provider, key))
@@ -750,7 +746,6 @@ def nearby_hold(present, source):
 
 
 def condition_path(provider, key):
-    """Return the URL of a condition."""
     return f"/treeclaim/providers/{provider}/conditions/{key}"
 
 
@@ -778,7 +773,6 @@ def picture_of(model):
 
 @pytest.fixture(params=EACH_DATABASE)
 def database_url(request, tmp_path):
-    """The URL of a database with the schema."""
     with empty_database(request.param, tmp_path) as url:
         schema_on(url)
         yield url

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers with conditions, and those below them, give nothing to who does not tolerate these (page 102).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""Providers with conditions, and those below them, give nothing to who does not tolerate these (page 102)."""
 
 import os
 from dataclasses import replace

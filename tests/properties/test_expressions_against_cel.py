@@ -49,7 +49,6 @@ def words(between):
 
 
 def term_of(term):
-    """A term in CEL."""
     name = f"own.{term['there'] or term['member'] or term['name'] or term['alone']}"
     if term["there"]:
         return f"has({name})"
@@ -62,7 +61,6 @@ def term_of(term):
 
 
 def literal(value):
-    """A value in CEL."""
     if value.startswith("'"):
         return "'" + value[1:-1].replace("''", "\\'") + "'"
     return value

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`keep:MIX:CLASS` and what is stranded are what contract page 101, section 3, says.
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""`keep:MIX:CLASS` and what is stranded are what contract page 101, section 3, says."""
 
 import os
 from dataclasses import replace
@@ -148,7 +145,6 @@ def model_mix(mix):
 
 
 def request_for(asked, mix, limit=None):
-    """The request with its mix."""
     request = candidate_request(asked, limit)
     if request.order is None:
         return request

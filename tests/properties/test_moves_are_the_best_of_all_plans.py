@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In a small world a plan of moves is the best of all plans (contract page 101, section 5).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""In a small world a plan of moves is the best of all plans (contract page 101, section 5)."""
 
 import os
 import random
@@ -53,7 +50,6 @@ def world_of(chance):
 
 
 def request_of(chance, has_pools):
-    """A small request."""
     resources = {"VCPU": chance.choice([1, 1, 2, 2, 3, 4])}
     if chance.random() < 0.4:
         resources["MEMORY_MB"] = chance.randint(1, 4)
@@ -188,7 +184,6 @@ def any_question(chance):
 
 
 def root(world, provider):
-    """The root of a provider."""
     parents = {each.name: each.parent for each in world.providers}
     while parents[provider] is not None:
         provider = parents[provider]
@@ -232,7 +227,6 @@ def counts_in(world):
 
 
 def model_of(question):
-    """The model of a question."""
     used = Counter()
     for consumer in question.consumers:
         if not (consumer.is_movable and consumer.requests):

@@ -2,7 +2,6 @@
 """No valid query ends in an error, whatever the cloud is like (contract pages 97 and 98).
 
 Searches, explanations, counts and placements are run until the cloud is full.
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N clouds instead of the usual number.
 """
 
 import os

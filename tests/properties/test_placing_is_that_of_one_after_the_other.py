@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call places as one client would, one consumer after the other (page 98, section 4).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""A call places as one client would, one consumer after the other (page 98, section 4)."""
 
 import os
 from dataclasses import replace

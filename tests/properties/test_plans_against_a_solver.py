@@ -94,7 +94,6 @@ def request_of(amounts):
 
 
 def forest_of(cloud):
-    """The hosts of a cloud."""
     records = []
     for cell, used in enumerate(cloud.used):
         root = 10 * (cell // cloud.cells) + 1

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherever the time is over, the plan found by then is told (contract page 101, before section 1).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""Wherever the time is over, the plan found by then is told (contract page 101, before section 1)."""
 
 import os
 from contextlib import contextmanager

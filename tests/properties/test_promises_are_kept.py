@@ -128,7 +128,6 @@ class Cloud:
                 assert client.put(path, json=body).status_code == 204
 
     def query(self, *, is_plain=True):
-        """A random query."""
         dice = self.dice
         pairs = []
         if dice.random() < 0.5:

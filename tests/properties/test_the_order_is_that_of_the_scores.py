@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ordered search gives the beginning of the whole list, sorted by score (page 98, section 2).
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""An ordered search gives the beginning of the whole list, sorted by score (page 98, section 2)."""
 
 import os
 from dataclasses import replace

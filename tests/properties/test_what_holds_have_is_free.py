@@ -2,7 +2,7 @@
 """Held amounts are free for consumers that may draw from the hold, and for no other (page 100, section 2).
 
 The definition is by brute force: the same question in a world where what these holds have is not
-there. TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+there.
 """
 
 import json
@@ -69,7 +69,6 @@ def questions(draw, count):
 
 
 def with_used(world, parts):
-    """The world in which more is used."""
     more = Counter()
     for part in parts:
         more.update(part)

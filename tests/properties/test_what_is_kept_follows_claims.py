@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Forest that was asked before answers after claims as one that knows nothing yet.
-
-TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
-"""
+"""A Forest that was asked before answers after claims as one that knows nothing yet."""
 
 import os
 from dataclasses import replace

@@ -29,7 +29,6 @@ def groups(count):
 
 
 def candidates(request):
-    """The question for candidates."""
     return candidate_question(request, SearchOptions(), BodyForm())
 
 

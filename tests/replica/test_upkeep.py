@@ -40,7 +40,6 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
 
 
 def give_trait(store, provider):
-    """A provider lends what it has."""
     store.write(part_tables.replace_traits, provider, 1, [SHARING_TRAIT])
 
 

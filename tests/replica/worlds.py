@@ -17,7 +17,6 @@ ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 
 
 def question(request=ONE, key="one", **options):
-    """A question, known by a key."""
     return candidate_question(request, SearchOptions(**options), BodyForm(), key_of(key, NEWEST))
 
 

@@ -43,7 +43,6 @@ class Running:
     """
 
     def __init__(self, application, threads, limits, backlog, tls=None, port=0):
-        """Start it."""
         self._listener = socket.create_server(("127.0.0.1", port), backlog=backlog)
         self.address = self._listener.getsockname()
         self.front = None
@@ -66,7 +65,6 @@ class Running:
         await self.front.stop()
 
     def begin_stop(self):
-        """Tell it to stop."""
         self.front.loop.call_soon_threadsafe(self._stop.set)
 
     def stop(self):
@@ -110,7 +108,6 @@ class Answer:
     """
 
     def __init__(self, method="GET"):
-        """Expect one."""
         self.status = None
         self.headers = {}
         self.body = b""

@@ -34,7 +34,6 @@ _AT_ONCE = 8
 
 
 def hostile(seed):
-    """The bytes of a seed."""
     chance = random.Random(seed)
     data = bytearray(chance.choice(_SEEDS))
     for _ in range(chance.randint(1, 6)):

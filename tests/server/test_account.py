@@ -175,7 +175,6 @@ class Waiting:
     """
 
     def __init__(self):
-        """Let all wait."""
         self.release = threading.Event()
 
     def __call__(self, environment, start_response):

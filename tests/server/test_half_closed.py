@@ -30,7 +30,6 @@ class Told:
         self._waits = waits
 
     def __call__(self, environment, start_response):
-        """Answer."""
         self.asked.append(environment["PATH_INFO"])
         body = environment["wsgi.input"].read()
         if self._waits:
@@ -123,7 +122,6 @@ class Streaming(Told):
     """Answers with pieces, most of them after the end of the client's half."""
 
     def __call__(self, environment, start_response):
-        """Answer."""
         start_response("200 OK", [])
         yield PIECE
         eventually(self.is_ended, "the end of the client's half")

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
-    """A database with 50,000 hosts."""
     numbers = random.Random(1)
     hosts = tuple(
         BenchProvider(

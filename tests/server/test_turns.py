@@ -100,7 +100,6 @@ def ahead(server):
 
 
 def answer(server):
-    """A long answer."""
     with server.connect() as client:
         client.sendall(b"GET /?%d HTTP/1.0\r\n\r\n" % (16 * MEGABYTE))
         size = 0

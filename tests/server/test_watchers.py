@@ -26,13 +26,11 @@ class Member:
         watchers.add(self)
 
     def attend(self):
-        """Count."""
         self.times += 1
         if self._act is not None:
             self._act(self)
 
     def drop(self):
-        """Close."""
         self.is_dropped = True
 
 

@@ -10,13 +10,11 @@ from treeclaim.store import DatabaseSettings, Store
 
 @pytest.fixture(params=EACH_DATABASE)
 def database_kind(request):
-    """A system."""
     return request.param
 
 
 @pytest.fixture
 def empty_url(database_kind, tmp_path):
-    """The URL of an empty database."""
     with empty_database(database_kind, tmp_path) as url:
         yield url
 
@@ -30,7 +28,6 @@ def database_url(database_kind, tmp_path):
 
 @pytest.fixture
 def store(database_url):
-    """A store on that."""
     made = Store(DatabaseSettings(database_url))
     yield made
     made.close()

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=EACH_SERVER)
 def server(request):
-    """A server of databases."""
     return server_of(request.param)
 
 
@@ -60,17 +59,14 @@ def follow(store, host):
 
 
 def read(store, _host):
-    """Read in a transaction."""
     assert store.read(find_holders, [str(uuid.uuid4())]) == {}
 
 
 def write(store, _host):
-    """Write alone."""
     create_host(store)
 
 
 def claim(store, host):
-    """Claim alone."""
     store.replace_allocations(_claims(host, 1))
 
 

@@ -75,7 +75,6 @@ class Writer:
             self.write("PUT", f"{path}/aggregates", body)
 
     def claim(self, number, held, project="p1", kind="INSTANCE"):
-        """Claim for one of `CONSUMERS`, by its number."""
         consumer = CONSUMERS[number]
         body = self.holding(consumer, held, project, kind)
         self.write("PUT", f"/allocations/{consumer}", body)

@@ -27,7 +27,6 @@ def uuid_of(client, name):
 
 @contextmanager
 def changed(client, provider, part, values):
-    """Change a part of a provider for a while."""
     path = f"/resource_providers/{provider}/{part}"
     before = client.get(path)[part]
     put(client, path, part, values)

@@ -37,7 +37,6 @@ def rename(store, name):
 
 
 def delete(store, name):
-    """Delete a provider."""
     store.write(providers.delete, uuid_of(name))
 
 

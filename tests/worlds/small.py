@@ -33,7 +33,6 @@ class Question:
 
     @property
     def request(self):
-        """The request, as the reference has it."""
         return request_of(self.query)
 
 

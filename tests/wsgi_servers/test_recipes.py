@@ -28,7 +28,6 @@ HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
 def called(case):
-    """Return the name of a case."""
     server, prefix = case
     return f"{server.__name__}-{prefix or 'root'}"
 
@@ -54,7 +53,6 @@ def http(recipe):
 
 @pytest.fixture
 def provider(http):
-    """A provider with an inventory."""
     identifier = str(uuid.uuid4())
     body = {"name": f"host {identifier}", "uuid": identifier}
     created = http.post("/resource_providers", json=body)

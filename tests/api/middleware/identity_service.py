@@ -28,7 +28,6 @@ class IdentityService:
     """
 
     def __init__(self):
-        """Start it."""
         self.asked = []
         self._goes_on = threading.Event()
         self._goes_on.set()

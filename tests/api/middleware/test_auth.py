@@ -23,7 +23,6 @@ SEARCH = "/allocation_candidates?resources=VCPU:1"
 
 @pytest.fixture
 def identity():
-    """An identity service."""
     with identity_service() as service:
         yield service
 
@@ -38,7 +37,6 @@ def served(identity, folder, threads=4):
 
 
 def client_at(server):
-    """An HTTP client of a server."""
     return httpx.Client(
         base_url="http://{}:{}".format(*server.address),
         headers={"openstack-api-version": "placement 1.39"},

@@ -21,7 +21,6 @@ READ = "/resource_providers"
 
 
 def line(user, password):
-    """A line of the password file."""
     return f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()}\n"
 
 

@@ -14,7 +14,6 @@ GLOBAL = "req-6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
 
 @pytest.fixture
 def environment(tmp_path):
-    """The environment of a service."""
     return service_environment(tmp_path)
 
 

@@ -18,7 +18,6 @@ CANDIDATES = "/allocation_candidates?resources=VCPU:1"
 
 
 def add_host(client):
-    """Add a host with 10 VCPU."""
     entry = {"uuid": HOST, "name": "host", "inventories": {"VCPU": {"total": 10}}}
     answer = client.post("/treeclaim/providers", json={"providers": [entry]})
     assert answer.status_code == 200, answer.text

@@ -149,7 +149,6 @@ def check_of(environment):
 
 
 def the_line(lines, words):
-    """Return the one line with some words."""
     (found,) = [line for line in lines if words in line]
     return found
 

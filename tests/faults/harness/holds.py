@@ -22,13 +22,11 @@ OWNER = {"project_id": "project", "user_id": "user"}
 
 
 def body_of_hold(host, amount, generation, **more):
-    """The body that writes a hold."""
     allocations = {host: {"resources": {"VCPU": amount}}}
     return OWNER | {"allocations": allocations, "consumer_generation": generation} | more
 
 
 def make_holds(client, hosts):
-    """Make a hold on each host; return them by host."""
     holds = {host: str(uuid.uuid4()) for host in hosts}
     for host, hold in holds.items():
         body = body_of_hold(host, HELD, None, hold={"returns": True})

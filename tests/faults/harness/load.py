@@ -148,7 +148,6 @@ class Load:
             self.steps[provider].append(step)
 
     def count(self, kind):
-        """Count an answer of a kind."""
         with self._lock:
             self.answers[kind] += 1
 
@@ -276,7 +275,6 @@ class _Caller:
             self.client.close()
 
     def act(self):
-        """Make one step."""
         raise NotImplementedError
 
     def run(self):

@@ -29,7 +29,6 @@ class LostPlacing:
 
     @property
     def consumers(self):
-        """The consumers to be placed."""
         return self.body["requests"][0]["consumers"]
 
 

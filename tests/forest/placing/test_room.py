@@ -29,42 +29,6 @@ def wanted(amount):
     return candidate_request(Request((Group(resources={"VCPU": amount}),)))
 
 
-def placed(room, *consumers):
-    """The consumers that find a place, given the amount and the holds of each."""
-    requests = tuple(
-        PlacingRequest((wanted(amount),), (f"c{number}",), "p", "u", "t", holds)
-        for number, (amount, *holds) in enumerate(consumers)
-        for holds in (tuple(holds),)
-    )
-    found = Placer(room, Placing(requests, (), partial=True), {}, BUDGET).placed().placed
-    return [f"c{number}" in found for number in range(len(consumers))]
-
-
-def test_draws_use_the_hold_first_and_free_capacity_next():
-    # Of 10 a hold has 4: the second draws 1 of its 3, so that 6 are used, and then 9.
-    consumers = [(3, "h"), (3, "h"), (3,), (3,), (1, "h"), (1,)]
-    assert placed(forest(4, h=4), *consumers) == [True, True, True, False, True, False]
-
-
-def test_only_permitted_consumers_draw_from_a_hold():
-    assert placed(forest(9, h=8, g=1), (2,), (2, "g"), (2, "h"), (8, "h")) == [
-        False,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_hold_in_several_lists_is_counted_once():
-    # Whoever draws from both takes from the first, which then has nothing for who comes after.
-    assert placed(forest(10, h=4, g=4), (4, "h", "g"), (1, "h"), (4, "g"), (1, "g", "h")) == [
-        True,
-        False,
-        True,
-        False,
-    ]
-
-
 def test_cached_counts_are_separate_for_draws_from_holds():
     room = forest(9, h=8)
     fits = CapacityLimits(None, 10)

@@ -1,87 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts and sums of trees are right after each claim."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
 from tests.forest.building import complete, news, provider_uuid, record
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.request import (
-    BodyForm,
     CandidateRequest,
     RequestGroup,
-    SearchOptions,
     ValueList,
 )
-
-HOSTS = (1, 2, 3)
-WANTED = (RequestGroup("", {"VCPU": 2}),)
-
-
-@pytest.fixture
-def forest():
-    """Three hosts of ten VCPU, asked once before anything is claimed."""
-    made = Forest()
-    made.apply(complete([record(number, inventories={"VCPU": 10}) for number in HOSTS]))
-    assert fits(made) == ([5, 5, 5], 15, 15, 15)
-    assert fullest(made) == list(HOSTS)
-    return made
-
-
-def claim(forest, **used):
-    """Let so much be used of some hosts, named h1 and so on."""
-    records = [
-        record(int(name[1:]), inventories={"VCPU": (10, amount)}) for name, amount in used.items()
-    ]
-    forest.apply(news(*records))
-
-
-def fits(forest):
-    """The counts of each host and of all, now and when empty."""
-    result = count_capacity(forest, CandidateRequest(WANTED), CapacityLimits((), 10), Budget())
-    by_uuid = {domain["uuid"]: domain["fits"] for domain in result["domains"]}
-    each = [by_uuid.get(provider_uuid(number), 0) for number in HOSTS]
-    return each, result["fits"], result["at_most"], result["when_empty"]
-
-
-def fullest(forest):
-    """The hosts with room, the fullest first."""
-    request = CandidateRequest(WANTED, order=Order((Term(TermName.PACK, ()),), ()))
-    answer = b"".join(search(forest, request, SearchOptions(), BodyForm()).pieces())
-    given = [
-        next(iter(allocation_request["allocations"]))
-        for allocation_request in json.loads(answer)["allocation_requests"]
-    ]
-    return [number for uuid in given for number in HOSTS if provider_uuid(number) == uuid]
-
-
-@pytest.mark.parametrize("few", [0, 1, 64])
-def test_counts_follow_claims_on_few_or_many_trees(forest, monkeypatch, few):
-    monkeypatch.setattr(thresholds, "FEW_TREES_WRITTEN", few)
-    claim(forest, h2=5)
-    assert fits(forest) == ([5, 2, 5], 12, 12, 15)
-    assert fullest(forest) == [2, 1, 3]
-    claim(forest, h1=10, h3=8)
-    assert fits(forest) == ([0, 2, 1], 3, 3, 15)
-    assert fullest(forest) == [3, 2]
-    claim(forest, h1=0)
-    assert fits(forest) == ([5, 2, 1], 8, 8, 15)
-    assert fullest(forest) == [3, 2, 1]
-
-
-def test_claims_beyond_the_history_cause_a_full_recount(forest, monkeypatch):
-    monkeypatch.setattr(thresholds, "MOST_WRITES_KNOWN", 2)
-    for used in range(6):
-        claim(forest, h1=used, h2=10 - used)
-    assert fits(forest) == ([2, 2, 5], 9, 9, 15)
-    assert fullest(forest) == [1, 2, 3]
 
 
 def test_equal_counts_diverge_after_a_release():

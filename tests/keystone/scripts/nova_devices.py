@@ -279,7 +279,6 @@ STEPS = (
 
 
 def main():
-    """Do all steps."""
     config.parse_args(["nova-devices", "--config-file", sys.argv[1]])
     objects.register_all()
     do_all(STEPS, Devices())

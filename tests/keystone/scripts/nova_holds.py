@@ -53,7 +53,6 @@ class Commitments(Deployment):
         self.make_server()
 
     def compute_node(self, host, name):
-        """Record a compute node."""
         node = objects.ComputeNode(
             self.context,
             uuid=host,
@@ -335,7 +334,6 @@ STEPS = (
 
 
 def main():
-    """Do all steps."""
     config.parse_args(["nova-holds", "--config-file", sys.argv[1]])
     objects.register_all()
     do_all(STEPS, Commitments())

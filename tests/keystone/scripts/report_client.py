@@ -147,7 +147,6 @@ class Deployment:
         assert quota["user"] == {"cores": 2, "ram": 0}
 
     def claim_for(self, consumer, chosen):
-        """Claim a candidate."""
         return self.client.claim_resources(
             self.context, consumer, chosen, PROJECT, USER, self.version
         )
@@ -167,7 +166,6 @@ class Deployment:
         assert self.held()[self.hosts[0]]["resources"] == {"VCPU": 2}
 
     def held(self, consumer=None):
-        """Return the allocations of a consumer."""
         return self.client.get_allocations_for_consumer(self.context, consumer or self.instance)
 
     def migrate(self):
@@ -273,7 +271,6 @@ class Deployment:
 
 
 def root(candidate):
-    """The one provider of a candidate."""
     (only,) = candidate["allocations"]
     return only
 
@@ -296,7 +293,6 @@ STEPS = (
 
 
 def main():
-    """Do all steps."""
     config.parse_args(["report-client", "--config-file", sys.argv[1]])
     objects.register_all()
     do_all(STEPS, Deployment())

@@ -47,7 +47,6 @@ def classes_and_traits(placement):
 
 
 def providers(placement):
-    """A tree of two."""
     placement.create_resource_provider(name="sdk host", uuid=HOST)
     placement.create_resource_provider(name="sdk child", uuid=CHILD, parent_provider_uuid=HOST)
     placement.update_resource_provider(CHILD, name="sdk disk")
@@ -87,7 +86,6 @@ def traits_and_aggregates(placement):
 
 
 def claim(vcpus, generation):
-    """The body of a claim."""
     return {
         "allocations": {HOST: {"resources": {"VCPU": vcpus}}},
         "project_id": PROJECT,
@@ -139,7 +137,6 @@ def deletions(placement):
 
 
 def main():
-    """Do all steps."""
     openstack.enable_logging(debug=False)
     placement = Watched(openstack.connect().placement)
     steps = (classes_and_traits, providers, inventories, traits_and_aggregates, claims, deletions)

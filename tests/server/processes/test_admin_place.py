@@ -35,7 +35,6 @@ class Service:
         self.admin_url = admin_url
 
     def processes(self, name):
-        """Its processes of a name."""
         found = []
         for child in psutil.Process(self.server.process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
@@ -178,7 +177,6 @@ def test_loader_lost_at_start_is_replaced(tmp_path, fault, problem):
 
 
 def is_another(loader, former):
-    """Whether there is a loader that is not the former one."""
     return loader is not None and loader.pid != former.pid
 
 

@@ -59,7 +59,6 @@ def mended(store, kind):
 
 
 def repaired(store, kind, item):
-    """Return the outcome of a repair."""
     return repair(store, kind, item, ("p", "u"), until=time.monotonic() + 30).result
 
 

@@ -34,7 +34,6 @@ def add(store, name, parent=None):
 
 
 def rows(store, table):
-    """All rows of a table."""
     with store.engine.connect() as connection:
         return [tuple(row) for row in connection.execute(sa.select(table).order_by(*table.c))]
 
@@ -46,7 +45,6 @@ def by_hand(store, statement):
 
 
 def id_of(store, name):
-    """The id of a provider."""
     table = schema.resource_providers
     with store.engine.connect() as connection:
         return connection.scalar(sa.select(table.c.id).where(table.c.uuid == uuid_of(name)))

@@ -83,6 +83,5 @@ def hold(store, host):
 
 
 def rows(store, table):
-    """All rows of a table."""
     with store.engine.connect() as connection:
         return set(connection.execute(sa.select(table)))

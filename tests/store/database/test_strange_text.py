@@ -79,7 +79,6 @@ DELETIONS = (
 
 
 def claim(text="", **changes):
-    """A claim with a text somewhere."""
     body = claim_of({HOST: {"resources": {"VCPU": 1}}}, project_id=PROJECT, user_id=USER)
     return body | dict.fromkeys(changes, text)
 

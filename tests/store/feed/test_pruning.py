@@ -27,12 +27,10 @@ PIECE = 5
 
 @pytest.fixture(params=EACH_DATABASE)
 def database_kind(request):
-    """A system."""
     return request.param
 
 
 def rows_of(store, table):
-    """All rows of a table."""
     with store.engine.connect() as connection:
         return connection.execute(sa.select(table)).all()
 

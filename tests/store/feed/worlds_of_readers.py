@@ -73,7 +73,6 @@ class Reader:
         return changes.complete
 
     def picture(self):
-        """All that it knows."""
         return picture_of(self.forest)
 
 
@@ -96,19 +95,16 @@ class World:
         self.aged_at = None
 
     def close(self):
-        """Close what was opened."""
         for store in (*self.stores, self.onlooker):
             store.close()
 
     # -- what may happen -------------------------------------------------------------------
 
     def create(self, writer, which):
-        """Make a provider."""
         name = PROVIDERS[which]
         self._write(writer, providers.create, uuid=name, name=name, parent_uuid=None)
 
     def delete(self, writer, which):
-        """Delete a provider."""
         self._write(writer, providers.delete, PROVIDERS[which])
 
     def stock(self, writer, which):
@@ -205,7 +201,6 @@ class World:
         self.aged_at = utc_now()
 
     def backup(self, _writer, _which):
-        """Make a backup."""
         self.backups.append(self._copy())
 
     def restore(self, _writer, which):

@@ -56,7 +56,6 @@ def names_in(answer):
 
 
 def execute(url, *statements):
-    """Execute statements."""
     engine = sa.create_engine(url)
     with engine.begin() as connection:
         for statement in statements:

@@ -79,7 +79,6 @@ def dump(url):
 
 
 def schema_of(url):
-    """The tables that are there."""
     engine = sa.create_engine(url)
     metadata = sa.MetaData()
     metadata.reflect(engine)
@@ -96,7 +95,6 @@ def columns_of(metadata):
 
 
 def rows_of(url, metadata):
-    """All rows of all tables."""
     engine = sa.create_engine(url)
     with engine.connect() as connection:
         content = {

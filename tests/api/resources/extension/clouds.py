@@ -49,7 +49,6 @@ class Cloud:
         return answer.json()
 
     def refusal(self, path, **parameters):
-        """The text of a 400."""
         return self.ask(path, status=400, **parameters)["errors"][0]["detail"]
 
     def pages(self, path, member, **parameters):
@@ -75,7 +74,6 @@ class Cloud:
         return self
 
     def add_provider(self, name, parent=None):
-        """Add a provider with some of everything."""
         body = {"name": name, "uuid": uuid_of(name), "parent_provider_uuid": parent}
         assert self.client.post("/resource_providers", json=body).is_success
         choice = self.random

@@ -30,7 +30,6 @@ def shared_cloud(request, tmp_path_factory):
 
 @pytest.fixture
 def cloud(shared_cloud):
-    """An empty cloud."""
     shared_cloud.providers.clear()
     shared_cloud.consumers.clear()
     kept_names = {"alembic_version", "traits", "resource_classes"}
@@ -155,7 +154,6 @@ def test_allocations_without_inventory_are_reported(cloud):
 
 
 def inventory_of_nobody(provider_id, class_id):
-    """Return the insertion of an inventory of a provider that is not there."""
     return sa.insert(tables.inventories).values(
         resource_provider_id=provider_id,
         resource_class_id=class_id,
@@ -302,7 +300,6 @@ def orphans(cloud, living, **options):
 
 
 def make_older(cloud, seconds):
-    """Let all allocations be older than they are."""
     moment = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     earlier = moment - dt.timedelta(seconds=seconds)
     cloud.by_hand(sa.update(tables.allocations).values(created_at=earlier, updated_at=None))

@@ -46,7 +46,6 @@ class Follower(threading.Thread):
         self.start()
 
     def run(self):
-        """Follow."""
         with Client(self._url, token="admin") as client:
             for providers in follow(client, INCLUDE):
                 self.copy = orjson.dumps(providers, option=orjson.OPT_SORT_KEYS)
@@ -94,7 +93,6 @@ class Writer:
         return done
 
     def add(self, host):
-        """Add a provider."""
         return self._http.post("/resource_providers", json={"name": host, "uuid": uuid_of(host)})
 
     def _write(self, step):  # noqa: PLR0911 - a kind of write each
@@ -172,7 +170,6 @@ class Here:
     """
 
     def __init__(self, database, folder):
-        """Describe it."""
         self.url = None
         self._where = (database, folder)
         self._port = 0
@@ -186,7 +183,6 @@ class Here:
         self.url = f"http://127.0.0.1:{self._port}"
 
     def stop(self):
-        """Stop it."""
         self._running.close()
 
 

@@ -46,7 +46,6 @@ def alone(tmp_path_factory):
 
 @pytest.fixture
 def name(request):
-    """Begins all names of a test."""
     return request.node.name
 
 

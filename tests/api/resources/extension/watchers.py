@@ -26,7 +26,6 @@ class Event:
     """
 
     def __init__(self, lines):
-        """Read the lines of one."""
         fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
         self.id = fields.get("id")
         self.name = fields.get("event")
@@ -72,7 +71,6 @@ class Place:
 
     @property
     def cursor(self):
-        """The present cursor."""
         return self.changes()["cursor"]
 
     @contextmanager
@@ -95,7 +93,6 @@ class Place:
         return answer
 
     def add(self, name, parent=None):
-        """Make a provider."""
         body = {"name": name, "uuid": uuid_of(name)}
         if parent is not None:
             body["parent_provider_uuid"] = uuid_of(parent)
@@ -108,7 +105,6 @@ class Place:
         self.write("PUT", f"/resource_providers/{uuid_of(name)}", body)
 
     def generation(self, uuid):
-        """The generation of a provider."""
         return self.http.get(f"/resource_providers/{uuid}").json()["generation"]
 
     def stock(self, uuid, total=100):
@@ -120,7 +116,6 @@ class Place:
         self.write("PUT", f"/resource_providers/{uuid}/inventories", body)
 
     def claim(self, consumer, *providers, generation=None):
-        """Claim one VCPU of each."""
         body = claim_of(
             {uuid: {"resources": {"VCPU": 1}} for uuid in providers},
             consumer_generation=generation,

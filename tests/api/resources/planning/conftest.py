@@ -37,6 +37,5 @@ def database(tmp_path, cloud_of_four):
 
 @pytest.fixture
 def service(tmp_path, database):
-    """A client of a service that has it."""
     with start_on(database, tmp_path) as application, client_of(application, **HEADERS) as client:
         yield client

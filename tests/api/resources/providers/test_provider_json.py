@@ -40,7 +40,6 @@ def called(prefix, version):
 
 
 def listed(providers):
-    """The list of providers as columns."""
     column = {
         name: np.array([getattr(provider, name) or "" for provider in providers], dtype="S36")
         for name in ("uuid", "parent_uuid", "root_uuid")
@@ -57,7 +56,6 @@ def listed(providers):
 
 
 def named(name):
-    """A provider with a name."""
     return Provider(str(uuid.UUID(int=1)), name, 0, None, str(uuid.UUID(int=1)), 0.0)
 
 

@@ -22,7 +22,6 @@ def environment(tmp_path):
 
 
 def hold(environment, *arguments):
-    """Make holds; return their uuids."""
     shown = succeed(environment, "hold", "create", *arguments, "-f", "json")
     return [row["consumer"] for row in json.loads(shown)["placements"]]
 

@@ -33,7 +33,6 @@ def cloud(environment, tmp_path):
 
 @pytest.fixture
 def client(environment):
-    """A client of the service."""
     with client_in(environment) as service_client:
         yield service_client
 
@@ -68,7 +67,6 @@ providers:
         return refused(self.environment, "load", str(self.file), *options)
 
     def state(self):
-        """Return all there is of the child."""
         (provider,) = self.client.providers(name=self.child)
         path = f"/resource_providers/{provider['uuid']}"
         inventories = self.client.get(f"{path}/inventories")["inventories"]

@@ -48,7 +48,6 @@ def by_hand(environment, statement):
 
 
 def mix(environment, name):
-    """A mix as the service has it."""
     with client_in(environment) as client:
         return client.get(f"/treeclaim/mixes/{name}")["requests"]
 

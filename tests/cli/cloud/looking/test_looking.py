@@ -25,7 +25,6 @@ from treeclaim.client.topology import parse_topology, read_topology
 
 @pytest.fixture
 def client(environment):
-    """A client of the service."""
     with client_in(environment) as service_client:
         yield service_client
 
@@ -319,7 +318,6 @@ def editor(folder, *steps):
 
 @pytest.fixture
 def provider(client):
-    """A provider of this test alone."""
     name = f"own-{uuid.uuid4()}"
     text = f"providers: [{{name: {name}, inventories: {{VCPU: 8}}, traits: [CUSTOM_A]}}]"
     apply_topology(client, parse_topology(text, "text"))

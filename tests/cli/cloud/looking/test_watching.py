@@ -28,7 +28,6 @@ def environment(tmp_path_factory):
 
 @pytest.fixture
 def client(environment):
-    """A client of the service."""
     with client_in(environment) as service_client:
         yield service_client
 
@@ -41,7 +40,6 @@ class Watcher:
     """
 
     def __init__(self, environment, *options):
-        """Start it."""
         self.process = subprocess.Popen(
             [*TREECLAIM, "watch", *options],
             env=environment,
@@ -57,7 +55,6 @@ class Watcher:
             self._lines.put(line.rstrip("\n"))
 
     def line(self):
-        """Return the next line."""
         return self._lines.get(timeout=_SECONDS)
 
 
@@ -86,7 +83,6 @@ def add(client, parent=None):
 
 
 def stock(client, provider, generation):
-    """Give a provider an inventory."""
     body = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": generation}
     client.call("PUT", f"/resource_providers/{provider}/inventories", json=body)
 
