@@ -5,7 +5,6 @@ import uuid
 
 import pytest
 
-from tests.paths import EXAMPLE
 from tests.service import InProcess, WithoutExtension
 from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
@@ -25,45 +24,6 @@ def topology(tmp_path, text):
     path = tmp_path / "topology.yaml"
     path.write_text(text)
     return read_topology(path)
-
-
-def test_repeated_load_of_the_example_changes_nothing(client):
-    planned = read_topology(EXAMPLE)
-    first = apply_topology(client, planned)
-    assert len(first.created) == len(planned.providers) == len(client.providers())
-    second = apply_topology(client, planned)
-    assert len(second.unchanged) == len(planned.providers)
-    assert not second.created
-    assert not second.updated
-
-
-def test_differences_are_applied_and_other_parts_kept(client, tmp_path):
-    apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
-    changed = """
-providers:
-  - {name: b}
-  - {name: a, inventories: {VCPU: {total: 8, reserved: 2}}, traits: [CUSTOM_X], aggregates: [g]}
-"""
-    outcome = apply_topology(client, topology(tmp_path, changed))
-    assert (outcome.created, outcome.updated) == (["b"], ["a"])
-    (a,) = client.providers(name="a")
-    path = f"/resource_providers/{a['uuid']}"
-    assert client.get(f"{path}/inventories")["inventories"]["VCPU"]["reserved"] == 2
-    assert client.get(f"{path}/traits")["traits"] == ["CUSTOM_X"]
-    assert client.get(f"{path}/aggregates")["aggregates"] == [aggregate_uuid("g")]
-
-
-def test_provider_is_moved_to_the_parent_in_the_file(client, tmp_path):
-    apply_topology(client, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
-    apply_topology(client, topology(tmp_path, "providers: [{name: a, children: [{name: b}]}]"))
-    (a,), (b,) = client.providers(name="a"), client.providers(name="b")
-    assert b["parent_provider_uuid"] == a["uuid"]
-
-
-def test_a_plan_changes_nothing(client):
-    plan = make_plan(client, read_topology(EXAMPLE))
-    assert len(plan.changes) == len(read_topology(EXAMPLE).providers)
-    assert client.providers() == []
 
 
 def test_a_server_without_the_extension_is_refused_before_anything_is_sent(client, tmp_path):

@@ -60,11 +60,6 @@ def test_alert_rule_uses_existing_metrics_and_is_described(rule, known):
     assert set(rule["annotations"]) == {"summary", "description"}
 
 
-def test_the_names_of_rules_are_unique():
-    names = [rule["alert"] for rule in RULES]
-    assert len(names) == len(set(names)) > 4
-
-
 def test_each_alert_has_a_firing_and_a_silent_case():
     tried = {True: set(), False: set()}
     for case in yaml.safe_load(CASES.read_text())["tests"]:

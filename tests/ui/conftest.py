@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.clouds.bulk import write_world
 from tests.servers import service_environment, serving
-from tests.ui.worlds import large, small
+from tests.ui.worlds import small
 
 _WAIT_MILLISECONDS = 30_000
 """Seconds for which a test waits for a page; judging machines are busy."""
@@ -131,11 +131,4 @@ def service_with(folder, world=None, *options, **variables):
 def cloud(tmp_path_factory):
     """The address of a service with twelve trees."""
     with service_with(tmp_path_factory.mktemp("cloud"), small()) as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def large_cloud(tmp_path_factory):
-    """The address of a service with five thousand trees."""
-    with service_with(tmp_path_factory.mktemp("large"), large()) as server:
         yield server.url

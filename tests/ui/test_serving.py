@@ -194,13 +194,6 @@ def test_generated_provider_parts_are_current():
     assert generated.PARTS.read_text() == generated.parts(), "write it anew with `make generated`"
 
 
-def test_each_file_has_a_licence_header():
-    own = [path for path in SERVED if not path.startswith("vendor/") and not path.endswith(".svg")]
-    assert [
-        path for path in own if "SPDX-License-Identifier" not in (STATIC / path).read_text()
-    ] == []
-
-
 def test_every_served_suffix_has_a_content_type():
     suffixes = {path[path.rfind(".") :] for path in SERVED}
     assert suffixes == set(serving._TYPES)

@@ -25,15 +25,6 @@ def small():
     return World("12 trees", maker.providers, QUESTION, (None,))
 
 
-def large(trees=5_000):
-    """Hosts of seven providers in fifty racks."""
-    maker = WorldMaker(17)
-    racks = [maker.uuid() for _ in range(50)]
-    for number in range(trees):
-        _host(maker, f"host-{number}", racks[number % len(racks)], used=(number * 7) % 33)
-    return World(f"{trees} trees", maker.providers, QUESTION, (None,))
-
-
 def _host(maker, name, rack, used):
     root = maker.add(name, {"DISK_GB": 2_000}, aggregates=(rack,))
     for node in range(2):

@@ -23,14 +23,6 @@ QUESTIONS = [
     f"/traits/{LONG}",
 ]
 
-LISTING = [
-    f"/allocation_candidates?resources={LONG}:1",
-    f"/allocation_candidates?resources=VCPU:1&required={LONG}",
-    f"/allocation_candidates?resources_{LONG}=VCPU:1",
-    f"/resource_providers?required={LONG}",
-]
-"""Errors that list names, or show the whole question beside the rule that it breaks."""
-
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
