@@ -4,13 +4,11 @@
 import random
 
 import orjson
-import pytest
 
-from tests.forest.building import TRAITS, complete, forest_of, provider_uuid, record
+from tests.forest.building import TRAITS, forest_of, provider_uuid, record
 from treeclaim.forest.listing import texts
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, select_rows
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
-from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.parts import CONDITIONS
 
 
@@ -56,33 +54,6 @@ def listed(kept, forest):
     rows = page_of(forest, select_rows(forest, ProviderSelection()), 0, 10_000).rows
     written = orjson.loads(b"[" + kept.joined(forest, rows, INCLUDABLE) + b"]")
     return written, [shown(forest, row) for row in rows.tolist()]
-
-
-@pytest.mark.slow
-def test_texts_follow_every_change_of_the_forest():
-    records = {host.id: host for host in hosts(60)}
-    forest, kept = forest_of(records.values()), ListingTexts()
-    choice = random.Random(1)
-    for step in range(60):
-        number = choice.randrange(1, 80)
-        (changed,) = hosts(number, seed=step)[-1:]
-        if step % 7 == 0:
-            removed, some = [number], []
-            records.pop(number, None)
-        else:
-            removed, some = [], [changed]
-            records[number] = changed
-        news = Changes(
-            Cursor({}, None, frozenset()),
-            complete=False,
-            records=some,
-            removed=removed,
-            catalogue=None,
-        )
-        forest.apply(complete(records.values()) if step % 20 == 19 else news)
-        body, expected = listed(kept, forest)
-        assert body == expected
-        assert [one["uuid"] for one in body] == [provider_uuid(one) for one in sorted(records)]
 
 
 def test_cached_texts_are_evicted_within_the_limit(monkeypatch):

@@ -13,7 +13,6 @@ from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.placing import series as series_module
 from treeclaim.forest.placing.series import OutOfTimeError, Series
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -42,52 +41,6 @@ def placed(series, request=None, seconds=LONG):
         return None
     (uuid,) = result.allocations
     return [provider_uuid(number) for number in (FIRST, SECOND)].index(uuid) + 1
-
-
-def use(forest, number, amount):
-    """Let more of a host be used, or less."""
-    (class_id,) = forest.classes
-    usage = {number: UsageChange({class_id: amount}, 0, 0, 0.0)}
-    forest.apply(news(usage=usage))
-
-
-def test_consumers_are_placed_beside_those_before_them(forest):
-    series = Series(forest, BYTES)
-    assert [placed(series) for _ in range(5)] == [1, 1, 2, 2, None]
-
-
-def test_unwritten_placements_become_free_again(forest):
-    series = Series(forest, BYTES)
-    assert [placed(series), placed(series)] == [1, 1]
-    assert series.may_follow(forest)
-    assert placed(series) == 1
-
-
-def test_written_placements_stay_used(forest):
-    series = Series(forest, BYTES)
-    assert [placed(series), placed(series)] == [1, 1]
-    use(forest, FIRST, 8)
-    assert series.may_follow(forest)
-    assert placed(series) == 2
-
-
-def test_full_host_is_found_once_it_has_capacity(forest):
-    use(forest, FIRST, 8)
-    series = Series(forest, BYTES)
-    assert placed(series) == 2
-    use(forest, FIRST, -8)
-    assert series.may_follow(forest)
-    assert placed(series) == 1
-
-
-def test_unused_class_is_followed(forest):
-    use(forest, FIRST, 8)
-    use(forest, SECOND, 8)
-    series = Series(forest, BYTES)
-    assert placed(series) is None
-    use(forest, SECOND, -4)
-    assert series.may_follow(forest)
-    assert placed(series) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,34 +9,7 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import forest_of
 from tests.reference.world import Provider, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.table.held import HeldColumns, with_free
-
-INVENTORIES = st.tuples(
-    st.sampled_from([1, 2, 3, 2**31 - 1]), st.sampled_from([1, 2, 7, 2**31 - 1])
-)
-AMOUNTS = st.dictionaries(INVENTORIES, st.integers(1, 2**40), max_size=8)
-
-
-def rows(amounts):
-    return [(*key, amount) for key, amount in amounts.items()]
-
-
-@given(AMOUNTS, st.lists(st.tuples(INVENTORIES, st.integers(0, 2**40)), max_size=8))
-def test_held_columns_equal_a_dictionary(amounts, gone):
-    left = Counter(amounts)
-    for key, amount in gone:
-        if key in amounts:
-            left[key] -= amount
-    columns = HeldColumns.of(rows(amounts)).less([(*key, amount) for key, amount in gone])
-    assert {key: columns.at(*key) for key in amounts} == {key: (+left)[key] for key in amounts}
-    assert columns.at(5, 5) == 0
-    assert len(columns) == len(+left)
-    by_class = {
-        (int(provider), name): int(amount)
-        for name in columns.classes()
-        for provider, amount in zip(*columns.of_class(name), strict=True)
-    }
-    assert by_class == +left
+from treeclaim.forest.table.held import with_free
 
 
 @given(

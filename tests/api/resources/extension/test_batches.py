@@ -59,10 +59,6 @@ def listed(cloud):
     return cloud.ask(PATH, **PARTS)["providers"]
 
 
-def by_name(cloud):
-    return {one["name"]: one for one in listed(cloud)}
-
-
 def amounts(**given):
     return {
         "total": 1,
@@ -73,31 +69,6 @@ def amounts(**given):
         "allocation_ratio": 1.0,
         "consumes": [],
     } | given
-
-
-def test_parent_and_child_swap_places_in_any_entry_order(cloud):
-    for order in itertools.permutations(
-        (
-            {"uuid": uuid_of("a"), "name": "b", "parent_provider_uuid": uuid_of("b")},
-            {"uuid": uuid_of("b"), "name": "a", "parent_provider_uuid": None},
-        )
-    ):
-        applied(cloud, entry("a", parent_provider_uuid=None))
-        applied(cloud, entry("b", parent_provider_uuid=uuid_of("a")), entry("other"))
-        applied(cloud, entry("c", parent_provider_uuid=uuid_of("b")))
-        answer = applied(cloud, *order)
-        assert {one["result"] for one in answer} == {"changed"}
-        shown = by_name(cloud)
-        assert shown["b"]["uuid"] == uuid_of("a")
-        assert shown["b"]["parent_provider_uuid"] == shown["a"]["uuid"] == uuid_of("b")
-        roots = {shown[name]["root_provider_uuid"] for name in "abc"}
-        assert roots == {uuid_of("b")}
-        # Back to where they were.
-        applied(
-            cloud,
-            {"uuid": uuid_of("b"), "name": "b", "parent_provider_uuid": uuid_of("a")},
-            {"uuid": uuid_of("a"), "name": "a", "parent_provider_uuid": None},
-        )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -157,26 +128,3 @@ def test_batch_is_atomic_for_readers(cloud):
         for _ in range(40):
             shown = {tuple(one["traits"]) for one in listed(cloud)}
             assert len(shown) == 1
-
-
-@pytest.mark.slow
-def test_ten_thousand_hosts_are_applied_a_thousand_in_a_call(tmp_path):
-    aggregates = [uuid_of(f"rack {number}") for number in range(50)]
-    hosts = [
-        entry(
-            f"host-{number}",
-            inventories={
-                "VCPU": {"total": 64, "allocation_ratio": 16.0},
-                "MEMORY_MB": {"total": 262144, "reserved": 4096},
-                "DISK_GB": {"total": 2000},
-            },
-            traits=[TRAITS[0], TRAITS[1]],
-            aggregates=[aggregates[number % 50]],
-        )
-        for number in range(10_000)
-    ]
-    with cloud_on("sqlite", tmp_path) as cloud:
-        for first in range(0, len(hosts), 1000):
-            result = applied(cloud, *hosts[first : first + 1000])
-            assert [answer["result"] for answer in result] == ["created"] * 1000
-        assert len(cloud.ask(PATH, limit=10_000)["providers"]) == 10_000

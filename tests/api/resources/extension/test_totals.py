@@ -13,7 +13,6 @@ from tests.api.resources.extension.clouds import (
     cloud_on,
     uuid_of,
 )
-from tests.databases import EACH_DATABASE
 
 PATH = "/treeclaim/totals"
 GREATEST = 2**53 - 1
@@ -203,11 +202,3 @@ def test_totals_stay_within_exactly_representable_integers(tmp_path):
             assert totals["VCPU"]["capacity"] == GREATEST
             assert totals["VCPU"]["free"] == totals["VCPU"]["largest_free"] == GREATEST
         assert cloud.ask(PATH)["totals"]["DISK_GB"]["free"] == 2 * 2147483647
-
-
-@pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_totals_are_the_same_on_every_database(kind, tmp_path):
-    with cloud_on(kind, tmp_path) as cloud:
-        cloud.fill(trees=3, consumers=8)
-        providers = [cloud.single(provider) for provider in cloud.providers]
-        assert cloud.ask(PATH)["totals"] == summed(providers)

@@ -121,25 +121,6 @@ def test_room_is_made_for_a_query(service):
     assert (plan["reached"], plan["proven"], plan["optimal"]) == (False, True, False)
 
 
-def test_room_is_kept_for_a_mix(service):
-    mix = {"requests": {"large": {"query": "resources=VCPU:8", "weight": 3}}}
-    assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
-    plan = asked(service, {"keep": {"mix": "m"}})
-    assert (plan["reached"], plan["at_least"], plan["optimal"]) == (True, None, True)
-    assert (plan["before"]["fits"], plan["after"]["fits"]) == (0, 3)
-    carried_out(service, plan)
-
-
-def test_empty_trees_goal_maximizes_empty_trees(service):
-    mix = {"requests": {"small": {"query": "resources=VCPU:1", "weight": 1}}}
-    assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
-    applied(service, host("e", VCPU=16))
-    plan = asked(service, {"keep": {"mix": "m", "empty_trees": True}})
-    assert plan["optimal"]
-    assert plan["after"]["empty_trees"] == 3
-    carried_out(service, plan)
-
-
 def test_moves_need_both_places_at_once_by_default(tmp_path):
     with services_on(tmp_path) as (_, application), client_of(application, **HEADERS) as client:
         applied(
@@ -188,13 +169,6 @@ def test_pool_allocations_move_only_when_the_pool_is_emptied(tmp_path):
         (move,) = plan["moves"]
         assert uuid_of("p2") in move["to"]
         carried_out(client, plan)
-
-
-def test_planning_writes_nothing(service):
-    before = [service.get(f"/allocations/{uuid_of(name)}").json() for name in ("i1", "i2")]
-    asked(service, emptying("a"))
-    after = [service.get(f"/allocations/{uuid_of(name)}").json() for name in ("i1", "i2")]
-    assert before == after
 
 
 @pytest.mark.slow

@@ -68,6 +68,13 @@ class Compacted(Cloud):
             self.names.add(uuid)
             self.tell(replace(answer, uuid=uuid, name=uuid))
 
+    def describe(self, number, other):
+        """A provider has attributes of other values, or of other types."""
+        if number in self.records:
+            value = (None, True, False, 1, "1", "text", 80)[other % 7]
+            attributes = {} if value is None else {"mem_gib": value, f"n{other}": number}
+            self.tell(replace(self.records[number], attributes=attributes))
+
     def tidy(self, _number, other):
         """Some steps are done though nothing changes."""
         for _ in range(other):
@@ -93,7 +100,7 @@ class Compacted(Cloud):
 
 ACTIONS = (
     *("create", "create", "delete", "change", "change", "use", "move", "share"),
-    *("count", "rename", "replace_by_another", "tidy", "tidy"),
+    *("count", "rename", "replace_by_another", "describe", "describe", "tidy", "tidy"),
 )
 
 
