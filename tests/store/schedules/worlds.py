@@ -489,7 +489,7 @@ def known_stream_world():
     world = World("known-stream")
     world.provider(HOST, VCPU=8)
     world.rows["treeclaim_streams"].append(
-        {"id": 101, "position": 3, "pruned_to": 3, "used_at": BEGINNING}
+        {"id": 101, "identity": 1 << 40, "position": 3, "pruned_to": 3, "used_at": BEGINNING}
     )
     world.add(
         script("claim", put(claim(NEW, None, host=2))),
