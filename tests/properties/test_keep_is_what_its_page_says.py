@@ -38,7 +38,7 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.requests import requests_of
-from treeclaim.forest.order.mixes.room import stranded_amounts
+from treeclaim.forest.order.mixes.room import stranded_amounts, stranded_by_group
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
@@ -221,6 +221,29 @@ def test_stranded_amounts_match_the_reference(question):
         return
     event("some" if any(expected.values()) else "none")
     assert result == expected, (str(world), mix)
+
+
+@many_examples(WORLDS)
+@given(questions(), st.data())
+def test_stranded_amounts_of_groups_match_the_reference(question, data):
+    world, mix, asked = question
+    scores = keeping.KeepScores(world, asked, {"m": mix})
+    names = [provider.name for provider in world.providers]
+    groups = data.draw(st.lists(st.sets(st.sampled_from(names)), min_size=1, max_size=3))
+    forest = forest_of(world)
+    members = [
+        (at, forest.row_of(uuid_of(name))) for at, each in enumerate(groups) for name in each
+    ]
+    group, rows = np.array(members, dtype=np.int64).reshape(-1, 2).T
+    result = stranded_by_group(forest, model_mix(mix), group, rows, count=len(groups))
+    try:
+        expected = {
+            name: [scores.stranded("m", name, among) for among in groups] for name in result
+        }
+    except TooManyError:
+        return
+    event("some" if any(map(any, expected.values())) else "none")
+    assert result == expected, (str(world), mix, groups)
 
 
 @pytest.mark.slow

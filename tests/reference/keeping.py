@@ -87,8 +87,11 @@ class KeepScores(Scores):
         )
         return max(1 - loss / greatest, Fraction(0)) if greatest else Fraction(1)
 
-    def stranded(self, name, c):
-        """Return the free amount of a class that is of no use to a mix, rounded down."""
+    def stranded(self, name, c, among=None):
+        """Return the free amount of a class that is of no use to a mix, rounded down.
+
+        With `among`, a tree counts only if all its providers with the class are among these.
+        """
         asking = [
             (asked, weight, sum(group.resources.get(c, 0) for group in asked.groups))
             for asked, weight in self.mixes[name].requests
@@ -102,6 +105,8 @@ class KeepScores(Scores):
                 if c in provider.stock and self.reference.root(p) == tree
             ]
             if not having or any(SHARING in self.reference.traits(p) for p in having):
+                continue
+            if among is not None and not among.issuperset(having):
                 continue
             free = sum(max(self.capacity(p, c) - self.used(p, c), 0) for p in having)
             of_use = sum(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Self
@@ -42,10 +42,10 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
-from treeclaim.forest.listing.groups import By, groups_of
+from treeclaim.forest.listing.groups import By, Groups, groups_of
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import SUMS, InventoryAmounts, amounts_of, takes_long
-from treeclaim.forest.order.mixes.room import stranded_amounts
+from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
@@ -144,30 +144,37 @@ class _TotalsCall:
             groups = groups_of(forest, rows, query.by, after=self.after, limit=query.limit)
         return amounts_of(forest, rows, query.resource_class or None, groups)
 
-    def stranded(self, forest: Forest, rows: Rows, budget: Budget) -> dict[str, int]:
-        """Return the free amounts that are of no use to the mix."""
+    def stranded(
+        self, forest: Forest, rows: Rows, groups: Groups | None, budget: Budget
+    ) -> dict[str, list[int]]:
+        """Return the free amounts that are of no use to the mix, in each group and last in all rows."""
         if self.mix is None:
             return {}
-        passes = np.zeros(forest.row_count, dtype=np.bool_)
-        passes[rows] = True
-        return stranded_amounts(forest, self.mix, passes, budget)
+        count = 0 if groups is None else len(groups.labels)
+        group, members = np.full(len(rows), count), rows
+        if groups is not None:
+            group = np.concatenate([groups.group, group])
+            members = np.concatenate([rows[groups.at], rows])
+        return stranded_by_group(forest, self.mix, group, members, count=count + 1, budget=budget)
 
     def document(
         self,
         amounts: InventoryAmounts,
         cursor: str,
         check_deadline: Callable[[], None],
-        stranded: Mapping[str, int] = MappingProxyType({}),
+        stranded: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """Return the response; `check_deadline` raises where the time is over."""
         totals = amounts.totals()
-        for name in totals.keys() & stranded.keys():
-            totals[name]["stranded"] = stranded[name]
         body: dict[str, Any] = {"totals": totals}
         next_after = None
         if amounts.groups is not None:
             body["parts"] = amounts.totals_by_group(check_deadline)
             next_after = amounts.groups.next_after
+        parts = [*(part["totals"] for part in body.get("parts", ())), totals]
+        for number, sums in enumerate(parts):
+            for name in sums.keys() & stranded.keys():
+                sums[name]["stranded"] = stranded[name][number]
         links = lists.links(self.call, self.query.by or "", next_after)
         return body | {"cursor": cursor, "links": links}
 
@@ -182,7 +189,7 @@ class _TotalsCall:
                 amounts = amounts.with_held(held_with_consumed(forest, forest.held.everywhere))
 
             def written() -> bytes:
-                stranded = self.stranded(forest, rows, budget)
+                stranded = self.stranded(forest, rows, amounts.groups, budget)
                 return orjson.dumps(self.document(amounts, cursor, budget.check, stranded))
 
             return OnePiece(written)

@@ -22,7 +22,7 @@ from treeclaim.forest.order.totals import Floats, class_rows, totals_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import sums_by
+from treeclaim.forest.table.sums import shown, sums_by
 from treeclaim.model.extension.mixes import Mix
 
 _ONE = 2.0**52
@@ -161,16 +161,33 @@ _MOST = 2**62
 """Sums that stay below it are made in 64 bits."""
 
 
-def stranded_amounts(
-    forest: Forest, mix: Mix, passes: Mask | None = None, budget: Budget = UNBOUNDED
-) -> dict[str, int]:
-    """Return what is stranded of each class that a mix asks for, in units.
+def stranded_amounts(forest: Forest, mix: Mix) -> dict[str, int]:
+    """Return what is stranded of each class that a mix asks for, in units."""
+    rows = forest.living_rows
+    by_group = stranded_by_group(forest, mix, np.zeros_like(rows), rows, count=1)
+    return {name: amounts[0] for name, amounts in by_group.items()}
+
+
+def stranded_by_group(
+    forest: Forest,
+    mix: Mix,
+    group: Integers,
+    rows: Rows,
+    *,
+    count: int,
+    budget: Budget = UNBOUNDED,
+) -> dict[str, list[int]]:
+    """Return what is stranded of each class that a mix asks for, in units, in each group of providers.
+
+    A tree counts for a class in a group if the group has all its providers with the class, and none of
+    these is a sharing one.
 
     Args:
         forest: All providers.
         mix: What is expected.
-        passes: Which rows of the table count, shape (rows,); None for all. A tree counts for a class if
-            all its providers that have the class do, and none of these is a sharing one.
+        group: The number of the group of each membership.
+        rows: The provider of each membership; none is twice in a group.
+        count: The number of groups.
         budget: What it may cost.
 
     Raises:
@@ -179,35 +196,48 @@ def stranded_amounts(
     requests = requests_of(forest, mix, budget)
     now = requests.count(forest, np.arange(len(forest.order.roots)), budget).astype(np.int64)
     sharing = sharing_by_row(forest)
-    shares = {}
+    stranded = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):
         budget.check()
         # Those that fit nowhere, as a name in them is gone, count too.
         whole = sum(
             entry.weight
             for entry in mix.requests.values()
-            if any(name in group.resources for group in entry.request.groups)
+            if any(name in wanted.resources for wanted in entry.request.groups)
         )
-        free = _free(forest, name, sharing, passes)
-        shares[name] = _lost(requests, now, name, free, whole) // whole
-    return shares
+        lost = _lost(requests, now, name, _free(forest, name, sharing), whole)
+        sums = np.zeros(count, dtype=object)
+        np.add.at(sums, *_whole_trees(forest, name, group, rows, lost))
+        stranded[name] = [shown(amount // whole) for amount in sums.tolist()]
+    return stranded
 
 
-def _free(forest: Forest, name: str, sharing: Mask, passes: Mask | None) -> Integers:
-    """Return what is free of a class in each tree that counts for it, 0 in the others."""
+def _whole_trees(
+    forest: Forest, name: str, group: Integers, rows: Rows, lost: Integers
+) -> tuple[Integers, Integers]:
+    """Return for each group, and each tree whose providers with a class it has, what is lost there."""
+    _, positions, trees = class_rows(forest, name)
+    width = max(len(lost), 1)
+    tree = np.full(forest.row_count, -1)
+    tree[positions] = trees
+    has_class = np.flatnonzero(tree[rows] >= 0)
+    keys, counts = np.unique(group[has_class] * width + tree[rows[has_class]], return_counts=True)
+    number, tree_number = np.divmod(keys, width)
+    is_whole = counts == np.bincount(trees, minlength=width)[tree_number]
+    return number[is_whole], lost[tree_number[is_whole]].astype(object)
+
+
+def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
+    """Return what is free of a class in each tree, 0 in those where a sharing provider has it."""
     indices, positions, trees = class_rows(forest, name)
-    columns = forest.class_inventories(name)
-    is_out = sharing[positions]
-    if passes is not None:
-        is_out = is_out | ~passes[columns.row.values[indices]]
     roots = len(forest.order.roots)
-    counts = np.ones(roots, dtype=np.bool_)
-    counts[trees[is_out]] = False
-    return np.where(counts, sums_by(trees, columns.free.values[indices], roots), 0)
+    free = sums_by(trees, forest.class_inventories(name).free.values[indices], roots)
+    free[trees[sharing[positions]]] = 0
+    return free
 
 
-def _lost(requests: MixRequests, now: Integers, name: str, free: Integers, whole: int) -> int:
-    """Return what is free and of no use to a request, times its weight, summed over requests and trees.
+def _lost(requests: MixRequests, now: Integers, name: str, free: Integers, whole: int) -> Integers:
+    """Return what is free and of no use to a request, times its weight, summed over requests, by tree.
 
     Args:
         requests: The requests of the mix.
@@ -227,4 +257,4 @@ def _lost(requests: MixRequests, now: Integers, name: str, free: Integers, whole
         if amount:
             fits = np.minimum(now[:, number], free // amount + 1).astype(kind)
             lost = lost - int(weight) * np.minimum(units, fits * amount)
-    return sum(lost.tolist())
+    return lost
