@@ -23,9 +23,6 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.extension.order import Preference
 
-_HASH_BYTES = 8
-"""Bytes of a digest that make a number of `shuffle`."""
-
 _ABSENT_DEPTH = np.int64(2**40)
 """Stands for the depth of no provider."""
 
@@ -261,41 +258,34 @@ class PreferredTerm(Term):
     def __init__(self, options: SlotOptions, preferences: Sequence[Preference]) -> None:
         super().__init__(options)
         self._weight = sum(preference.weight for preference in preferences)
-        self._preferences = []
+        self._by_suffix: dict[str, list[tuple[Preference, Mask]]] = {}
         for preference in preferences:
             options.problem.budget.check()
             has = with_any_trait(options.forest, (preference.trait,))
-            self._preferences.append((preference, has))
+            self._by_suffix.setdefault(preference.suffix, []).append((preference, has))
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         worth = np.zeros(table.count)
-        for preference, has in self._preferences:
-            self.options.problem.budget.check()
-            is_served = np.zeros(table.count, dtype=np.bool_)
-            for suffix, position, is_present in table.served:
-                if suffix == preference.suffix:
+        for suffix, preferences in self._by_suffix.items():
+            served = [share for share in table.served if share[0] == suffix]
+            for preference, has in preferences:
+                self.options.problem.budget.check()
+                is_served = np.zeros(table.count, dtype=np.bool_)
+                for _, position, is_present in served:
                     is_served |= has[position] & is_present
-            worth += np.where(is_served == preference.is_wanted, float(preference.weight), 0.0)
+                worth += np.where(is_served == preference.is_wanted, float(preference.weight), 0.0)
         return to_units(worth, 1 / self._weight)
 
     def ceiling(self) -> Units:
         """Return the weights that may hold; of a group with one slot, those of its best option."""
         worth = np.zeros(self._roots)
-        for suffix in {preference.suffix for preference, _ in self._preferences}:
+        for suffix, mine in self._by_suffix.items():
             slots = self.options.of_groups([suffix])
-            mine = [
-                preference_entry
-                for preference_entry in self._preferences
-                if preference_entry[0].suffix == suffix
-            ]
             is_single = len(slots) == 1 and slots[0] < len(self.options.problem.relations)
-            for preferences in (
-                [mine] if is_single else [[preference_entry] for preference_entry in mine]
-            ):
-                is_wanted = preferences[0][0].is_wanted
-                best = [self._best(slot, preferences) for slot in slots]
-                worth += (np.maximum if is_wanted else np.minimum).reduce(best)
+            for preferences in [mine] if is_single else [[each] for each in mine]:
+                limit = np.maximum if preferences[0][0].is_wanted else np.minimum
+                worth += limit.reduce([self._best(slot, preferences) for slot in slots])
         return to_units(worth, 1 / self._weight)
 
     def _best(self, slot: int, preferences: Sequence[tuple[Preference, Mask]]) -> Floats:
@@ -389,8 +379,9 @@ def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Float
         numbers = np.empty(len(uuids))
         for tree, uuid in enumerate(uuids):
             budget.check()
-            digest = hashlib.sha256(prefix + uuid).digest()[:_HASH_BYTES]
-            numbers[tree] = int.from_bytes(digest, "big") / (1 << (8 * _HASH_BYTES))
+            numbers[tree] = (
+                int.from_bytes(hashlib.sha256(prefix + uuid).digest()[:8], "big") / 2**64
+            )
         return numbers
 
     return forest.cache.get(("shuffle", seed), compute)
