@@ -122,7 +122,10 @@ class _CachedTotals:
 
 
 def totals_of(forest: Forest, name: str) -> ClassTotals:
-    """Return the totals of an existing class as they are now, not to be changed."""
+    """Return the totals of an existing class as they are now, not to be changed.
+
+    They are cached without the amounts by row, which a caller may derive from them.
+    """
     columns = forest.class_inventories(name)
     if columns.written is None:
         return _read(forest, name, columns)
@@ -132,7 +135,7 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
     if not isinstance(cached, _CachedTotals) or cached.marks[0].columns is not columns:
         totals = _read(forest, name, columns)
     elif cached.marks == marks:
-        return cached.totals
+        return replace(cached.totals)
     else:
         trees = written_since(forest.order, cached.marks)
         totals = (
@@ -141,7 +144,7 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
             else _reread(forest, name, columns, cached.totals, trees)
         )
     forest.cache.keep(key, _CachedTotals(marks, totals), replaces=True)
-    return totals
+    return replace(totals)
 
 
 def _reread(

@@ -109,9 +109,7 @@ class Combiner:
         every = np.arange(len(anchors)) if kinds is None else kinds
         _, first, kind_of = np.unique(every, return_index=True, return_inverse=True)
         is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for block in self.until(
-            anchors[np.sort(first)], size, lambda block: is_matched[block.anchor]
-        ):
+        for block in self.first_of_each(anchors[np.sort(first)], size):
             is_matched[block.anchor] = True
         matching: Integers = anchors[is_matched[anchors[first]][kind_of]]
         return matching
@@ -127,18 +125,12 @@ class Combiner:
             yield Anchored(anchors, chosen)
             return
         is_matched = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for block in self.until(anchors, size, lambda block: is_matched[block.anchor]):
-            _, first = np.unique(block.anchor, return_index=True)
-            first = first[~is_matched[block.anchor[first]]]
-            is_matched[block.anchor[first]] = True
-            yield Anchored(block.anchor[first], block.chosen[first])
-
-    def until(
-        self, anchors: Integers, size: int, enough: Callable[[Block], Mask]
-    ) -> Iterator[Anchored]:
-        """Yield candidates; the caller tells of which partial ones nothing more is wanted."""
         for run in self._joint_feasibility.runs(anchors):
-            yield from self._search(run, size, enough)
+            for block in self._search(run, size, lambda block: is_matched[block.anchor]):
+                _, first = np.unique(block.anchor, return_index=True)
+                first = first[~is_matched[block.anchor[first]]]
+                is_matched[block.anchor[first]] = True
+                yield Anchored(block.anchor[first], block.chosen[first])
 
     def _products(self, anchors: Integers, size: int) -> Iterator[Anchored]:
         """Combine slots that do not concern each other: every choice is a candidate."""
