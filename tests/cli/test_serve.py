@@ -18,7 +18,6 @@ import pytest
 from tests.cli.processes import call, run
 from tests.ports import free_port
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
-from treeclaim.cli import serve
 from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
 from treeclaim.server.processes.generation import LOADER_NAME, WORKER_NAME
@@ -394,10 +393,9 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
         assert refused.returncode == 1
         assert f"--tls-certificate {certificate[0]} with --tls-key" in refused.stderr
         assert message in refused.stderr
-    settings = serve._settings(
-        Serve().get_parser("treeclaim serve").parse_args(tls_options((certificate[0], old)))
-    )
-    assert tls_context(settings) is not None
+    arguments = tls_options((certificate[0], old))
+    options = Serve().get_parser("treeclaim serve").parse_args(arguments)
+    assert tls_context(ServerSettings(**vars(options))) is not None
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ is required.
 
 import argparse
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -149,12 +150,13 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "OCTAL": permissions,
     "PORT": port,
     "FILE": Path,
+    "PATH": os.path.abspath,
 }
 """Types of values by their names in the help; all others are texts."""
 
 CONFIG_OPTIONS = """
-    --config-file PATH...  a configuration file; later ones take precedence
-    --config-dir DIR...    a directory with more configuration files
+    --config-file config_files:PATH...  a configuration file; later ones take precedence
+    --config-dir config_dirs:PATH...    a directory with more configuration files
 """
 
 

@@ -27,7 +27,7 @@ class PrintCompletion(LocalCommand):
 
         program = parser_of_all()
         for action in _actions(program):
-            if "file" in (action.dest, str(action.metavar).lower()):
+            if action.metavar in ("FILE", "PATH"):
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
         say_script(shtab.complete(program, options.shell))
 

@@ -26,28 +26,33 @@ class Serve(LocalCommand):
 
     example = "--workers 4 --config-file /etc/placement/placement.conf"
 
+    # Named as the settings are.
     arguments = f"""
-        --host ADDRESS = 127.0.0.1   address to listen on
-        {ALLOW_NOAUTH2}              let noauth2, which believes every caller, listen on addresses that other machines can reach
-        --port PORT = {PORT}         port to listen on
-        --unix-socket PATH           listen on a Unix socket instead of host and port
-        --unix-socket-mode OCTAL     permissions of the Unix socket, such as 660
-        --tls-certificate PATH       PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3
-        --tls-key PATH               PEM file with the certificate's key
-        --tls-client-ca PATH         PEM file of the authority that must have signed clients' certificates
-        --workers N = 1              number of processes
-        --threads N = {_THREADS}     requests that a process handles at a time
-        --worker-lifetime SECONDS    replace a process after this time, at least {_SHORTEST_LIFETIME} seconds
-        --worker-max-memory MIB      replace a process that holds more memory; checked every 30 seconds
+        --host ADDRESS = 127.0.0.1             address to listen on
+        {ALLOW_NOAUTH2}                        let noauth2, which believes every caller, listen on addresses that other machines can reach
+        --port PORT = {PORT}                   port to listen on
+        --unix-socket PATH                     listen on a Unix socket instead of host and port
+        --unix-socket-mode OCTAL               permissions of the Unix socket, such as 660
+        --tls-certificate certificate:PATH     PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3
+        --tls-key key:PATH                     PEM file with the certificate's key
+        --tls-client-ca client_authority:PATH  PEM file of the authority that must have signed clients' certificates
+        --workers N = 1                        number of processes
+        --threads N = {_THREADS}               requests that a process handles at a time
+        --worker-lifetime lifetime:SECONDS     replace a process after this time, at least {_SHORTEST_LIFETIME} seconds
+        --worker-max-memory memory:MIB         replace a process that holds more memory; checked every 30 seconds
         {CONFIG_OPTIONS}
     """
 
     def act(self, options: argparse.Namespace) -> None:
-        _check_numbers(options)
-        if options.unix_socket:
-            _check_unix_socket(Path(options.unix_socket))
-        _check_tls(options)
-        _serve_until_stopped(_settings(options))
+        settings = ServerSettings(**vars(options))
+        if settings.lifetime is not None and settings.lifetime < _SHORTEST_LIFETIME:
+            raise CommandError(f"--worker-lifetime must be at least {_SHORTEST_LIFETIME} seconds")
+        if settings.unix_socket:
+            _check_unix_socket(Path(settings.unix_socket))
+        has_tls = settings.certificate or settings.key or settings.client_authority
+        if has_tls and not (settings.certificate and settings.key):
+            raise CommandError("TLS needs both --tls-certificate and --tls-key")
+        _serve_until_stopped(settings)
 
 
 class ServeAdmin(LocalCommand):
@@ -63,19 +68,7 @@ class ServeAdmin(LocalCommand):
     arguments = CONFIG_OPTIONS
 
     def act(self, options: argparse.Namespace) -> None:
-        _serve_until_stopped(
-            ServerSettings(
-                workers=0,
-                config_files=_resolve(options.config_file),
-                config_dirs=_resolve(options.config_dir),
-            )
-        )
-
-
-def _check_numbers(options: argparse.Namespace) -> None:
-    lifetime = options.worker_lifetime
-    if lifetime is not None and lifetime < _SHORTEST_LIFETIME:
-        raise CommandError(f"--worker-lifetime must be at least {_SHORTEST_LIFETIME} seconds")
+        _serve_until_stopped(ServerSettings(workers=0, **vars(options)))
 
 
 def _check_unix_socket(path: Path) -> None:
@@ -93,14 +86,6 @@ def _check_unix_socket(path: Path) -> None:
             path.unlink()
         else:
             raise CommandError(f"cannot listen on {path}: another server does already")
-
-
-def _check_tls(options: argparse.Namespace) -> None:
-    certificate, key, authority = options.tls_certificate, options.tls_key, options.tls_client_ca
-    if certificate is None and key is None and authority is None:
-        return
-    if certificate is None or key is None:
-        raise CommandError("TLS needs both --tls-certificate and --tls-key")
 
 
 def _serve_until_stopped(settings: ServerSettings) -> None:
@@ -121,30 +106,3 @@ def _serve_until_stopped(settings: ServerSettings) -> None:
         master.run_master(settings)
     except (master.StartError, ListenError) as error:
         raise CommandError(*str(error).splitlines()) from error
-
-
-def _settings(options: argparse.Namespace) -> ServerSettings:
-    return ServerSettings(
-        host=options.host,
-        port=options.port,
-        unix_socket=_text(options.unix_socket),
-        unix_socket_mode=options.unix_socket_mode,
-        workers=options.workers,
-        threads=options.threads,
-        certificate=_text(options.tls_certificate),
-        key=_text(options.tls_key),
-        client_authority=_text(options.tls_client_ca),
-        lifetime=options.worker_lifetime,
-        memory=options.worker_max_memory,
-        config_files=_resolve(options.config_file),
-        config_dirs=_resolve(options.config_dir),
-        allow_noauth2=options.allow_noauth2,
-    )
-
-
-def _resolve(paths: list[str]) -> list[str]:
-    return [str(Path(path).resolve()) for path in paths]
-
-
-def _text(path: str | None) -> str | None:
-    return path and str(Path(path).resolve())

@@ -89,12 +89,11 @@ class _Session:
                 notes = [
                     f"line {problem.line + above}: {problem.text}" for problem in error.problems
                 ]
-                continue
-            except _ChangedMeanwhileError as error:
-                notes = error.notes
-                continue
-            say(*done)
-            return 0
+            except _ChangedMeanwhileError:
+                notes = self._take_present_state()
+            else:
+                say(*done)
+                return 0
         raise CommandError(*notes, f"nothing was changed after {_MOST_EDITS} edits")
 
     def _read(self) -> State:
@@ -111,14 +110,14 @@ class _Session:
         plan = make_plan(self._client, topology, prune=True)
         change = plan.changes[0]
         if change.before is None or change.before.generation != self._base.generation:
-            raise self._changed_meanwhile()
+            raise _ChangedMeanwhileError
         if change.action is Action.KEEP:
             return ["Nothing was changed."]
         try:
             self._client.apply_providers([change.entry])
         except ClientError as error:
             if is_conflict(error):
-                raise self._changed_meanwhile() from error
+                raise _ChangedMeanwhileError from error
             raise
         return [
             f"{change.after.name} changed:",
@@ -131,25 +130,19 @@ class _Session:
             text = f"the file must have one provider, with uuid {self._uuid}"
             raise TopologyError(topology.source, [Problem(1, text)])
 
-    def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
-        """Take the present state as the base; return what others have changed."""
+    def _take_present_state(self) -> list[str]:
+        """Take the present state as the base; return what others have changed, in words."""
         before, self._base = self._base, self._read()
         change = PlannedChange(before, replace(self._base, parent=before.parent))
-        return _ChangedMeanwhileError(
-            [
-                "Somebody else changed this provider meanwhile:",
-                *(f"  {field}" for field in change.fields({})),
-                "Change the file to keep that or not, and save it; it is written as it is then.",
-            ]
-        )
+        return [
+            "Somebody else changed this provider meanwhile:",
+            *(f"  {field}" for field in change.fields({})),
+            "Change the file to keep that or not, and save it; it is written as it is then.",
+        ]
 
 
 class _ChangedMeanwhileError(Exception):
     """Somebody else changed the provider."""
-
-    def __init__(self, notes: Sequence[str]) -> None:
-        super().__init__(*notes)
-        self.notes = list(notes)
 
 
 def _text_of(state: State) -> str:

@@ -83,7 +83,7 @@ class CheckConfig(LocalCommand):
     """
 
     def act(self, options: argparse.Namespace) -> int:
-        places = OptionPlaces(options.config_file, options.config_dir)
+        places = OptionPlaces(options.config_files, options.config_dirs)
         try:
             configuration = configuration_of(options)
         except CommandError as error:

@@ -45,6 +45,6 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
 def configuration_of(options: argparse.Namespace) -> config.Configuration:
     """Load the configuration that a command's options name."""
     try:
-        return config.load(config_files=options.config_file, config_dirs=options.config_dir)
+        return config.load(config_files=options.config_files, config_dirs=options.config_dirs)
     except config.ConfigurationError as error:
         raise CommandError(*error.lines) from error
