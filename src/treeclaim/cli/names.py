@@ -8,7 +8,7 @@ service keeps no names.
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from treeclaim.cli.output import CommandError
@@ -79,18 +79,13 @@ def _value(client: Client, name: str, text: str) -> str:
     parameter = parameter_named(name)
     if parameter is None or not parameter.newest_grammar.names_providers:
         return text
-    may_exclude = parameter.newest_grammar is Grammar.TREES_OR_NOT
-    sign = "!" if may_exclude and text.startswith("!") else ""
-    text = text.removeprefix(sign)
-    begin = "in:" if text.startswith("in:") else ""
-    parts = text.removeprefix(begin).split(",") if begin else [text]
-    return (
-        sign
-        + begin
-        + ",".join(
-            part if normalised_uuid(part) else find_provider(client, part)["uuid"]
-            for part in parts
-        )
+    sign = "!" if parameter.newest_grammar is Grammar.TREES_OR_NOT and text[:1] == "!" else ""
+    begin = f"{sign}in:" if text.startswith(f"{sign}in:") else sign
+    listed = text.removeprefix(begin)
+    providers = listed.split(",") if begin.endswith(":") else [listed]
+    return begin + ",".join(
+        provider if normalised_uuid(provider) else find_provider(client, provider)["uuid"]
+        for provider in providers
     )
 
 
@@ -128,43 +123,24 @@ def domains_of(client: Client, text: str) -> Domains:
     if text == TREES:
         return TREES
     words = [word.strip() for word in text.split(",")]
-    aggregates = {} if all(map(normalised_uuid, words)) else _aggregates(client)
-    uuids = [uuid for word in words for uuid in _aggregates_named(word, aggregates)]
-    return list(dict.fromkeys(uuids))
-
-
-def _aggregates(client: Client) -> dict[str, list[str]]:
-    """Return the uuids of the aggregates in which a provider is, by uuid and by name."""
+    if all(map(normalised_uuid, words)):
+        return list(dict.fromkeys(map(aggregate_uuid, words)))
     names = AggregateNames.read(client)
-    uuids_by_word: dict[str, list[str]] = {}
-    for part in client.rows("/treeclaim/totals", "parts", by="aggregate"):
-        uuid = str(part["uuid"])
-        for word in {uuid, names.name_of(uuid) or uuid}:
-            uuids_by_word.setdefault(word, []).append(uuid)
-    return uuids_by_word
-
-
-def _aggregates_named(word: str, aggregates: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the aggregates that a word names.
-
-    Raises:
-        CommandError: if there is none.
-    """
-    if normalised_uuid(word):
-        return [aggregate_uuid(word)]
-    uuids = [
-        uuid
-        for name in _spelled_out(word)
-        for key in (name, aggregate_uuid(name))
-        for uuid in aggregates.get(key, ())
-    ]
-    if not uuids:
-        raise CommandError(
-            f"no provider is in an aggregate {word!r}. Domains are {TREES!r}, or aggregates, "
-            "separated by commas: their uuids, names, or words of a topology file, such as "
-            "rack-1,rack-2; 'rack-{n}' is each that has a number there"
-        )
-    return uuids
+    parts = client.rows("/treeclaim/totals", "parts", by="aggregate")
+    used = [str(part["uuid"]) for part in parts]
+    uuids: dict[str, None] = {}
+    for word in words:
+        spellings = set(_spelled_out(word))
+        keys = set(map(aggregate_uuid, spellings))
+        matches = [uuid for uuid in used if uuid in keys or names.name_of(uuid) in spellings]
+        if not matches and not normalised_uuid(word):
+            raise CommandError(
+                f"no provider is in an aggregate {word!r}. Domains are {TREES!r}, or aggregates, "
+                "separated by commas: their uuids, names, or words of a topology file, such as "
+                "rack-1,rack-2; 'rack-{n}' is each that has a number there"
+            )
+        uuids |= dict.fromkeys(matches or keys)
+    return list(uuids)
 
 
 def _spelled_out(word: str) -> Iterator[str]:
