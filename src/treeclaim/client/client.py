@@ -320,6 +320,10 @@ class Client:
             body |= {"hold": dict(hold), "consumer_type": HOLD_TYPE}
         if request is not None and self.extension is not None:
             body["request"] = kept_request(request)
+        self._write_claim(consumer_uuid, body, replace=replace)
+
+    def _write_claim(self, consumer_uuid: str, body: dict[str, Any], *, replace: bool) -> None:
+        """Write a claim; after a lost answer, only if the first attempt was not committed."""
         path, is_typed = f"/allocations/{consumer_uuid}", "consumer_type" in body
         minor = _LATEST if is_typed else Feature.CONSUMER_TYPES - 1
         may_be_committed = False
