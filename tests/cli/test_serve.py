@@ -22,6 +22,7 @@ from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
 from treeclaim.server.processes.generation import LOADER_NAME, WORKER_NAME
 from treeclaim.server.processes.listening import tls_context
+from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 CLIENTS = 4
