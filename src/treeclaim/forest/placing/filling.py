@@ -56,7 +56,7 @@ def _take(scratch: Scratch, plan: Plan, chosen: Choices) -> Integers:
     """Take each candidate, all of different trees, as often as it fits; return how often."""
     scratch.copy_used(plan.request.classes)
     uses = class_uses(scratch.forest, plan, chosen)
-    beginning = begin_conditions(scratch.forest, plan, chosen)
+    beginning = find_first_uses(scratch.forest, plan, chosen)
     times = times_of(scratch.forest, uses, len(chosen))
     times[beginning] = 1
     for class_id, (indices, candidates, units) in uses.items():
@@ -79,7 +79,7 @@ def times_of(forest: Forest, uses: ClassUses, count: int) -> Integers:
     return times
 
 
-def begin_conditions(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
+def find_first_uses(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
     """Return which candidates begin an `on_use` condition, which lets no other consumer in."""
     heads = armed_heads(forest)
     if heads is None:

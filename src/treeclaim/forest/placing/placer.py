@@ -84,8 +84,12 @@ class Placer:
         best: Attempt | None = None
         room = Room(self.forest, self.budget)
         most: Rows | None = None
+        # All consumers that count from the start must be in the domain.
         open_domains = np.ones(affine[1].count, dtype=np.bool_)
-        for domain in self._domains_to_try(*affine, open_domains):
+        for holder in self._counted_holders(affine[0]):
+            domains = affine[1].containing(self._trees_of(holder))
+            open_domains[np.setdiff1d(np.arange(affine[1].count), domains)] = False
+        for domain in self._domains_in_order(*affine, open_domains):
             attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
@@ -128,16 +132,6 @@ class Placer:
         return domains.sums(at_most_by_tree(query.scratch.forest, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
-
-    def _domains_to_try(self, affine: Rule, domains: Domains, open_domains: Mask) -> Iterator[int]:
-        """Yield the domains to try for a rule that wants all in one, of those left then."""
-        held = [
-            domains.containing(self._trees_of(holder)) for holder in self._counted_holders(affine)
-        ]
-        possible = set.intersection(*map(set, held)) if held else None
-        for domain in self._domains_in_order(affine, domains, open_domains):
-            if possible is None or domain in possible:
-                yield domain
 
     def _counted_holders(self, rule: Rule) -> list[Holder]:
         """Return those who hold something already and count for a rule."""

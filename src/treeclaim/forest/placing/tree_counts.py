@@ -20,7 +20,7 @@ from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, relate_request
-from treeclaim.forest.placing.filling import begin_conditions, class_uses, times_of
+from treeclaim.forest.placing.filling import class_uses, find_first_uses, times_of
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
@@ -165,7 +165,7 @@ def counts_at_once(
     ]
     chosen = np.stack(only, axis=1)
     times = _times(problem, chosen)
-    times[begin_conditions(forest, problem.plan, chosen)] = 1
+    times[find_first_uses(forest, problem.plan, chosen)] = 1
     counts[matching[is_single]] = times
     return counts, matching[~is_single]
 

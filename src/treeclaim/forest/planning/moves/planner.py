@@ -191,10 +191,12 @@ class _Planner:
             trees = None if count is None else promising.choose(count)
             with suppress(ModelTooLargeError):
                 self._solve_model(self._model(places, trees))
+                self._board.undo(0)
                 if trees is None or self._is_good_enough():
                     return
         if isinstance(self._goal, Keep):
             self._solve_in_parts(places, promising)
+            self._board.undo(0)
 
     def _model(self, places: Places, trees: Mask | None) -> MoveModel:
         """Return the program of the moves after those on the board."""
@@ -204,24 +206,19 @@ class _Planner:
     def _solve_in_parts(self, places: Places, promising: PromisingTrees) -> None:
         """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
         used = no_trees(self._forest)
-        while len(self._board.moves) < self._most_moves:
+        count = -1
+        while count < len(self._board.moves) < self._most_moves:
+            count = len(self._board.moves)
             trees = promising.choose(TREES_OF_A_PART, used)
             used |= trees
-            before = len(self._board.moves)
             with suppress(ModelTooLargeError):
-                model = self._model(places, trees)
-                solution = model.solve(self._planning_end)
-                self._is_complete &= solution.is_optimal
-                if solution.values is not None:
-                    make_moves(self._board, model.assignment(solution))
-                    self._note()
-            if len(self._board.moves) == before:
-                break
-        self._board.undo(0)
+                self._solve_model(self._model(places, trees))
 
     def _solve_model(self, model: MoveModel) -> None:
-        """Solve a program, and note its best solution for which a legal order is found."""
+        """Solve a program, and make the moves of its best solution for which a legal order is found."""
+        count = len(self._board.moves)
         for number in range(_MOST_CUTS + 1):
+            self._board.undo(count)
             solution = model.solve(self._planning_end)
             self._is_complete &= solution.is_optimal
             is_proof = model.is_complete and not number
@@ -231,7 +228,6 @@ class _Planner:
                 return
             if make_moves(self._board, model.assignment(solution)):
                 state = self._note()
-                self._board.undo(0)
                 expected = min(model.expected_fits(solution), GREATEST)
                 is_as_good = not state.is_counted or state.fits >= expected
                 self._is_best &= is_as_good and is_proof

@@ -2,7 +2,9 @@
 """The trees of a large cloud that an integer program is about: few moves gain much there."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, cells_of
@@ -65,32 +67,30 @@ class PromisingTrees:
         leaving = (mover.alternatives[0] for mover in self._situation.leaving)
         return list(dict.fromkeys(leaving))[:_MOST_LEAVING]
 
+    def _open_places(self, request: CandidateRequest, closed: Mask) -> Iterator[Candidate]:
+        """Yield the first place of each tree that is not closed."""
+        for candidate in self._places.first_of_each_tree(request):
+            self._situation.budget.check()
+            if not closed[list(candidate.trees)].any():
+                yield candidate
+
     def _easiest(self, request: CandidateRequest, closed: Mask) -> list[Candidate]:
         """Return the places in which moves can make room, those that need the fewest moves first."""
         # A place that has room already gains nothing for a mix.
         fewest = 1 if isinstance(self._situation.call.goal, Keep) else 0
-        ranked = []
-        for candidate in self._places.first_of_each_tree(request):
-            self._situation.budget.check()
-            moves = self._fewest_moves(candidate)
-            if closed[list(candidate.trees)].any():
-                continue
-            if moves is not None and moves >= fewest:
-                ranked.append((moves, candidate))
-        return [candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0])]
+        ranked = [
+            (moves, candidate)
+            for candidate in self._open_places(request, closed)
+            if (moves := self._fewest_moves(candidate)) is not None and moves >= fewest
+        ]
+        return [candidate for _, candidate in sorted(ranked, key=itemgetter(0))]
 
     def _with_room(
         self, request: CandidateRequest, closed: Mask, count: int
-    ) -> Sequence[Candidate]:
+    ) -> Iterable[Candidate]:
         """Return the first places that have room now, up to a number."""
-        places: list[Candidate] = []
-        for candidate in self._places.first_of_each_tree(request):
-            self._situation.budget.check()
-            if len(places) == count:
-                break
-            if not closed[list(candidate.trees)].any() and not self._missing(candidate):
-                places.append(candidate)
-        return places
+        places = self._open_places(request, closed)
+        return islice((each for each in places if not self._missing(each)), count)
 
     def _fewest_moves(self, candidate: Candidate) -> int | None:
         """Return a lower bound of the moves that make room at a place; None if no moves are enough."""
