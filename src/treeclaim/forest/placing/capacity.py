@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -69,35 +69,21 @@ def count_capacity(
     Where counting ends before all is counted, numbers are what was counted by then, and the bound is None
     if it was not proven by then.
     """
-    counter = _Counter(*free_holds(forest, request, budget), limits.end, budget)
-    counter.count(with_empty=True)
+    count = CapacityCount(*free_holds(forest, request, budget), limits.end, budget)
+    count.run(with_empty=True)
     document: dict[str, Any] = {
-        "fits": counter.fits,
-        "at_most": None if counter.at_most is None else max(counter.at_most, counter.fits),
-        "when_empty": counter.when_empty,
+        "fits": count.fits,
+        "at_most": count.at_most,
+        "when_empty": count.when_empty,
     }
     if limits.domains is not None:
-        document["domains"] = counter.parts(limits.domains, limits.limit)
-    return document | {"complete": counter.is_complete}
-
-
-class CapacityCount(NamedTuple):
-    """The number of consumers of a request that fit now.
-
-    Attributes:
-        fits: How many `placements` would place.
-        at_most: How many any order could place.
-        is_complete: Whether there was time to count all.
-    """
-
-    fits: int
-    at_most: int
-    is_complete: bool
+        document["domains"] = count.parts(limits.domains, limits.limit)
+    return document | {"complete": count.is_complete}
 
 
 def count_now(
     forest: Forest, request: CandidateRequest, budget: Budget, end: float | None = None
-) -> CapacityCount:
+) -> "CapacityCount":
     """Count how many consumers of a request fit now, and nothing else.
 
     Args:
@@ -109,17 +95,15 @@ def count_now(
     Raises:
         SearchGivenUpError: if there is not the time for it, and it has no end of its own.
     """
-    counter = _Counter(*free_holds(forest, request, budget), end, budget)
-    counter.count(with_empty=False)
-    most = GREATEST if counter.at_most is None else counter.at_most
-    return CapacityCount(counter.fits, max(counter.fits, most), counter.is_complete)
+    count = CapacityCount(*free_holds(forest, request, budget), end, budget)
+    count.run(with_empty=False)
+    return count
 
 
-class _Counter:
-    """Counts for one request.
+class CapacityCount:
+    """The number of consumers of one request that fit, and how it is counted.
 
     Attributes:
-        at_most: How many any order could place; None while that is not proven.
         is_complete: Whether there was time to count all.
     """
 
@@ -127,8 +111,8 @@ class _Counter:
         self, forest: Forest, request: CandidateRequest, end: float | None, budget: Budget
     ) -> None:
         """Count until a moment of the monotonic clock; None for as long as the budget permits."""
-        self.at_most: int | None = None
         self.is_complete = True
+        self._bound: int | None = None
         self._forest = forest
         self._request = request
         self._end = end
@@ -141,6 +125,11 @@ class _Counter:
     def fits(self) -> int:
         """Return how many fit, as far as they were counted."""
         return sum_of(self._counts[0]) if self._counts else 0
+
+    @property
+    def at_most(self) -> int | None:
+        """Return how many any order could place; None if that is not proven."""
+        return None if self._bound is None else max(self._bound, self.fits)
 
     @property
     def when_empty(self) -> int:
@@ -158,7 +147,7 @@ class _Counter:
                 raise
             self.is_complete = False
 
-    def count(self, *, with_empty: bool) -> None:
+    def run(self, *, with_empty: bool) -> None:
         """Count now, and if so wanted as if nothing were allocated."""
         with self._until_the_end():
             self._budget.check()
@@ -169,11 +158,11 @@ class _Counter:
                 numbers = self._in_each(self._forest, np.arange(len(self._forest.order.roots)))
             if numbers is not None:
                 self._is_by_tree = True
-                self.at_most = sum_of(numbers[1])
+                self._bound = sum_of(numbers[1])
                 self._counts = [numbers[0], numbers[-1] if with_empty else numbers[0]]
                 return
             self._counts.clear()
-            self.at_most = at_most(self._forest, self._request, self._budget)
+            self._bound = at_most(self._forest, self._request, self._budget)
             everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
             for number in range(1 + with_empty):
                 forest = self._forest.emptied() if number else self._forest
@@ -188,7 +177,7 @@ class _Counter:
         if now is None:
             return None
         if len(trees) == now.shape[1]:
-            self.at_most = sum_of(now[1])
+            self._bound = sum_of(now[1])
         empty = self._in_each(self._forest.emptied(), trees)
         return None if empty is None else np.stack([*now, empty[0]])[:, trees]
 

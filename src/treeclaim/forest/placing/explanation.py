@@ -21,7 +21,6 @@ from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -67,7 +66,9 @@ def explain_with_rules(
     ) -> Mask:
         with budget.scope():
             problem = relate(forest, judged_request, SearchOptions(), budget)
-            if _stays_with_its_anchor(problem):
+            # Where nothing is given, as is asked without some constraint, the anchor's tree is the one that counts.
+            is_giving = problem.giving or problem.split_relations
+            if not is_giving or not problem.may_leave_anchors:
                 masks = [rule.mask(eligible) for rule in rule_states]
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
@@ -87,15 +88,6 @@ def explain_with_rules(
         for rule in rules
     ]
     return explain_request(forest, request, Focus(), budget, Beyond(named, judge))
-
-
-def _stays_with_its_anchor(problem: Problem) -> bool:
-    """Tell whether every candidate has the tree of its anchor, and no other.
-
-    Where nothing is given, as is asked without some constraint, that tree is the one that counts.
-    """
-    giving = [problem.relations[slot] for slot in problem.giving] + list(problem.split_relations)
-    return not giving or not all(relation.has_sharing for relation in giving)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class _Planner:
                 places = Places(self._situation)
                 if isinstance(self._goal, Fit):
                     most = count_now(places.forest, self._goal.request, self._budget).at_most
-                    if most < self._goal.amount:
+                    if most is not None and most < self._goal.amount:
                         self._at_least = self._most_moves + 1
                 self._move_away()
                 if not self._is_good_enough():
