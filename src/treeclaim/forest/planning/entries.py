@@ -6,6 +6,7 @@ Who is meant, and what is above what, is judged by the same code as a batch that
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -44,6 +45,8 @@ NOWHERE = Cursor({}, None, frozenset())
 MOST_PROBLEMS = 100
 """Problems that are reported at once."""
 
+_Target = Target[ProviderRecord]
+
 
 def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
     """Bring providers to the states that are wanted; custom names that are missing are made.
@@ -51,109 +54,7 @@ def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget)
     Raises:
         BatchRefusedError: with all that is wrong; the providers are as they were then.
     """
-    problems: list[Problem] = []
-    targets = _targets(forest, entries, problems)
-    _make_names(forest, targets)
-    _require_names(forest, targets, problems, budget)
-    hierarchy = _hierarchy(forest, targets, budget)
-    uuids = {target.uuid for target in targets} | {
-        parent
-        for parent in hierarchy.wanted.values()
-        if parent is not None and forest.row_of(parent) is not None
-    }
-    new = [target.uuid for target in targets if target.is_new]
-    faults = hierarchy.faults(new, uuids)
-    problems += [
-        Problem(target.index, InvalidParentError(faults[target.uuid]))
-        for target in targets
-        if target.uuid in faults
-    ]
-    for target in targets:
-        budget.check()
-        problems += _problems_of_inventories(forest, target)
-    if problems:
-        problems.sort(key=lambda problem: problem.index)
-        raise BatchRefusedError(problems[:MOST_PROBLEMS])
-    records = list(_records(forest, targets, hierarchy, budget))
-    _require_sound_consumption(forest, targets, records, budget)
-    forest.apply(Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None))
-
-
-_Target = Target[ProviderRecord]
-
-
-def _targets(
-    forest: Forest, entries: Sequence[BatchEntry], problems: list[Problem]
-) -> list[_Target]:
-    rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
-    holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
-    row_of = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid is not None}
-    records = {uuid: forest.record(row) for uuid, row in row_of.items() if row is not None}
-    return sound_targets(entries, holders, records, problems)
-
-
-def _named_provider(targets: Iterable[_Target], part: str) -> set[str]:
-    return {name for target in targets for name in target.entry.values.get(part, ())}
-
-
-def _make_names(forest: Forest, targets: Sequence[_Target]) -> None:
-    """Make the custom names that are missing, which come behind all others."""
-    catalogue = forest.catalogue
-    traits = _made(catalogue.traits, _named_provider(targets, TRAITS.name))
-    classes = _made(catalogue.resource_classes, _named_provider(targets, INVENTORIES.name))
-    if traits or classes:
-        catalogue = Catalogue.of(
-            [*catalogue.traits.values(), *traits],
-            [*catalogue.resource_classes.values(), *classes],
-        )
-        forest.apply(Changes(NOWHERE, complete=False, records=(), removed=(), catalogue=catalogue))
-
-
-def _made(existing_entries: Mapping[str, CatalogueEntry], named: set[str]) -> list[CatalogueEntry]:
-    first = max((entry.id for entry in existing_entries.values()), default=0) + 1
-    missing = sorted(filter(is_custom_name, named - existing_entries.keys()))
-    return [CatalogueEntry(first + number, name, None) for number, name in enumerate(missing)]
-
-
-def _require_names(
-    forest: Forest, targets: Sequence[_Target], problems: list[Problem], budget: Budget
-) -> None:
-    for target in targets:
-        budget.check()
-        problems += [
-            Problem(target.index, ResourceClassNotFoundError(name))
-            for name in target.entry.values.get(INVENTORIES.name, ())
-            if name not in forest.catalogue.resource_classes
-        ]
-        named = set(target.entry.values.get(TRAITS.name, ()))
-        missing = sorted(named - forest.catalogue.traits.keys())
-        if missing:
-            problems.append(Problem(target.index, TraitsNotFoundError(missing)))
-
-
-def _hierarchy(forest: Forest, targets: Sequence[_Target], budget: Budget) -> Hierarchy:
-    """Return the parents as they are, of all in the trees concerned, and as they are to be."""
-    parent_by_uuid: dict[str, str | None] = {}
-    concerned: set[str] = set()
-    for target in targets:
-        parent = target.entry.parent
-        if target.is_new:
-            parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
-            concerned |= {parent_by_uuid[target.uuid] or target.uuid}
-        elif not isinstance(parent, Omission) and parent != _parent_of(forest, target.uuid):
-            parent_by_uuid[target.uuid] = parent
-            concerned |= {target.uuid, parent or target.uuid}
-    before: dict[str, str | None] = {}
-    for row in rows_of_trees(forest, concerned):
-        budget.check()
-        uuid = forest.uuid_of(row)
-        before[uuid] = _parent_of(forest, uuid)
-    return Hierarchy(before, parent_by_uuid)
-
-
-def _parent_of(forest: Forest, uuid: str) -> str | None:
-    row = forest.row_of(uuid)
-    return None if row is None else forest.provider(row).parent_uuid
+    _Batch(forest, entries, budget).apply()
 
 
 def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
@@ -163,65 +64,225 @@ def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
     return [row for root in roots for row in range(root, int(forest.end.values[root]))]
 
 
-def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
-    """Return a problem for each capacity below zero, and for the classes to be deleted that are in use."""
-    new_inventories: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
-    if new_inventories is None:
-        return []
-    errors: list[TreeclaimError] = [
-        CapacityTooSmallError(name, target.uuid, zero_allowed=True)
-        for name, inventory in new_inventories.items()
-        if inventory.whole_capacity < 0
-    ]
-    names = forest.catalogue.class_by_id
-    existing = () if target.provider is None else target.provider.inventories
-    used = {
-        names[record.class_id].name: record.used
-        for record in sorted(existing, key=lambda record: record.class_id)
-        if record.used and names[record.class_id].name not in new_inventories
-    }
-    if used:
-        errors.append(InventoryInUseError(target.uuid, list(used), next(iter(used.values()))))
-    return [Problem(target.index, error) for error in errors]
+class _Batch:
+    """The entries of a call, and the providers that they are about."""
 
+    def __init__(self, forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
+        self._forest = forest
+        self._budget = budget
+        self._problems: list[Problem] = []
+        rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
+        holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
+        named = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid}
+        records = {uuid: forest.record(row) for uuid, row in named.items() if row is not None}
+        self._targets = sound_targets(entries, holders, records, self._problems)
+        self._hierarchy = self._make_hierarchy()
+        self._new = [target.uuid for target in self._targets if target.is_new]
+        self._ids: dict[str, int] = {}
+        """Ids of the new providers."""
 
-def _records(
-    forest: Forest, targets: Sequence[_Target], hierarchy: Hierarchy, budget: Budget
-) -> Iterator[ProviderRecord]:
-    """Yield all providers that are different in the end, or in another tree."""
-    by_uuid = {target.uuid: target for target in targets}
-    new = [target.uuid for target in targets if target.is_new]
-    ids = _ids_of_new(forest, hierarchy, new)
-    along = hierarchy.moved_along(hierarchy.wanted.keys() - ids.keys())
-    touched = list(dict.fromkeys([*by_uuid, *sorted(along)]))
-    tops = hierarchy.tops(touched)
-    for uuid in touched:
-        budget.check()
-        row = forest.row_of(uuid)
-        record = _empty(ids[uuid], uuid) if row is None else forest.record(row)
-        # Of others nothing of the tree is moved.
-        if uuid in hierarchy.before or uuid in hierarchy.wanted:
-            parent = hierarchy.parent(uuid)
-            record = replace(
-                record,
-                parent_id=None if parent is None else _id_of(forest, ids, parent),
-                root_id=_id_of(forest, ids, tops[uuid]),
+    def apply(self) -> None:
+        """Apply all entries, or raise all that is wrong with them."""
+        self._make_names()
+        wanted_parents = set(filter(None, self._hierarchy.wanted.values()))
+        known = {parent for parent in wanted_parents if self._forest.row_of(parent) is not None}
+        uuids = known.union(target.uuid for target in self._targets)
+        faults = self._hierarchy.faults(self._new, uuids)
+        for target in self._targets:
+            self._budget.check()
+            errors: list[TreeclaimError] = [
+                *self._faults_of_names(target),
+                *(InvalidParentError(faults[uuid]) for uuid in [target.uuid] if uuid in faults),
+                *self._faults_of_inventories(target),
+            ]
+            self._problems += [Problem(target.index, error) for error in errors]
+        if self._problems:
+            self._problems.sort(key=lambda problem: problem.index)
+            raise BatchRefusedError(self._problems[:MOST_PROBLEMS])
+        self._ids = self._ids_of_new()
+        records = list(self._records())
+        self._require_sound_consumption({record.id: record for record in records})
+        self._change(records=records)
+
+    def _change(
+        self, records: Sequence[ProviderRecord] = (), catalogue: Catalogue | None = None
+    ) -> None:
+        changes = Changes(
+            NOWHERE, complete=False, records=records, removed=(), catalogue=catalogue
+        )
+        self._forest.apply(changes)
+
+    # -- names -----------------------------------------------------------------------------------
+
+    def _make_names(self) -> None:
+        """Make the custom names that are missing, which come behind all others."""
+        catalogue = self._forest.catalogue
+        traits = self._missing_names(catalogue.traits, TRAITS.name)
+        classes = self._missing_names(catalogue.resource_classes, INVENTORIES.name)
+        if traits or classes:
+            traits = [*catalogue.traits.values(), *traits]
+            classes = [*catalogue.resource_classes.values(), *classes]
+            self._change(catalogue=Catalogue.of(traits, classes))
+
+    def _missing_names(
+        self, existing_entries: Mapping[str, CatalogueEntry], part: str
+    ) -> list[CatalogueEntry]:
+        first = max((entry.id for entry in existing_entries.values()), default=0) + 1
+        named = {name for target in self._targets for name in target.entry.values.get(part, ())}
+        missing = sorted(filter(is_custom_name, named - existing_entries.keys()))
+        return [CatalogueEntry(first + number, name, None) for number, name in enumerate(missing)]
+
+    def _faults_of_names(self, target: _Target) -> Iterator[TreeclaimError]:
+        catalogue, values = self._forest.catalogue, target.entry.values
+        for name in values.get(INVENTORIES.name, ()):
+            if name not in catalogue.resource_classes:
+                yield ResourceClassNotFoundError(name)
+        missing = sorted(set(values.get(TRAITS.name, ())) - catalogue.traits.keys())
+        if missing:
+            yield TraitsNotFoundError(missing)
+
+    # -- trees -----------------------------------------------------------------------------------
+
+    def _make_hierarchy(self) -> Hierarchy:
+        """Return the parents as they are, of all in the trees concerned, and as they are to be."""
+        parent_by_uuid: dict[str, str | None] = {}
+        concerned: set[str] = set()
+        for target in self._targets:
+            parent = target.entry.parent
+            if target.is_new:
+                parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
+                concerned |= {parent_by_uuid[target.uuid] or target.uuid}
+            elif not isinstance(parent, Omission) and parent != self._parent_of(target.uuid):
+                parent_by_uuid[target.uuid] = parent
+                concerned |= {target.uuid, parent or target.uuid}
+        before: dict[str, str | None] = {}
+        for row in rows_of_trees(self._forest, concerned):
+            self._budget.check()
+            uuid = self._forest.uuid_of(row)
+            before[uuid] = self._parent_of(uuid)
+        return Hierarchy(before, parent_by_uuid)
+
+    def _parent_of(self, uuid: str) -> str | None:
+        row = self._forest.row_of(uuid)
+        return None if row is None else self._forest.provider(row).parent_uuid
+
+    def _ids_of_new(self) -> dict[str, int]:
+        """Return ids behind all others: those above before those below, as they would be written."""
+        living = self._forest.id.values[self._forest.living_rows]
+        first = int(living.max()) + 1 if len(living) else 1
+        ordered = [uuid for wave in self._hierarchy.waves(self._new) for uuid in wave]
+        return {uuid: first + number for number, uuid in enumerate(ordered)}
+
+    def _id_of(self, uuid: str) -> int:
+        row = self._forest.row_of(uuid)
+        return self._ids[uuid] if row is None else int(self._forest.id.values[row])
+
+    # -- providers -------------------------------------------------------------------------------
+
+    def _faults_of_inventories(self, target: _Target) -> Iterator[TreeclaimError]:
+        """Yield the capacities below zero, and the classes to be deleted that are in use."""
+        inventories: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
+        if inventories is None:
+            return
+        for name, inventory in inventories.items():
+            if inventory.whole_capacity < 0:
+                yield CapacityTooSmallError(name, target.uuid, zero_allowed=True)
+        names = self._forest.catalogue.class_by_id
+        existing = () if target.provider is None else target.provider.inventories
+        used = {
+            names[record.class_id].name: record.used
+            for record in sorted(existing, key=lambda record: record.class_id)
+            if record.used and names[record.class_id].name not in inventories
+        }
+        if used:
+            yield InventoryInUseError(target.uuid, list(used), next(iter(used.values())))
+
+    def _records(self) -> Iterator[ProviderRecord]:
+        """Yield all providers that are different in the end, or in another tree."""
+        hierarchy = self._hierarchy
+        by_uuid = {target.uuid: target for target in self._targets}
+        along = hierarchy.moved_along(hierarchy.wanted.keys() - self._ids.keys())
+        touched = list(dict.fromkeys([*by_uuid, *sorted(along)]))
+        tops = hierarchy.tops(touched)
+        for uuid in touched:
+            self._budget.check()
+            row = self._forest.row_of(uuid)
+            record = _empty(self._ids[uuid], uuid) if row is None else self._forest.record(row)
+            # Of others nothing of the tree is moved.
+            if uuid in hierarchy.before or uuid in hierarchy.wanted:
+                parent = hierarchy.parent(uuid)
+                record = replace(
+                    record,
+                    parent_id=None if parent is None else self._id_of(parent),
+                    root_id=self._id_of(tops[uuid]),
+                )
+            yield self._with_values(record, by_uuid[uuid]) if uuid in by_uuid else record
+
+    def _with_values(self, record: ProviderRecord, target: _Target) -> ProviderRecord:
+        """Return a provider with the values of an entry."""
+        values, links = target.entry.values, dict(record.links)
+        if TRAITS.name in values:
+            traits = self._forest.catalogue.traits
+            links[TRAITS.name] = tuple(sorted({traits[name].id for name in values[TRAITS.name]}))
+        if AGGREGATES.name in values:
+            links[AGGREGATES.name] = tuple(sorted(set(values[AGGREGATES.name])))
+        if CONDITIONS.name in values:
+            links[CONDITIONS.name] = tuple(values[CONDITIONS.name])
+        inventories = record.inventories
+        if INVENTORIES.name in values:
+            before = {existing.class_id: existing for existing in inventories}
+            classes = self._forest.catalogue.resource_classes
+            wanted = {classes[name].id: each for name, each in values[INVENTORIES.name].items()}
+            inventories = tuple(
+                InventoryRecord(
+                    class_id,
+                    inventory,
+                    before[class_id].used if class_id in before else 0,
+                    0.0,
+                    self._consumes(target, inventory, before.get(class_id)),
+                )
+                for class_id, inventory in sorted(wanted.items(), key=itemgetter(0))
             )
-        yield _brought(forest, record, by_uuid.get(uuid), ids)
+        return replace(
+            record,
+            name=target.entry.name or record.name,
+            links=links,
+            inventories=inventories,
+            attributes=values.get(ATTRIBUTES.name, record.attributes),
+        )
 
+    # -- consumption -----------------------------------------------------------------------------
 
-def _require_sound_consumption(
-    forest: Forest, targets: Sequence[_Target], records: Sequence[ProviderRecord], budget: Budget
-) -> None:
-    """Check what inventories consume in the end; a fault of one that moves along is the first entry's."""
-    after = {record.id: record for record in records}
-    indices = {target.uuid: target.index for target in targets}
-    problems = [
-        Problem(indices.get(after[number].uuid, targets[0].index), error)
-        for number, error in _consumption_faults(forest, after, budget)
-    ]
-    if problems:
-        raise BatchRefusedError(problems)
+    def _consumes(
+        self, target: _Target, inventory: Inventory, before: InventoryRecord | None
+    ) -> tuple[Consumed, ...]:
+        """Return what an inventory consumes then; where nothing is said of that, it is kept.
+
+        Raises:
+            BatchRefusedError: if it names what does not exist.
+        """
+        if inventory.consumes is None:
+            return () if before is None else before.consumes
+        classes = self._forest.catalogue.resource_classes
+        try:
+            entries = [
+                Consumed(self._id_of(each.provider), classes[each.resource_class].id, each.amount)
+                for each in inventory.consumes
+            ]
+        except KeyError as error:
+            unknown = ConsumptionError("names what does not exist", inventory.consumes)
+            raise BatchRefusedError([Problem(target.index, unknown)]) from error
+        return tuple(sorted(entries))
+
+    def _require_sound_consumption(self, after: Mapping[int, ProviderRecord]) -> None:
+        """Check what inventories consume in the end; a fault of one that moves along is the first entry's."""
+        indices = {target.uuid: target.index for target in self._targets}
+        problems = [
+            Problem(indices.get(after[number].uuid, self._targets[0].index), error)
+            for number, error in _consumption_faults(self._forest, after, self._budget)
+        ]
+        if problems:
+            raise BatchRefusedError(problems)
 
 
 def _consumption_faults(
@@ -272,85 +333,6 @@ def _record(forest: Forest, number: int) -> ProviderRecord | None:
     return None if row is None else forest.record(row)
 
 
-def _ids_of_new(forest: Forest, hierarchy: Hierarchy, new: Sequence[str]) -> dict[str, int]:
-    """Return ids behind all others: those above before those below, as they would be written."""
-    living = forest.id.values[forest.living_rows]
-    first = int(living.max()) + 1 if len(living) else 1
-    ordered = [uuid for wave in hierarchy.waves(new) for uuid in wave]
-    return {uuid: first + number for number, uuid in enumerate(ordered)}
-
-
-def _id_of(forest: Forest, ids: Mapping[str, int], uuid: str) -> int:
-    row = forest.row_of(uuid)
-    return ids[uuid] if row is None else int(forest.id.values[row])
-
-
 def _empty(number: int, uuid: str) -> ProviderRecord:
     links: dict[str, tuple[object, ...]] = {TRAITS.name: (), AGGREGATES.name: ()}
     return ProviderRecord(number, uuid, "", 0, None, number, 0.0, (), links)
-
-
-def _brought(
-    forest: Forest, record: ProviderRecord, target: _Target | None, ids: Mapping[str, int]
-) -> ProviderRecord:
-    """Return a provider with the values of an entry."""
-    if target is None:
-        return record
-    values = target.entry.values
-    links = dict(record.links)
-    if TRAITS.name in values:
-        traits = forest.catalogue.traits
-        links[TRAITS.name] = tuple(sorted({traits[name].id for name in values[TRAITS.name]}))
-    if AGGREGATES.name in values:
-        links[AGGREGATES.name] = tuple(sorted(set(values[AGGREGATES.name])))
-    if CONDITIONS.name in values:
-        links[CONDITIONS.name] = tuple(values[CONDITIONS.name])
-    inventories = record.inventories
-    if INVENTORIES.name in values:
-        before = {existing.class_id: existing for existing in inventories}
-        new_inventories = {
-            forest.catalogue.resource_classes[name].id: inventory
-            for name, inventory in values[INVENTORIES.name].items()
-        }
-        inventories = tuple(
-            InventoryRecord(
-                class_id,
-                inventory,
-                before[class_id].used if class_id in before else 0,
-                0.0,
-                _consumes(forest, target, inventory, before.get(class_id), ids),
-            )
-            for class_id, inventory in new_inventories.items()
-        )
-        inventories = tuple(sorted(inventories, key=lambda existing: existing.class_id))
-    name = target.entry.name or record.name
-    attributes = values.get(ATTRIBUTES.name, record.attributes)
-    return replace(record, name=name, links=links, inventories=inventories, attributes=attributes)
-
-
-def _consumes(
-    forest: Forest,
-    target: _Target,
-    new_inventory: Inventory,
-    before: InventoryRecord | None,
-    ids: Mapping[str, int],
-) -> tuple[Consumed, ...]:
-    """Return what an inventory consumes then; where nothing is said of that, it is kept.
-
-    Raises:
-        BatchRefusedError: if it names what does not exist.
-    """
-    if new_inventory.consumes is None:
-        return () if before is None else before.consumes
-    classes = forest.catalogue.resource_classes
-    try:
-        entries = [
-            Consumed(
-                _id_of(forest, ids, entry.provider), classes[entry.resource_class].id, entry.amount
-            )
-            for entry in new_inventory.consumes
-        ]
-    except KeyError as error:
-        unknown = ConsumptionError("names what does not exist", new_inventory.consumes)
-        raise BatchRefusedError([Problem(target.index, unknown)]) from error
-    return tuple(sorted(entries))
