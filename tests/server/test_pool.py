@@ -44,16 +44,6 @@ def test_jobs_beyond_the_threads_wait_in_order_and_beyond_the_queue_are_refused(
     holding[1].ends.set()
 
 
-def test_jobs_run_concurrently_on_all_threads():
-    pool = ThreadPool(8, most_waiting=0)
-    together = threading.Barrier(9)
-    left = 8
-    while left:
-        # A thread that has just begun may not be idle yet.
-        left -= pool.offer(partial(wait_for, together))
-    together.wait(SECONDS)
-
-
 def test_each_job_runs_once_with_concurrent_producers():
     pool = ThreadPool(4, most_waiting=10_000)
     done = SimpleQueue()

@@ -9,7 +9,6 @@ from time import monotonic
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.servers import eventually
 from tests.watching import listening
 from treeclaim.store.feed.news import roots_of
 from treeclaim.watching import EventStream, Hub, LongPoll, watches
@@ -126,16 +125,6 @@ def test_failing_wake_does_not_withhold_news_from_others(store, hub):
         watch.close()
 
 
-def test_feed_is_not_read_without_watchers(store, hub):
-    watch = listening.stream(hub, store)
-    assert hub.is_looking
-    watch.close()
-    eventually(lambda: not hub.is_looking, "nobody looks")
-    again = listening.stream(hub, store)
-    assert hub.is_looking
-    again.close()
-
-
 def test_a_stream_of_a_tree_follows_a_provider_that_moves(store, hub):
     for name in ("old", "new", "elsewhere"):
         listening.add(store, name)
@@ -224,17 +213,6 @@ def test_stopping_server_delivers_pending_news(store, hub):
     listening.look(hub)
     assert uuid_of("tree").encode() in poll.finish()
     poll.close()
-
-
-def test_shared_news_is_serialized_once(store, hub):
-    listening.add(store, "tree")
-    for names in (["tree"], None):
-        first, second = (listening.stream(hub, store, names) for _ in range(2))
-        listening.rename(store, "tree")
-        listening.look(hub)
-        assert first.take() is second.take()
-        first.close()
-        second.close()
 
 
 def test_log_overflow_ends_only_slow_watchers(store, hub, monkeypatch):

@@ -116,11 +116,6 @@ def test_placement_programs_accept_options_before_the_command(environment, old_r
     assert migrated.returncode == 127
 
 
-def test_placement_manage_without_arguments_prints_help(capsys):
-    assert placement_names.manage([]) == 0
-    assert "placement-manage" in capsys.readouterr().out
-
-
 def test_placement_manage_refuses_unknown_categories():
     with pytest.raises(SystemExit) as refused:
         placement_names.manage(["cell", "create"])

@@ -26,11 +26,6 @@ def test_candidates_are_printed_as_a_table(environment):
     assert "\x1b[" not in shown, "colours are for terminals"
 
 
-def test_candidates_are_printed_as_json(environment):
-    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "-f", "json")
-    assert len(json.loads(shown)["allocation_requests"]) == 2
-
-
 def test_flavor_is_accepted_as_query(environment, tmp_path):
     file = tmp_path / "flavor.yaml"
     file.write_text("{vcpus: 2, ram: 512, extra_specs: {'resources_GPU:VGPU': '1', 'hw:x': y}}")

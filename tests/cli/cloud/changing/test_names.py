@@ -6,7 +6,6 @@ import json
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
 from tests.compute import compute_with, with_cloud
 from treeclaim.client.aggregates import AggregateNames
@@ -133,24 +132,3 @@ def test_aggregate_names_are_shown_beside_uuids(environment, tmp_path):
     why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=in:{PLAIN},{ZONE}")
     assert f"plain ({PLAIN})" in why
     assert f"its aggregates: {', '.join(sorted([shown, f'rack {{7}} ({IN_WORDS})']))}" in why
-
-
-@pytest.mark.slow
-def test_copy_includes_aggregate_names(environment, tmp_path):
-    load(environment, tmp_path)
-    rename(environment, RACK, "seven")
-    other = tmp_path / "other"
-    other.mkdir()
-    with served(other) as target:
-        ends = [
-            part
-            for end, where in (("from", environment), ("to", target))
-            for part in (f"--{end}", where["TREECLAIM_ENDPOINT"], f"--{end}-token", "admin")
-        ]
-        rename(target, RACK, "old")
-        rename(target, PLAIN, "mine")
-        compared = call(environment, "copy", *ends, "--compare")
-        assert f"differs: aggregate {RACK}: name differs" in compared.stdout
-        succeed(environment, "copy", *ends)
-        assert names(target) == {**names(environment), PLAIN: "mine"}
-        assert names(target)[RACK] == "seven"

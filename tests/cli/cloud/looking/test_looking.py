@@ -218,27 +218,6 @@ def test_load_dry_run_shows_attribute_changes_with_types(environment, attributed
     assert "write {} to remove them all" in refused(environment, "load", str(attributed))
 
 
-def test_attributes_are_edited(environment, attributed, tmp_path):
-    editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\nsed -i "s/mem_gib: 80/mem_gib: 40/" "$1"\n')
-    editor.chmod(0o755)
-    output = succeed(environment | {"EDITOR": str(editor)}, "edit", "host-1")
-    assert output.splitlines() == ["host-1 changed:", "  ~ attribute mem_gib: 80 → 40"]
-
-
-def test_tree_is_printed_as_json(environment, claimed):
-    (tree,) = json.loads(succeed(environment, "tree", "host-1", "-f", "json"))
-    (gpu,) = (
-        below
-        for numa in tree["children"]
-        for below in numa["children"]
-        if below["name"] == "host-1_numa1_gpu"
-    )
-    assert gpu["inventories"]["VGPU"]["used"] == 2
-    assert gpu["inventories"]["VGPU"]["max_unit"] == 4
-    assert gpu["traits"] == ["CUSTOM_GPU_A100"]
-
-
 def silent(*_progress):
     """Show no progress."""
 
@@ -281,16 +260,6 @@ def test_a_consumer_is_shown(environment, claimed):
     assert "no allocations" in refused(environment, "allocation", "show", str(uuid.uuid4()))
     assert "not a uuid" in refused(environment, "allocation", "show", "nobody")
     assert "no provider" in refused(environment, "provider", "show", "nobody")
-
-
-def test_claim_shows_the_tree_of_the_candidate(environment, client):
-    consumer = str(uuid.uuid4())
-    shown = succeed(environment, "claim", "resources=VGPU:1", "--consumer", consumer)
-    (gpu,) = client.get(f"/allocations/{consumer}")["allocations"]
-    root = client.providers(uuid=gpu)[0]["root_provider_uuid"]
-    name = client.providers(uuid=root)[0]["name"]
-    assert re.search(rf"Trees +\| {name} ", shown)
-    succeed(environment, "release", consumer)
 
 
 def test_usage_of_a_project_is_shown(environment, claimed):
@@ -355,11 +324,6 @@ def test_invalid_edit_reopens_with_the_error(environment, client, provider, tmp_
     (line,) = re.findall(r"# ! line (\d+): .*total: it must be", seen)
     assert "total: 0" in seen.splitlines()[int(line) - 1]
     assert total(client, provider) == {"VCPU": 7}
-
-
-def test_invalid_edit_saved_again_fails_with_the_error(environment, provider, tmp_path):
-    steps = editor(tmp_path, "s/total: 8/total: 0/", "s/x/x/")
-    assert "total: it must be" in refused(environment | steps, "edit", provider["name"])
 
 
 def test_edit_ends_with_an_editor_that_always_writes_another_mistake(
