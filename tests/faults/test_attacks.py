@@ -262,72 +262,6 @@ def silent_at_the_probes(place):
 
 
 @contextmanager
-def flood(place, number, data, received=None):
-    """So many clients at a time without a token, that send bytes and read until the end."""
-    allow_most_files()
-    outcome, begun = Outcome(), threading.Semaphore(0)
-
-    def work():
-        with socket.socket() as client:
-            if received is not None:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
-            client.settimeout(CLIENT_SECONDS)
-            client.connect(place.address)
-            begun.release()
-            # What is refused early is not read to its end.
-            with suppress(OSError):
-                client.sendall(data)
-            with suppress(OSError):
-                result = client.recv(64)
-                outcome.note(int(result.split()[1]) if result else "closed")
-                return
-            outcome.note("closed")
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(number)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert begun.acquire(timeout=CLIENT_SECONDS)
-    yield outcome
-    for thread in threads:
-        thread.join(2 * CLIENT_SECONDS)
-        assert not thread.is_alive(), "it hangs"
-
-
-POST = b"PUT /traits/CUSTOM_A HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
-
-
-def whole_bodies(place):
-    """More bodies of the longest kind than threads, all at a time."""
-    size = 16 * 1024 * 1024
-    return flood(place, 80, POST + b"Content-Length: %d\r\n\r\n" % size + b"x" * size)
-
-
-def endless_trailers(place):
-    """A trailer behind no chunk."""
-    head = POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
-    return flood(place, 40, head + b"X: " + b"t" * 30 * MEGABYTE)
-
-
-def empty_headers(place):
-    """Heads of nothing but headers without a name worth mentioning."""
-    return flood(place, 200, b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A:\r\n" * 90_000 + b"\r\n")
-
-
-@contextmanager
-def ahead(place):
-    """Requests without a pause, of which nobody reads an answer."""
-    data, outcome = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 20_000, Outcome()
-    with connections(place, 500, b"", received=4096) as opened:
-        for client in opened:
-            client.setblocking(False)
-            with suppress(OSError):
-                client.sendall(data)
-        yield outcome
-        outcome.note("closed")
-
-
-@contextmanager
 def watchers_of_many_trees(place):
     """As many watchers as there may be, each of as many trees as a URL names."""
     with closing(sqlite3.connect(place.database)) as database:
@@ -387,10 +321,6 @@ ATTACKS = {
     "slow bodies": Attack(slow_bodies, frozenset({408})),
     "answers that nobody reads": Attack(deaf, frozenset({200, 503, "closed"}), 900),
     "silent connections of probes": Attack(silent_at_the_probes, frozenset({"closed"})),
-    "whole bodies": Attack(whole_bodies, frozenset({401, 408, "closed"}), 500),
-    "endless trailers": Attack(endless_trailers, frozenset({431, "closed"}), 100),
-    "empty headers": Attack(empty_headers, frozenset({431, "closed"}), 150),
-    "requests ahead": Attack(ahead, frozenset({"closed"}), 100),
     "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200, 503}), 200),
     "a lock that is held outside": Attack(locked, frozenset({503, 200})),
 }

@@ -2,7 +2,6 @@
 """`openstack treeclaim ...`: the real command with the plugin, against a real service."""
 
 import json
-import uuid
 
 import pytest
 
@@ -79,13 +78,6 @@ def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
     assert "nearest amount that would fit: 4" in shown
 
 
-def test_explain_reads_the_server_flavor_of_the_cloud(openstack):
-    output = output_of(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
-    assert output["feasible"] is False
-    query = openstack("explain", "--server-flavor", "hungry", "-f", "value", "-c", "query").stdout
-    assert "resources_GPU=VGPU:90" in query
-
-
 def test_fit_lists_counts_by_tree(openstack):
     request = output_of(openstack("fit", "resources=VGPU:1", "--domains", "tree", "-f", "json"))[
         "request"
@@ -96,31 +88,6 @@ def test_fit_lists_counts_by_tree(openstack):
         == sum(domain["fits"] for domain in request["domains"])
     )
     assert request["complete"] is True
-
-
-def test_repeated_place_shows_existing_placements(openstack, environment):
-    consumers = [str(uuid.uuid4()) for _ in range(2)]
-    for_consumers = [word for consumer in consumers for word in ("--consumer", consumer)]
-    asked = ["place", "resources=VGPU:1", "--most", "1", *for_consumers, "-f", "json"]
-    first = output_of(openstack(*asked))["placements"]
-    assert [placement["consumer"] for placement in first] == consumers
-    assert first[0]["root_providers"] != first[1]["root_providers"]
-    columns = ("-c", "Already Placed", "-c", "Takes")
-    again = output_of(openstack(*asked, *columns))
-    assert again == [{"Takes": {"VGPU": 1}, "Already Placed": True}] * 2
-    with client_in(environment) as client:
-        for consumer in consumers:
-            client.release(consumer)
-
-
-def test_unplaced_consumers_are_listed_with_exit_code_1(openstack):
-    asked = ["place", "resources=VGPU:4", "--amount", "9", "--partial", "--dry-run"]
-    output = output_of(openstack(*asked, "-f", "json"), code=1)
-    assert len(output["placements"]) + len(output["unplaced"]) == 9
-    assert "no place" in openstack(*asked).stdout
-    refused = openstack("place", "resources=VCPU:99999")
-    assert refused.returncode == 1
-    assert "There is no place" in refused.stderr
 
 
 def test_trees_are_listed_with_children_below_their_parents(openstack):
@@ -149,25 +116,3 @@ def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, env
     failed = openstack("audit", "--repair", "orphaned")
     assert failed.returncode == 2
     assert "--living-from" in failed.stderr
-
-
-def test_audit_repairs_the_requested_kinds(openstack, environment, tmp_path):
-    lost = str(uuid.uuid4())
-    output_of(openstack("place", "resources=VCPU:1", "--consumer", lost, "-f", "json"))
-    others = tmp_path / "living"
-    others.write_text(str(uuid.uuid4()))
-    asked = ["audit", "--kind", "orphaned", "--living-from", str(others), "--older-than", "0"]
-    orphaned = output_of(openstack(*asked, "-f", "json"), code=1)["findings"]["orphaned"]
-    assert [item["consumer"] for item in orphaned["items"]] == [lost]
-    repaired = openstack(*asked, "--repair", "orphaned", "--yes", "--yes")
-    assert (repaired.returncode, repaired.stdout) == (0, "Nothing found.\n")
-    with client_in(environment) as client:
-        assert client.get(f"/allocations/{lost}")["allocations"] == {}
-
-
-@pytest.mark.slow
-def test_mistyped_parameter_suggests_the_nearest(openstack):
-    refused = openstack("candidates", "ressources=VCPU:1")
-    assert refused.returncode == 1
-    assert "did you mean 'resources'" in refused.stderr
-    assert "Traceback" not in refused.stderr

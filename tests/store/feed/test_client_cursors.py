@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.store.hosts import create_host
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.parts import EVERYTHING
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
@@ -48,14 +47,6 @@ def told_since(store, text):
     """The providers that changed since a client's cursor; None if it has expired."""
     news = store.read(news_since, cursor_text.read(text))
     return None if news is None else set(news.changes)
-
-
-def test_new_provider_is_reported_with_all_its_parts(store):
-    text = present_text(store)
-    uuid_of_new = create_host(store)
-    change = store.read(news_since, cursor_text.read(text)).changes[uuid_of_new]
-    assert change.parts == EVERYTHING
-    assert change.may_be_a_move
 
 
 @pytest.mark.slow
