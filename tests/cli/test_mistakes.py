@@ -202,20 +202,6 @@ def test_invalid_arguments_are_reported_in_one_line(environment, arguments, mess
     assert "unexpected" not in said
 
 
-@pytest.mark.parametrize(
-    "url", ["nonsense://x/y", "sqlite", "sqlite:////nonexistent/x.db", "mysql+nodriver://x/y"]
-)
-@pytest.mark.parametrize(
-    "command", [("db", "version"), ("db", "sync"), ("db", "prune"), ("db", "check")]
-)
-def test_invalid_database_is_reported_without_traceback(offline, url, command):
-    wrong = offline | {"OS_PLACEMENT_DATABASE__CONNECTION": url}
-    result = call(wrong, *command)
-    assert result.returncode in (1, 2)
-    assert "Traceback" not in result.stderr
-    assert "unexpected" not in result.stderr
-
-
 @pytest.mark.parametrize("url", ["nonsense://x/y", "sqlite", "mysql+nodriver://x/y"])
 @pytest.mark.parametrize(
     "command",

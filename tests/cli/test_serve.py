@@ -342,11 +342,6 @@ def test_service_accepts_tls_connections(tls_service, authority, version):
     assert created.headers["location"].startswith(f"{tls_service.url}/resource_providers/")
 
 
-def test_client_refuses_untrusted_tls_certificate(tls_service):
-    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-        httpx.get(tls_service.url)
-
-
 @pytest.mark.slow
 def test_clients_without_a_certificate_are_refused_where_one_is_required(
     environment, tmp_path, url, authority, certificate, trusting

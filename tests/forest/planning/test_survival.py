@@ -191,17 +191,6 @@ def test_survival_check_returns_partial_results_on_timeout(seed, monkeypatch):
     assert {0, whole["of"]} <= seen
 
 
-@pytest.mark.slow
-def test_survival_check_leaves_the_forest_unchanged():
-    for seed in range(10):
-        world = World(seed)
-        forest = world.forest()
-        asked = Failures(shows_all=True, explain=True)
-        first = check_survival(forest, world.consumers, asked, UNBOUNDED)
-        assert check_survival(forest, world.consumers, asked, UNBOUNDED) == first
-        assert forest.records() == world.forest().records()
-
-
 @pytest.mark.parametrize("shares", [False, True])
 def test_deleted_trees_are_not_counted(shares):
     """Their rows are dead, and hold numbers of trees that there are no more."""

@@ -7,10 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
 from treeclaim.model.extension.holds import HoldTerms
-from treeclaim.store.operations.allocations import claims
-from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.reading.allocations import of_consumer
 from treeclaim.store.schema import tables
 
@@ -28,18 +25,6 @@ def held(request, store):
     create_host(store, 2 * CLIENTS, uuid=HOST)
     store.replace_allocations([claim(HOLD, 2 * CLIENTS, hold=HoldTerms(returns=request.param))])
     return store
-
-
-def test_remainder_of_a_hold_goes_to_the_first_of_a_group(held):
-    greedy = [
-        ClaimRequest([claim(taker, amount, from_holds=[HOLD])])
-        for taker, amount in zip(TAKERS, (CLIENTS, CLIENTS, 1), strict=False)
-    ]
-    *written, last = held.write(claims.write_group, greedy)
-    assert written == [None, None]
-    # A hold that returns is there without room; the other one has ended.
-    terms = held.read(lambda transaction: transaction.rows(sa.select(tables.holds.c.returns)))
-    assert type(last) is (CapacityExceededError if terms else HoldRefusedError)
 
 
 def test_amounts_released_by_placement_are_free_and_undrawn(held):

@@ -231,29 +231,6 @@ def test_one_write_is_one_event(place, name):
     place.until_watching(0)
 
 
-@pytest.mark.parametrize("cursor", ["", "nonsense", "AQ", "!", "A" * 5000, "ä"])
-def test_an_unreadable_cursor_is_refused(alone, cursor):
-    answer = alone.http.get(PATH, params={"since": cursor})
-    assert answer.status_code == 400
-    assert alone.http.get(PATH, params={"since": cursor}, headers=EVENTS).status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [
-        ("application/json", "application/json"),
-        ("*/*", "application/json"),
-        ("application/json, text/event-stream", "application/json"),
-        ("application/json;q=0.5, text/event-stream", "text/event-stream"),
-        ("text/event-stream", "text/event-stream"),
-    ],
-)
-def test_media_type_follows_the_accept_header(alone, accept, kind):
-    with alone.http.stream("GET", PATH, headers={"accept": accept}) as response:
-        assert response.headers["content-type"].split(";")[0] == kind
-    assert alone.http.get(PATH, headers={"accept": "text/html"}).status_code == 406
-
-
 def test_cursor_of_pruned_changes_has_expired(tmp_path):
     with services_on(tmp_path) as (services, application), client_of(application) as client:
         from datetime import timedelta
