@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.cli.services import served, succeed
+from tests.cli.services import client_in, served, succeed
 from tests.paths import EXAMPLE
 
 
@@ -13,3 +13,10 @@ def environment(tmp_path_factory):
     with served(tmp_path_factory.mktemp("service")) as variables:
         succeed(variables, "load", str(EXAMPLE))
         yield variables
+
+
+@pytest.fixture
+def client(environment):
+    """A client of the service that commands talk to."""
+    with client_in(environment) as service_client:
+        yield service_client

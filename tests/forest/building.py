@@ -119,6 +119,17 @@ class LimitedBudget(Budget):
         assert self._left, "the search tries too much"
 
 
+class MeasuringBudget(Budget):
+    """A budget that notes the most bytes that were held at a time."""
+
+    most = 0
+
+    def hold(self, nbytes):
+        """Note the bytes that are held."""
+        super().hold(nbytes)
+        self.most = max(self.most, self._held)
+
+
 def roots_used(answer):
     """The roots of the trees that candidates take from."""
     summaries = answer["provider_summaries"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.properties.test_placing_is_that_of_one_after_the_other import TooManyError, ordered
 from tests.reference.candidates import SHARING, Reference
+from tests.reference.keeping import emptied
 from tests.reference.placing import taken
 from tests.reference.strategies import (
     AGGREGATES,
@@ -131,19 +132,6 @@ def trees_of(world, alloc):
     givers = {p for p, _, _ in alloc}
     own = {p for p in givers if SHARING not in reference.traits(p)}
     return {reference.root(p) for p in own or givers}
-
-
-def emptied(world):
-    """The world where nothing is allocated."""
-    return World(
-        tuple(
-            replace(
-                provider,
-                stock={name: replace(stock, used=0) for name, stock in provider.stock.items()},
-            )
-            for provider in world.providers
-        )
-    )
 
 
 def is_exact(world, request):

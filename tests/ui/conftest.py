@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 from tests.clouds.bulk import write_world
 from tests.servers import service_environment, serving
 from tests.ui.worlds import small
+from treeclaim.client import Client
 
 _WAIT_MILLISECONDS = 30_000
 """Seconds for which a test waits for a page; judging machines are busy."""
@@ -132,3 +133,10 @@ def cloud(tmp_path_factory):
     """The address of a service with twelve trees."""
     with service_with(tmp_path_factory.mktemp("cloud"), small()) as server:
         yield server.url
+
+
+@pytest.fixture
+def client(cloud):
+    """A client of the service with twelve trees."""
+    with Client(cloud, "admin") as service_client:
+        yield service_client

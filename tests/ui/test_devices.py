@@ -6,8 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from treeclaim.client import Client
-
 pytestmark = pytest.mark.slow
 
 REASON = '<img src=x onerror="document.title=1">\u202e\n& <b>disk</b>'
@@ -20,12 +18,6 @@ PICTURE = """
 }
 """
 """All pixels of the map."""
-
-
-@pytest.fixture
-def client(cloud):
-    with Client(cloud, "admin") as found:
-        yield found
 
 
 def uuid_of(client, name):

@@ -7,22 +7,11 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.clouds import SHARING
+from tests.ui.test_devices import uuid_of
 from tests.ui.worlds import QUESTION
-from treeclaim.client import Client
 
 pytestmark = pytest.mark.long
 NAMES = "/treeclaim/aggregates/names"
-
-
-@pytest.fixture
-def client(cloud):
-    with Client(cloud, "admin") as found:
-        yield found
-
-
-def uuid_of(client, name):
-    [row] = client.providers(name=name)
-    return row["uuid"]
 
 
 @contextmanager

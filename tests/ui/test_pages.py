@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from tests.ui.worlds import HOPELESS, QUESTION
-from treeclaim.client import Client
 from treeclaim.model.parts import ATTRIBUTES
 
 pytestmark = pytest.mark.slow
@@ -32,12 +31,6 @@ PIXELS = """
 
 FULL = "11,44,70"
 """The colour of a tree that is full, in light."""
-
-
-@pytest.fixture
-def client(cloud):
-    with Client(cloud, "admin") as found:
-        yield found
 
 
 def tree_of(client, name):

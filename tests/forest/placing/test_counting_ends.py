@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.forest.building import complete, record
+from tests.forest.building import MeasuringBudget, complete, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.table.forest import Forest
@@ -145,13 +145,3 @@ class EndingBudget(Budget):
                 yield
         finally:
             self._is_ending = at is None
-
-
-class MeasuringBudget(Budget):
-    """A budget that notes how much was held at most."""
-
-    most = 0
-
-    def hold(self, nbytes):
-        super().hold(nbytes)
-        self.most = max(self.most, self._held)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A search that is repeated for each consumer takes the memory of one."""
 
-from tests.forest.building import complete, record
-from treeclaim.forest.bounds.budget import Budget
+from tests.forest.building import MeasuringBudget, complete, record
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.table.forest import Forest
@@ -36,22 +35,10 @@ def forest(room=ROOM):
 def held_at_most(consumers):
     """The least memory that suffices to place so many, about."""
     call = Placing((PlacingRequest((REQUEST,), consumers, "p", "u", "t"),), ())
-    budget = Watched()
+    budget = MeasuringBudget()
     attempt = Placer(forest(), call, {}, budget).placed()
     assert not attempt.unplaced
     return budget.most
-
-
-class Watched(Budget):
-    """A budget that knows how much was held at a time."""
-
-    def __init__(self):
-        super().__init__(None, None)
-        self.most = 0
-
-    def hold(self, nbytes):
-        super().hold(nbytes)
-        self.most = max(self.most, self._held)
 
 
 def test_placing_memory_does_not_grow_with_consumers():
@@ -62,7 +49,7 @@ def test_placing_memory_does_not_grow_with_consumers():
 def test_counting_memory_does_not_grow_with_consumers():
     held = []
     for room in (ROOM, 10 * ROOM):
-        budget = Watched()
+        budget = MeasuringBudget()
         result = count_capacity(forest(room), REQUEST, CapacityLimits(None, 1), budget)
         assert result["fits"] == HOSTS * room * NODES // 2
         held.append(budget.most)

@@ -187,13 +187,6 @@ def test_row_of_another_format_causes_full_load(store, hosts, other):
     assert reader.catch_up()
 
 
-def test_usage_change_round_trips_through_text():
-    change = UsageChange({0: 2, 7: -3}, 1, 12, AT.timestamp())
-    text = amounts_text(change)
-    naive = AT.replace(tzinfo=None)
-    assert change_in(text, naive) == change_in(text, str(naive)) == change
-
-
 def test_amounts_too_long_for_their_column_are_not_counted():
     many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
     assert amounts_text(many) is None

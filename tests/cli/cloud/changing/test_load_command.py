@@ -31,12 +31,6 @@ def cloud(environment, tmp_path):
         yield Cloud(environment, tmp_path, client)
 
 
-@pytest.fixture
-def client(environment):
-    with client_in(environment) as service_client:
-        yield service_client
-
-
 class Cloud:
     """A tree of two providers with names of its own."""
 

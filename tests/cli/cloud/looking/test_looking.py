@@ -12,7 +12,7 @@ import uuid
 import pytest
 
 from tests.cli.processes import call, run
-from tests.cli.services import claim, client_in, refused, succeed
+from tests.cli.services import claim, refused, succeed
 from tests.paths import EXAMPLE
 from tests.resources import needs
 from tests.service import InProcess, WithoutExtension
@@ -21,12 +21,6 @@ from treeclaim.cli.search.explanation import nearest_amount
 from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
-
-
-@pytest.fixture
-def client(environment):
-    with client_in(environment) as service_client:
-        yield service_client
 
 
 @pytest.fixture

@@ -26,12 +26,6 @@ def environment(tmp_path_factory):
         yield variables
 
 
-@pytest.fixture
-def client(environment):
-    with client_in(environment) as service_client:
-        yield service_client
-
-
 class Watcher:
     """A command that watches; what it prints is read as it comes.
 
