@@ -378,7 +378,7 @@ def _advice(trees: MatchingTrees) -> Iterator[str]:
         if _is_all_of_a_group(trees.request, constraint):
             kept = [other for other in kept if other.group != constraint.group]
             groups = [g.suffix for g in trees.request.groups if g.suffix != constraint.group]
-        count = int(trees.matching(kept, groups).sum()) if trees.could_match(kept, groups) else 0
+        count = int(trees.matching(kept, groups).sum())
         if count:
             yield f"Without {constraint.text} {_trees(count)} would match."
 

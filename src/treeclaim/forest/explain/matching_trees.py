@@ -139,13 +139,6 @@ class MatchingTrees:
         self._budget.hold(mask.nbytes + _GROUP_BYTES * len(request.groups))
         self._known[key] = read_only(mask)
 
-    def could_match(
-        self, kept: Collection[Constraint], groups: Collection[str] | None = None
-    ) -> bool:
-        """Tell whether some tree matches each group by itself, which is cheap."""
-        loose = [constraint for constraint in kept if self.is_judged_alone(constraint)]
-        return bool(self.matching(loose, groups).any())
-
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of one group."""
         return [constraint for constraint in self.constraints if constraint.group == suffix]
@@ -169,10 +162,6 @@ class MatchingTrees:
             if constraint_of_group.reason == Reason.NO_INVENTORY
             and (not is_amount or constraint_of_group.value == constraint.value)
         ]
-
-    def is_judged_alone(self, constraint: Constraint) -> bool:
-        """Tell whether a constraint is about one group, or about the root."""
-        return constraint.group is not None or constraint.reason in ROOT_REASONS
 
     @property
     def between(self) -> list[Constraint]:
