@@ -82,17 +82,6 @@ def test_silent_keystone_delays_only_unknown_tokens(identity, tmp_path):
         )
 
 
-def test_burst_of_one_new_token_is_validated_at_most_once_per_thread(identity, tmp_path):
-    with (
-        served(identity, tmp_path, threads=8) as (http, _),
-        ThreadPoolExecutor(CLIENTS) as clients,
-    ):
-        callers = [clients.submit(asking, http, GOOD) for _ in range(CLIENTS)]
-        assert {caller.result().status_code for caller in callers} == {200}
-    assert set(identity.asked) == {GOOD}
-    assert len(identity.asked) <= 4
-
-
 def test_burst_of_new_tokens_is_accepted_while_keystone_answers(identity, tmp_path):
     with (
         served(identity, tmp_path, threads=8) as (http, _),

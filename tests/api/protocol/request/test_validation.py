@@ -9,10 +9,7 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request import validation
 from treeclaim.api.protocol.request.validation import (
     Checker,
-    length_of_pairs,
     parsed_json,
-    query_pairs,
-    require_query,
 )
 
 NUMBERS = Checker({"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -44,17 +41,3 @@ def test_invalid_json_is_refused():
             parsed_json(body)
         assert found.value.status == 400
         assert found.value.detail.startswith("Malformed JSON")
-
-
-def test_query_length_counts_names_and_values():
-    assert length_of_pairs([]) == 0
-    assert length_of_pairs([("resources", "VCPU:1"), ("limit", "")]) == 20
-
-
-def test_the_last_value_of_a_parameter_counts():
-    pairs = query_pairs("a=1&b=&a=%32")
-    assert pairs == [("a", "1"), ("b", ""), ("a", "2")]
-    assert require_query(Checker({"type": "object"}), pairs) == {"a": "2", "b": ""}
-    with pytest.raises(ApiError) as found:
-        query_pairs("a=%ff")
-    assert "Invalid query string parameters" in found.value.detail

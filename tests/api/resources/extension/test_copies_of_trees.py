@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.api.resources.extension.watchers import PATH, SECONDS, place_on
+from tests.api.resources.extension.watchers import SECONDS, place_on
 from tests.databases import EACH_DATABASE
 from tests.servers import eventually
 from treeclaim.client import Client, follow
@@ -62,31 +62,10 @@ class Cloud:
             http.put(path, json={"name": name, "parent_provider_uuid": parent})
 
 
-class Copy:
-    """A copy that asks for what changed, from time to time.
-
-    Attributes:
-        providers: By uuid.
-    """
-
-    def __init__(self, client, named):
-        self._client = client
-        self._filters = {"in_tree": f"in:{','.join(map(uuid_of, named))}"}
-        self.providers, self._cursor = self.listed()
-
-    def listed(self):
-        """A full read, and its cursor."""
-        return client_watching._list_all(self._client, self._filters)
-
-    def ask(self):
-        """Take in what changed."""
-        self.take_in(self._client.get(PATH, since=self._cursor, **self._filters))
-
-    def take_in(self, document):
-        """Read again what is told to have changed."""
-        uuids = [change["uuid"] for change in document["changes"]]
-        client_watching._refresh(self._client, self._filters, self.providers, uuids)
-        self._cursor = document["cursor"]
+def read_fully(client, named):
+    """All providers of some trees, by uuid."""
+    filters = {"in_tree": f"in:{','.join(map(uuid_of, named))}"}
+    return client_watching._list_all(client, filters)[0]
 
 
 @pytest.mark.slow
@@ -110,12 +89,11 @@ def test_followed_tree_copies_equal_a_full_read(place):
         thread.start()
     eventually(lambda: len(latest) == len(WATCHED), "all have listed", SECONDS)
     with Client(str(place.http.base_url), token="admin") as client:
-        copies = [Copy(client, named) for named in WATCHED]
         for _ in range(4):
             for _ in range(8):
                 cloud.act()
-            for number, copy in enumerate(copies):
-                expected = json.dumps(copy.listed()[0], sort_keys=True)
+            for number, named in enumerate(WATCHED):
+                expected = json.dumps(read_fully(client, named), sort_keys=True)
                 eventually(
                     lambda number=number, expected=expected: latest[number] == expected,
                     "an equal copy",
