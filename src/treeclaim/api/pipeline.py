@@ -10,9 +10,10 @@ import falcon
 from treeclaim import metrics
 from treeclaim.api import routes
 from treeclaim.api.protocol.callers import (
+    GLOBAL_REQUEST_ID,
     IDENTITY_KEY,
-    caller_of,
     identity_of,
+    log_fields_of,
     request_id_of,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
@@ -89,12 +90,17 @@ class Pipeline:
                 response,
             )
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
-            who = caller_of(request.env)
-            _LOG.exception("Unexpected failure", extra={"context": who.context()})
+            request_id = request_id_of(request.env)
+            ids = {
+                "request_id": request_id,
+                "global_request_id": request.env.get(GLOBAL_REQUEST_ID),
+            }
+            context = {**log_fields_of(request.env), **ids}
+            _LOG.exception("Unexpected failure", extra={"context": context})
             # The text of the error may have a traceback, a path or a statement in it.
             unexpected = ApiError(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
-                f"Unexpected API Error. The log of the service describes it, with the id {request_id_of(request.env)}.",
+                f"Unexpected API Error. The log of the service describes it, with the id {request_id}.",
             )
             _write_error(unexpected, version, request, response)
 

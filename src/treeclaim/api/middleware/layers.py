@@ -19,7 +19,13 @@ from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.callers import HEADER, assign_request_id, caller_of
+from treeclaim.api.protocol.callers import (
+    GLOBAL_REQUEST_ID,
+    HEADER,
+    assign_request_id,
+    log_fields_of,
+    request_id_of,
+)
 from treeclaim.helper_threads import run_guarded
 from treeclaim.log_lines import REQUESTS, RequestLogRecord
 
@@ -154,9 +160,9 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    who = caller_of(environment)
-    ids = (who.request_id, who.global_request_id)
-    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, who.logged(), ids, extra))
+    caller = log_fields_of(environment)
+    ids = (request_id_of(environment), environment.get(GLOBAL_REQUEST_ID))
+    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, caller, ids, extra))
 
 
 class Draining:

@@ -106,33 +106,12 @@ IDENTITY_KEY = "treeclaim.identity"
 _LONGEST_ID = 255
 
 
-class Caller(NamedTuple):
-    """The caller of a request.
-
-    Attributes:
-        request_id: The request's own id.
-        global_request_id: The id that the caller gave, for the logs of several services.
-        identity: None without authentication, or before it.
-    """
-
-    request_id: str
-    global_request_id: str | None
-    identity: Identity | None
-
-    def context(self) -> dict[str, Any]:
-        """Return the caller as oslo.log's formatters want it."""
-        return {
-            **self.logged(),
-            "request_id": self.request_id,
-            "global_request_id": self.global_request_id,
-        }
-
-    def logged(self) -> Mapping[str, Any]:
-        """Return the same without the ids of the request."""
-        who = self.identity
-        if who is None:
-            return _log_fields(None, None)
-        return _log_fields(_cut(who.user_id), _cut(who.project_id))
+def log_fields_of(environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the caller of a request as oslo.log's formatters show it."""
+    identity: Identity | None = environment.get(IDENTITY_KEY)
+    if identity is None:
+        return _log_fields(None, None)
+    return _log_fields(_cut(identity.user_id), _cut(identity.project_id))
 
 
 def _cut(text: str | None) -> str | None:
@@ -145,12 +124,3 @@ def _log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any
     """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()
-
-
-def caller_of(environment: Mapping[str, Any]) -> Caller:
-    """Read the caller from a WSGI environment."""
-    return Caller(
-        request_id_of(environment),
-        environment.get(GLOBAL_REQUEST_ID),
-        environment.get(IDENTITY_KEY),
-    )

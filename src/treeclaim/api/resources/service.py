@@ -68,4 +68,4 @@ def _versions(lowest: str, highest: str) -> Reply:
 )
 def show_description(call: Call) -> Reply:
     """Show the description of this API."""
-    return Reply(body=[call.services.description()], is_ready_made=True)
+    return Reply(body=[call.services.description()])

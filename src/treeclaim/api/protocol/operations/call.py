@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request on its way into a handler, what it finds there, and a successful answer on its way out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple, cast
@@ -194,20 +194,18 @@ class Reply(NamedTuple):
 
     Attributes:
         status: HTTP status.
-        body: Something `orjson` can write, ready-made bytes in pieces, or None for no body.
+        body: A dictionary, which is written as JSON; or ready-made pieces, of which a list is the whole answer
+            and anything else is streamed; None for no body.
         location: Path of what was created, without the mount prefix.
         modified_at: For Last-Modified from 1.15: seconds since the epoch; None for no cache
             headers.
-        is_ready_made: True where the body is an iterable of bytes, or memoryviews. A list of them is
-            the whole answer, anything else is streamed.
         content_type: The content type of the body.
     """
 
     status: HTTPStatus = HTTPStatus.OK
-    body: Any = None
+    body: dict[str, Any] | Iterable[bytes | memoryview] | None = None
     location: str | None = None
     modified_at: float | None = None
-    is_ready_made: bool = False
     content_type: str = JSON
 
 
@@ -224,17 +222,12 @@ def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
         response.content_type = None
         return
     response.content_type = reply.content_type
-    if not reply.is_ready_made:
-        response.data = json_bytes(reply.body)
-    elif isinstance(reply.body, list):
-        _write_whole(reply.body, call, response)
-    else:
-        response.stream = reply.body
-
-
-def _write_whole(pieces: list[bytes | memoryview], call: Call, response: falcon.Response) -> None:
-    """Leave the pieces of a whole answer to a server that takes them, or join them."""
-    if len(pieces) > 1 and call.request.env.get(PIECES_KEY):
+    pieces = reply.body
+    if isinstance(pieces, dict):
+        response.data = json_bytes(pieces)
+    elif not isinstance(pieces, list):
+        response.stream = cast("Any", pieces)
+    elif len(pieces) > 1 and call.request.env.get(PIECES_KEY):
         response.set_stream(cast("Any", pieces), sum(map(len, pieces)))
     else:
         response.data = b"".join(pieces)

@@ -34,6 +34,8 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 
+_NO_DETAILS = ConsumerDetails({}, {}, {})
+
 
 @operation(
     "GET /allocations/{consumer_uuid}",
@@ -42,33 +44,23 @@ from treeclaim.store.reading.consumers import ConsumerDetails, details_of
 )
 def show_allocations(call: Call) -> Reply:
     """Show what a consumer holds (section 2)."""
-    consumer_uuid = call.arguments["consumer_uuid"]
-    if call.version.is_extended:
-        return _with_what_is_kept(call, consumer_uuid)
-    allocations = call.services.store.read(
-        partial(allocation_queries.of_consumer, consumer_uuid=consumer_uuid)
-    )
-    if allocations is None:
-        return Reply(body={"allocations": {}}, modified_at=now())
-    return Reply(body=_shown(call, allocations), modified_at=allocations.modified_at)
-
-
-def _with_what_is_kept(call: Call, uuid: str) -> Reply:
-    """Show the allocations of a consumer with what is kept with it (page 100)."""
+    uuid, is_extended = call.arguments["consumer_uuid"], call.version.is_extended
 
     def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, ConsumerDetails]:
-        allocated = allocation_queries.of_consumer(transaction, uuid, may_be_empty=True)
-        return allocated, details_of(transaction, [uuid])
+        allocated = allocation_queries.of_consumer(transaction, uuid, may_be_empty=is_extended)
+        return allocated, details_of(transaction, [uuid]) if is_extended else _NO_DETAILS
 
     allocated, kept = call.services.store.read(read)
-    if allocated is None or not (allocated.by_provider or uuid in kept.holds):
-        body: dict[str, Any] = {"allocations": {}}
-        modified_at = now()
-        amounts: dict[str, Mapping[str, int]] = {}
-    else:
+    body: dict[str, Any] = {"allocations": {}}
+    modified_at = now()
+    amounts: dict[str, Mapping[str, int]] = {}
+    if allocated is not None and (allocated.by_provider or uuid in kept.holds):
         body, modified_at = _shown(call, allocated), allocated.modified_at
         amounts = {provider: share.resources for provider, share in allocated.by_provider.items()}
-    body |= hold_terms.shown(kept, uuid) | kept_requests.shown_request(call, kept, uuid, amounts)
+    if is_extended:
+        # What is kept with it (page 100).
+        body |= hold_terms.shown(kept, uuid)
+        body |= kept_requests.shown_request(call, kept, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
 
 

@@ -44,7 +44,7 @@ def list_candidates(call: Call) -> Reply:
     question = candidate_question(request, services.search, _form(call.version), key)
     with classes_named_by("resources"):
         body = services.replica.answer(question, arrival)
-    return Reply(body=body, modified_at=now(), is_ready_made=True)
+    return Reply(body=body, modified_at=now())
 
 
 def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
@@ -104,4 +104,4 @@ def explain_candidates(call: Call) -> Reply:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quote_value(error.uuid)} is unknown."
         ) from error
-    return Reply(body=body, modified_at=now(), is_ready_made=True)
+    return Reply(body=body, modified_at=now())

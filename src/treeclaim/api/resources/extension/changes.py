@@ -125,7 +125,7 @@ def list_changes(call: Call) -> Reply:
                 CURSOR_EXPIRED,
             )
         if watch is None or adopt is None or not (is_stream or news.is_empty):
-            return Reply(body=[Message(news).document], modified_at=now(), is_ready_made=True)
+            return Reply(body=[Message(news).document], modified_at=now())
         if snapshot.roots is not None:
             watch.narrow(snapshot.roots)
         if not adopt(watch):
@@ -138,7 +138,6 @@ def list_changes(call: Call) -> Reply:
     return Reply(
         body=iter([opening]),
         modified_at=now(),
-        is_ready_made=True,
         content_type=EVENT_STREAM if is_stream else JSON,
     )
 

@@ -136,7 +136,7 @@ def list_providers_in_bulk(call: Call) -> Reply:
     tail = orjson.dumps({"cursor": page.cursor, "links": links})
     texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
     body = b"".join([b'{"providers":[', *texts, b"],", tail[1:]])
-    return Reply(body=[body], modified_at=now(), is_ready_made=True)
+    return Reply(body=[body], modified_at=now())
 
 
 def _require_allowed(call: Call, query: ProvidersQuery) -> None:

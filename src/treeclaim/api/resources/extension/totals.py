@@ -232,7 +232,7 @@ def show_totals(call: Call) -> Reply:
                 return Reply(body=body, modified_at=now())
         question = totals_call.question(NO_ASSUMPTIONS)
         pieces = call.services.replica.answer(question, arrival_of(call))
-    return Reply(body=pieces, is_ready_made=True, modified_at=now())
+    return Reply(body=pieces, modified_at=now())
 
 
 def _read_held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
@@ -266,4 +266,4 @@ def show_given_totals(call: Call) -> Reply:
     ):
         assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
         document = call.services.replica.answer(totals_call.question(assumptions), arrival)
-    return Reply(body=document, is_ready_made=True)
+    return Reply(body=document)

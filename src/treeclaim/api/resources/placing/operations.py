@@ -53,7 +53,7 @@ def find_alternatives(call: Call) -> Reply:
         key = None if assumptions else key_of("alternatives", call.version, *parts)
         question = alternatives_question(requests, call.services.search, key)
         pieces = answer_under(call, question, assumptions, arrival)
-    return Reply(body=pieces, modified_at=now(), is_ready_made=True)
+    return Reply(body=pieces, modified_at=now())
 
 
 @operation(
@@ -105,7 +105,7 @@ def count_fitting(call: Call) -> Reply:
         require_may_draw(call, *requests.values())
         assumptions = read_assumptions(call, body, queries)
         pieces = answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
-        return Reply(body=pieces, is_ready_made=True)
+        return Reply(body=pieces)
 
 
 def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> Placing:

@@ -166,4 +166,4 @@ class PlanCall:
         )
         with refusing_queries(), refusing_entries(self.call):
             pieces = self.call.services.replica.answer(question, self.arrival)
-            return Reply(body=pieces, is_ready_made=True)
+            return Reply(body=pieces)

@@ -174,7 +174,7 @@ def list_providers(call: Call) -> Reply:
 def _list_reply(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
     """Return the answer with a list, and when its last change was."""
     modified_at = now() if newest is None else newest
-    return Reply(body=body, modified_at=modified_at, is_ready_made=True)
+    return Reply(body=body, modified_at=modified_at)
 
 
 def _provider_query(call: Call) -> ProviderQuery:
@@ -235,7 +235,6 @@ def _shown(call: Call, provider: Provider, location: str | None = None) -> Reply
         body=[provider_json(provider, call)],
         location=location,
         modified_at=provider.modified_at,
-        is_ready_made=True,
     )
 
 
