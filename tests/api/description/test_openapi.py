@@ -58,12 +58,13 @@ def _negated(case):
     """Return the places of a request that do not fit the description.
 
     What is only added to headers, or to the query of an operation that ignores queries, is as good
-    as absent.
+    as absent. A parameter without a value is not sent.
     """
     negated = {place for place, one in case.meta.components.items() if one.mode.is_negative}
     if not _omitted(case) and not (case.operation.body and _is_of_content_type(case)):
         negated.discard(ParameterLocation.HEADER)
-    if not list(case.operation.query):
+    is_all_sent = all(value not in (None, []) for value in (case.query or {}).values())
+    if not list(case.operation.query) or not is_all_sent:
         negated.discard(ParameterLocation.QUERY)
     return negated
 
