@@ -47,7 +47,7 @@ def test_kubernetes_manifest_uses_existing_command_and_options():
     (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["args"][0] == "serve"
     options = Serve().get_parser("treeclaim serve").parse_args(container["args"][1:])
-    assert options.config_file == ["/etc/placement/placement.conf"]
+    assert options.config_files == ["/etc/placement/placement.conf"]
     assert set(documents["Secret"]["stringData"]) <= KNOWN
 
 
