@@ -6,13 +6,7 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import (
-    Column,
-    Mask,
-    Rows,
-    ZeroColumn,
-    search_ascending,
-)
+from treeclaim.forest.table.columns import Column, Mask, Rows, search_ascending
 from treeclaim.forest.table.recent_changes import ChangeLog
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
@@ -107,8 +101,8 @@ class ClassColumns:
         self.used = Column(np.int64)
         self.free = Column(np.int64)
         self.modified_at = Column(np.float64)
-        self.consumed = ZeroColumn(np.int64)
-        self.pattern = ZeroColumn(np.int32)
+        self.consumed = Column(np.int64)
+        self.pattern = Column(np.int32)
         self.written: ChangeLog | None = ChangeLog()
         """The indices that were written lately; None for a copy, which nobody follows."""
         self.refreshed = 0

@@ -119,7 +119,7 @@ class ClassInventories(ClassColumns):
 
     def consume(self, index: int, amount: int) -> None:
         """Let more of an inventory be consumed by others, or less where the amount is below zero."""
-        self.consumed.begin_writing()[index] += amount
+        self.consumed.values[index] += amount
         self.use_each(np.array([index]), np.array([amount]))
 
     def use_each(self, indices: Rows, amounts: Integers) -> None:

@@ -5,13 +5,11 @@ Every table of the Forest only ever grows: a tree whose structure changed is wri
 end and its old rows are marked dead. So a view of a column that somebody holds stays valid, and
 adding a row costs a constant amount of time on average.
 
-A column that is full is copied to where there is room for as much again. What is not written yet takes
-no memory: large columns are the kernel's own pages, which it gives when they are touched, and gets back
-as soon as nobody has the column any more. So a table is begun with room for all that it will hold until
-a smaller one takes its place (`change/compaction.py`).
+A full column is copied to an array with twice the room. Room that is not written yet takes no memory, because
+the kernel provides pages when they are touched. So a new table gets room for all the rows that it will hold
+until a smaller one replaces it (`change/compaction.py`).
 """
 
-import mmap
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
@@ -36,9 +34,6 @@ NO_ROW = -1
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 _FIRST_CAPACITY = 8
-
-_LARGE = 2**20
-"""Bytes from which on a column has pages of its own."""
 
 CHECKED = False
 """True to check that arrays ascend, as in all tests; the check takes as long as the work."""
@@ -116,8 +111,8 @@ class Column:
         old = len(self.values)
         new = old + len(items)
         if new > len(self._buffer):
-            # Objects are filled with None at once, so there is no room without memory for these.
-            self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new, new)
+            # Numpy fills an array of objects with None at once, so room for these takes memory.
+            self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new)
         self._buffer[old:new] = items
         self.values = self._buffer[:new]
 
@@ -126,71 +121,10 @@ class Column:
         """Return how many items there may be before they have to be copied elsewhere."""
         return len(self._buffer)
 
-    def make_room(self, count: int, at_once: int = 0) -> None:
-        """Make room for this many items in total, of which the second number are written at once."""
+    def make_room(self, count: int) -> None:
+        """Make room for this many items in total."""
         if count > len(self._buffer):
-            grown = _room(count, max(at_once, len(self.values)), self._buffer.dtype)
+            grown = np.empty(count, dtype=self._buffer.dtype)
             grown[: len(self.values)] = self.values
             self._buffer = grown
             self.values = grown[: len(self.values)]
-
-
-class ZeroColumn(Column):
-    """A column of numbers that takes no memory until one of them is not zero.
-
-    What few clouds use costs the others nothing. Until then `values` cannot be written.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        super().__init__(dtype)
-        self.values = self._zeros(0)
-
-    def _zeros(self, count: int) -> npt.NDArray[Any]:
-        # As `numpy.broadcast_to`, in a tenth of the time: a cloud may have thousands of classes.
-        dtype = self._buffer.dtype
-        return np.ndarray((count,), dtype, bytes(dtype.itemsize), strides=(0,))
-
-    def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
-        """Append items; older views keep showing what they showed."""
-        if self.values.flags.writeable or np.count_nonzero(items):
-            self.begin_writing()
-            super().extend(items)
-        else:
-            self.values = self._zeros(len(self.values) + len(items))
-
-    def make_room(self, count: int, at_once: int = 0) -> None:
-        """Make room for this many items in total, of which the second number are written at once."""
-        is_zero = not self.values.flags.writeable
-        super().make_room(count, at_once)
-        if is_zero:
-            self.values = self._zeros(len(self.values))
-
-    def begin_writing(self) -> npt.NDArray[Any]:
-        """Return the values, from now on with memory of their own."""
-        if not self.values.flags.writeable:
-            count = len(self.values)
-            self.make_room(count, count)
-            self._buffer[:count] = 0
-            self.values = self._buffer[:count]
-        return self.values
-
-
-def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array that nothing is written into yet.
-
-    What is not written at once has small pages: all columns of a table come to their next page at about
-    the same row, and to fill forty large ones with zeros takes longer than anybody may wait.
-    """
-    size = count * dtype.itemsize
-    if size < _LARGE or dtype.hasobject:
-        return np.empty(count, dtype=dtype)
-    # A forked process must not see what this one writes, so the pages are not shared ones.
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        large = at_once * dtype.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-        pages.madvise(mmap.MADV_NOHUGEPAGE, large)
-        if large:
-            pages.madvise(mmap.MADV_HUGEPAGE, 0, large)
-    return np.frombuffer(pages, dtype=dtype)

@@ -142,7 +142,7 @@ def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLin
         columns = classes.get(number)
         if columns is not None:
             has, indices = columns.indices_of(row[starts[of_class]])
-            columns.pattern.begin_writing()[indices] = numbers[of_class][has]
+            columns.pattern.values[indices] = numbers[of_class][has]
 
 
 def _exist(classes: Classes, rows: Rows, class_ids: Integers) -> Mask:
@@ -194,7 +194,7 @@ def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int6
     once, at = np.unique(indices, return_inverse=True)
     sums: Integers = np.zeros(len(once), dtype=np.int64)
     np.add.at(sums, at, amounts[has])
-    columns.consumed.begin_writing()[once] += sums
+    columns.consumed.values[once] += sums
     columns.use_each(once, sums)
 
 
