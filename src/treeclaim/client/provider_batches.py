@@ -10,11 +10,12 @@ from http import HTTPStatus
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
+from treeclaim.client.part_changes import FieldChange, find_differences, merge
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, in_batches
 from treeclaim.client.states import State, changed_parts, is_moved, state_of
 from treeclaim.client.topology.tree import TreePlace, order_trees
-from treeclaim.model.parts import PARTS, FieldChange
+from treeclaim.model.parts import PARTS
 
 _ATTEMPTS = 5
 """Attempts to write a tree that other clients change meanwhile."""
@@ -65,8 +66,8 @@ class PlannedChange:
             return self.before
         present = {} if self.before is None else self.before.values
         values = {
-            part.name: part.merged(
-                part.or_empty(present), self.wanted.values[part.name], prune=self.prune
+            part.name: merge(
+                part, part.or_empty(present), self.wanted.values[part.name], prune=self.prune
             )
             for part in PARTS
             if part.name in self.wanted.values
@@ -134,7 +135,7 @@ def _differences(before: State, after: State, names: Mapping[str, str]) -> Itera
     for part in PARTS:
         value = part.value_in(after.values)
         if value is not None:
-            yield from part.differences(part.or_empty(before.values), value)
+            yield from find_differences(part, part.or_empty(before.values), value)
 
 
 Tree = Sequence[PlannedChange]

@@ -9,7 +9,7 @@ from tests.forest.building import TRAITS, forest_of, provider_uuid, record
 from treeclaim.forest.listing import texts
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, select_rows
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
-from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.extension.conditions import shown_by_key
 
 
 def hosts(count, seed=0):
@@ -46,7 +46,7 @@ def shown(forest, row):
         "traits": forest.traits(row),
         "aggregates": forest.aggregates(row),
         "attributes": forest.attributes_of(row),
-        "conditions": CONDITIONS.written(forest.conditions(row)),
+        "conditions": shown_by_key(forest.conditions(row)),
     }
 
 

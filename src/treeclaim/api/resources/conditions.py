@@ -23,7 +23,13 @@ from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations.hold_terms import until_of
 from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
-from treeclaim.model.extension.conditions import EFFECTS, KEY, LONGEST_REASON, Condition
+from treeclaim.model.extension.conditions import (
+    EFFECTS,
+    KEY,
+    LONGEST_REASON,
+    Condition,
+    shown_by_key,
+)
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
@@ -82,7 +88,7 @@ def list_conditions(call: Call) -> Reply:
     """Show the conditions of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        shown = CONDITIONS.written(forest.conditions(row))
+        shown = shown_by_key(forest.conditions(row))
     return Reply(body={CONDITIONS.name: shown}, modified_at=now())
 
 

@@ -10,8 +10,9 @@ from treeclaim.cli.names import Row
 from treeclaim.cli.progress import Report
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.part_changes import attribute_in_words
 from treeclaim.client.states import capacity_of, read_rows
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, ListedPart
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, ProviderPart
 
 _WHOLE = 100
 
@@ -22,7 +23,7 @@ that consume it now (contract page 102, section 2)."""
 
 
 def read_contents(
-    client: Client, rows: Sequence[Row], parts: Sequence[ListedPart[Any]], report: Report
+    client: Client, rows: Sequence[Row], parts: Sequence[ProviderPart[Any]], report: Report
 ) -> dict[str, Document]:
     """Read inventories, usages and some other parts of providers.
 
@@ -147,7 +148,7 @@ def fields_in_words(fields: Mapping[str, Any], shown_fields: Sequence[str]) -> s
     return f" ({', '.join(words)})" if words else ""
 
 
-def texts_of(part: ListedPart[Any], names: AggregateNames, value: Any) -> list[str]:
+def texts_of(part: ProviderPart[Any], names: AggregateNames, value: Any) -> list[str]:
     """Return the entries of a part in words, with the names of aggregates.
 
     Args:
@@ -155,4 +156,20 @@ def texts_of(part: ListedPart[Any], names: AggregateNames, value: Any) -> list[s
         names: The names of aggregates.
         value: Of the part, in a document.
     """
-    return names.all_shown(value) if part is AGGREGATES else part.texts(part.read(value))
+    if part is AGGREGATES:
+        return names.all_shown(value)
+    if part is ATTRIBUTES:
+        return [f"{name}={attribute_in_words(value[name])}" for name in sorted(value)]
+    if part is CONDITIONS:
+        return [_condition_in_words(key, value[key]) for key in sorted(value)]
+    return sorted(value)
+
+
+def _condition_in_words(key: str, condition: Mapping[str, Any]) -> str:
+    """Return a condition such as `CLEANING (no_new until 2026-12-01T08:00:00Z): by night`."""
+    words = condition["effect"]
+    if condition["until"] is not None:
+        words += f" until {condition['until']}"
+    if condition["on_use"]:
+        words += ", since it was used" if condition["began"] else ", once it is used"
+    return f"{key} ({words})" + (f": {condition['reason']}" if condition["reason"] else "")

@@ -195,7 +195,7 @@ def _lines(
 ) -> Iterator[Line]:
     yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
     for part in SHOWN_PARTS:
-        word = "" if part.speaks_for_itself else f"{part.single} "
+        word = "" if part is TRAITS else f"{part.single} "
         texts = texts_of(part, names, document[part.name]) if part.name in document else ()
         for text in texts:
             yield line(f"  {word}{text}", style="cyan" if part is TRAITS else "")

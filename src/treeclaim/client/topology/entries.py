@@ -26,7 +26,7 @@ from treeclaim.model.attributes import (
 )
 from treeclaim.model.inventory import MOST_CONSUMED_UNITS
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, PART_NAMES, TRAITS, Values
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 from treeclaim.model.texts import unknown_word
 
 _MOST = 2_147_483_647
@@ -251,7 +251,7 @@ class EntryReader:
 
     def _values(self, entry: Members, members: _Members) -> dict[str, Any]:
         """Return the values of the parts in the file; note where each name comes first."""
-        values = members.model_dump(include=set(PART_NAMES), exclude_unset=True)
+        values = members.model_dump(include={part.name for part in PARTS}, exclude_unset=True)
         for name in values.get(INVENTORIES.name, ()):
             self.classes.setdefault(name, entry[INVENTORIES.name].lines[name])
         lists = {

@@ -19,6 +19,7 @@ import orjson
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.conditions import shown_by_key
 from treeclaim.model.parts import (
     ATTRIBUTES,
     CONDITIONS,
@@ -26,7 +27,7 @@ from treeclaim.model.parts import (
     LINKED_PARTS,
     SHOWN_PARTS,
     TRAITS,
-    ListedPart,
+    ProviderPart,
 )
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
@@ -37,9 +38,9 @@ CONSUMPTION = "inventories with what they consume"
 
 _INCLUDABLE = (CONSUMPTION, *INCLUDABLE)
 
-_DOCUMENTS: Mapping[ListedPart[Any], Callable[[Forest, int], Any]] = {
+_DOCUMENTS: Mapping[ProviderPart[Any], Callable[[Forest, int], Any]] = {
     TRAITS: Forest.traits,
-    CONDITIONS: lambda forest, row: CONDITIONS.written(forest.conditions(row)),
+    CONDITIONS: lambda forest, row: shown_by_key(forest.conditions(row)),
 }
 """The shown value of a row, where it differs from the targets of its links."""
 
@@ -204,7 +205,7 @@ class ListingTexts:
                 self._bytes += len(json_text)
         return texts
 
-    def _write_links(self, forest: Forest, rows: Rows, part: ListedPart[Any]) -> list[bytes]:
+    def _write_links(self, forest: Forest, rows: Rows, part: ProviderPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
         documents = _DOCUMENTS.get(part)
         texts = []

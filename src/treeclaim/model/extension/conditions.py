@@ -74,15 +74,6 @@ class Condition:
         """Tell whether its time is over, given the time by the database's clock."""
         return self.until is not None and self.until <= now
 
-    def in_words(self) -> str:
-        """Return it in a few words: `CLEANING (no_new until 2026-12-01T08:00:00Z): by night`."""
-        words = self.effect.word
-        if self.until is not None:
-            words += f" until {self.shown()['until']}"
-        if self.on_use:
-            words += ", since it was used" if self.began else ", once it is used"
-        return f"{self.key} ({words})" + (f": {self.reason}" if self.reason else "")
-
     def shown(self) -> dict[str, Any]:
         """Return it as clients see it, without its key."""
         until = self.until
