@@ -60,11 +60,11 @@ class ConsumerClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class AllocationOnProvider:
-    """The allocation of a consumer on one provider.
+class AllocationEntry:
+    """The allocation of a consumer on a provider, as listed by one of the two.
 
     Attributes:
-        generation: The provider's generation.
+        generation: The generation of the other one.
         resources: Amount of each resource class, by name.
     """
 
@@ -85,25 +85,12 @@ class ConsumerAllocations:
         modified_at: Newest creation among the records, in seconds since the epoch.
     """
 
-    by_provider: Mapping[str, AllocationOnProvider]
+    by_provider: Mapping[str, AllocationEntry]
     project_id: str
     user_id: str
     generation: int
     consumer_type: str | None
     modified_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationOfConsumer:
-    """The allocation of one consumer on a given provider.
-
-    Attributes:
-        generation: The consumer's generation.
-        resources: Amount of each resource class, by name.
-    """
-
-    generation: int
-    resources: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +104,7 @@ class ProviderAllocations:
     """
 
     provider_generation: int
-    by_consumer: Mapping[str, AllocationOfConsumer]
+    by_consumer: Mapping[str, AllocationEntry]
     modified_at: float | None
 
 

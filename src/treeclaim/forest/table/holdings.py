@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows, merge_rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows, merge_rows
 from treeclaim.forest.table.consumption import Patterns
 from treeclaim.forest.table.layout import Layout, group_values
 from treeclaim.model.parts import SHOWN_LINKS
@@ -136,10 +136,8 @@ class Memberships(Generic[_Group]):
         Links to providers without a row are none.
         Groups are numbered in their order, so that tuples of numbers are as sorted as those of groups.
         """
-        self._row_count = len(layout.provider)
         rows = layout.rows_of(links.provider_id)
         has_row = rows != NO_ROW
-        rows = rows[has_row]
         numbers, at = np.unique(links.other[has_row], return_inverse=True)
         names: list[Any] = numbers.tolist()
         if links.names is not None:
@@ -147,26 +145,15 @@ class Memberships(Generic[_Group]):
         in_order = sorted(range(len(names)), key=names.__getitem__)
         rank = np.empty(len(names), dtype=np.int64)
         rank[in_order] = np.arange(len(names))
-        groups: list[_Group] = [names[number] for number in in_order]
-        self._note(groups, rank[at], rows)
-        ranks = group_values(rows, rank[at], len(layout.provider))
+        ranks = group_values(rows[has_row], rank[at], len(layout.provider))
         # Equal tuples are one object.
-        distinct = {id(ranks_of_row): ranks_of_row for ranks_of_row in ranks}
-        named = {
-            which: tuple(groups[at] for at in ranks_of_row)
-            for which, ranks_of_row in distinct.items()
+        groups_by_tuple = {
+            id(ranks_of_row): tuple(names[in_order[number]] for number in ranks_of_row)
+            for ranks_of_row in {id(each): each for each in ranks}.values()
         }
-        return [named[id(ranks_of_row)] for ranks_of_row in ranks]
-
-    def _note(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
-        """Note pairs of a group, by its number among all, and a row."""
-        order = np.lexsort((rows, number))
-        rows = rows[order]
-        cuts = search_ascending(number[order], np.arange(len(groups) + 1))
-        for at, group in enumerate(groups):
-            first, end = int(cuts[at]), int(cuts[at + 1])
-            if first < end:
-                self._rows.setdefault(group, Column(np.int64)).extend(rows[first:end])
+        groups = [groups_by_tuple[id(ranks_of_row)] for ranks_of_row in ranks]
+        self.append(0, groups)
+        return groups
 
     def rows(self, group: _Group, alive: Mask) -> Rows:
         """Return the rows that are in a group, ascending, given which rows are alive."""

@@ -36,39 +36,11 @@ _FULL = BodyForm()
 _ORJSON_BITS = 64
 
 
-class _Texts:
-    """Texts by handle, bounded in bytes.
-
-    Attributes:
-        column: The texts, None for those that are not known.
-        nbytes: What the texts that are counted here take.
-    """
-
-    def __init__(self) -> None:
-        self.column = Column(object)
-        self.nbytes = 0
-        self._hand = 0
-
-    def make_room(self, nbytes: int, most: int, forget: Callable[[int], None]) -> bool:
-        """Count a text of so many bytes, and forget others in turn until all take `most` at most.
-
-        Return False, with nothing counted or forgotten, for a text that is longer than that alone.
-        """
-        if nbytes > most:
-            return False
-        self.nbytes += nbytes
-        while self.nbytes > most:
-            self._hand = (self._hand + 1) % len(self.column)
-            forget(self._hand)
-        return True
-
-
 class SummaryTexts:
     """Texts of providers, and of trees by the root, all by handles, which outlast a change of rows.
 
-    A change costs the text of its tree, and those of the providers that it concerns. The text of a tree
-    of one provider is the provider's, and counted there. Where there are too many bytes, others are
-    dropped in turn, as many as it takes.
+    A change costs the text of its tree, and those of the providers that it concerns. The text of a tree of one
+    provider is the provider's, and counted there. Where there are too many bytes, all texts of the kind are dropped.
     """
 
     def __init__(self, write: Callable[[int], bytes], handles: Callable[[], Handles]) -> None:
@@ -80,50 +52,41 @@ class SummaryTexts:
         """
         self._write = write
         self._handles = handles
-        self._rows = _Texts()
-        self._trees = _Texts()
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of the texts of providers and trees."""
-        return self._rows.nbytes + self._trees.nbytes
+        self._rows = Column(object)
+        self._trees = Column(object)
+        self.row_bytes = 0
+        self.tree_bytes = 0
 
     def __len__(self) -> int:
         """Return for how many handles there is a place."""
-        return len(self._rows.column)
-
-    def forget(self, handles: Iterable[int], roots: Iterable[int]) -> None:
-        """Drop the texts of some providers, and of the trees of some roots, given the handles of both."""
-        for handle in handles:
-            self._forget_row(handle)
-        for root in roots:
-            self._forget_tree(root)
-
-    def forget_all(self) -> None:
-        """Drop all texts."""
-        count = len(self)
-        self._rows, self._trees = _Texts(), _Texts()
-        self.extend(count)
-
-    def _forget_row(self, handle: int) -> None:
-        text: bytes | None = self._rows.column.values[handle]
-        if text is None:
-            return
-        if self._trees.column.values[handle] is text:
-            self._trees.column.values[handle] = None
-        self._rows.column.values[handle] = None
-        self._rows.nbytes -= len(text)
-
-    def _forget_tree(self, root: int) -> None:
-        text: bytes | None = self._trees.column.values[root]
-        if text is not None and text is not self._rows.column.values[root]:
-            self._trees.nbytes -= len(text)
-        self._trees.column.values[root] = None
+        return len(self._rows)
 
     def extend(self, count: int) -> None:
         """Have a place for so many handles more."""
-        for texts in (self._rows, self._trees):
-            texts.column.extend(np.full(count, None))
+        for column in (self._rows, self._trees):
+            column.extend(np.full(count, None))
+
+    def forget(self, handles: Iterable[int], roots: Iterable[int]) -> None:
+        """Drop the texts of some providers, and of the trees of some roots, given the handles of both."""
+        rows, trees = self._rows.values, self._trees.values
+        for root in roots:
+            if trees[root] is not None and trees[root] is not rows[root]:
+                self.tree_bytes -= len(trees[root])
+            trees[root] = None
+        for handle in handles:
+            if rows[handle] is not None:
+                self.row_bytes -= len(rows[handle])
+                rows[handle] = None
+
+    def forget_all(self) -> None:
+        """Drop all texts."""
+        self._rows.values[:] = None
+        self._forget_trees()
+        self.row_bytes = 0
+
+    def _forget_trees(self) -> None:
+        self._trees.values[:] = None
+        self.tree_bytes = 0
 
     def texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
         """Return the text of each of some trees, given their numbers.
@@ -131,7 +94,7 @@ class SummaryTexts:
         `check` is called before each text that has to be written, and may raise.
         """
         rows = order.roots[trees]
-        texts: list[bytes | None] = self._trees.column.values[self._handles()[rows]].tolist()
+        texts: list[bytes | None] = self._trees.values[self._handles()[rows]].tolist()
         at = -1
         # Most often all but a few are known, and to find these takes no loop over all.
         for _ in range(texts.count(None)):
@@ -143,24 +106,30 @@ class SummaryTexts:
 
     def _tree(self, root: int, size: int) -> bytes:
         handles = self._handles()[root : root + size].tolist()
-        cached_texts: list[bytes | None] = self._rows.column.values[handles].tolist()
+        cached_texts: list[bytes | None] = self._rows.values[handles].tolist()
         texts = [
             self._row(row, handle) if text is None else text
             for row, (handle, text) in enumerate(zip(handles, cached_texts, strict=True), root)
         ]
         if size == 1:
-            self._trees.column.values[handles[0]] = self._rows.column.values[handles[0]]
+            self._trees.values[handles[0]] = self._rows.values[handles[0]]
             return texts[0]
         text = b",".join(texts)
-        if self._trees.make_room(len(text), _MOST_TREE_BYTES, self._forget_tree):
-            self._trees.column.values[handles[0]] = text
+        if self.tree_bytes + len(text) > _MOST_TREE_BYTES:
+            self._forget_trees()
+        if len(text) <= _MOST_TREE_BYTES:
+            self._trees.values[handles[0]] = text
+            self.tree_bytes += len(text)
         return text
 
     def _row(self, row: int, handle: int) -> bytes:
         text = self._write(row)
-        most = max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._rows.column))
-        if self._rows.make_room(len(text), most, self._forget_row):
-            self._rows.column.values[handle] = text
+        most = max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self))
+        if self.row_bytes + len(text) > most:
+            self.forget_all()
+        if len(text) <= most:
+            self._rows.values[handle] = text
+            self.row_bytes += len(text)
         return text
 
 

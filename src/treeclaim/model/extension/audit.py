@@ -62,12 +62,6 @@ REPAIRABLE = (
 )
 """Kinds that can be repaired without a guess."""
 
-OF_HOLDS = (FindingKind.EXPIRED_HOLD, FindingKind.BROKEN_HOLD, FindingKind.BROKEN_DRAW)
-"""Kinds that came with holds: clients of earlier versions of the extension do not see them."""
-
-OF_DEVICES = (FindingKind.MUST_LEAVE,)
-"""Kinds that came with conditions."""
-
 
 @dataclass(frozen=True, slots=True)
 class Findings:

@@ -8,8 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.claim import (
-    AllocationOfConsumer,
-    AllocationOnProvider,
+    AllocationEntry,
     ConsumerAllocations,
     ProviderAllocations,
 )
@@ -79,7 +78,7 @@ def of_consumer(
         resources[row.uuid][row.name] = row.used
     return ConsumerAllocations(
         by_provider={
-            uuid: AllocationOnProvider(generation, resources[uuid])
+            uuid: AllocationEntry(generation, resources[uuid])
             for uuid, generation in generations.items()
         },
         project_id=owner.project,
@@ -114,7 +113,7 @@ def of_provider(transaction: ReadTransaction, provider_uuid: str) -> ProviderAll
     return ProviderAllocations(
         provider_generation=provider_rows[0].provider_generation or 0,
         by_consumer={
-            uuid: AllocationOfConsumer(generation, resources[uuid])
+            uuid: AllocationEntry(generation, resources[uuid])
             for uuid, generation in generations.items()
         },
         modified_at=_newest(rows) if rows else None,

@@ -13,7 +13,7 @@ from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE
 from treeclaim.model import deadlines
-from treeclaim.model.extension.audit import OF_DEVICES, OF_HOLDS, REPAIRABLE, FindingKind
+from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
 
 PATH = "/treeclaim/audit"
@@ -346,8 +346,13 @@ def everything_broken(cloud):
     leave_rows_of_nothing(cloud)
     leave_an_empty_consumer(cloud)
     set_row(cloud, child, root_provider_id=id_of(cloud, child))
-    of_others = (FindingKind.ORPHANED, *OF_HOLDS, *OF_DEVICES)
-    return [kind.value for kind in REPAIRABLE if kind not in of_others]
+    elsewhere = {
+        FindingKind.ORPHANED,
+        FindingKind.EXPIRED_HOLD,
+        FindingKind.BROKEN_HOLD,
+        FindingKind.BROKEN_DRAW,
+    }
+    return [kind.value for kind in REPAIRABLE if kind not in elsewhere]
 
 
 def test_unambiguous_findings_are_repaired_once(cloud):
