@@ -199,7 +199,7 @@ def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int6
 
 
 def forget_consumed(classes: Classes, first: int) -> dict[int, Integers]:
-    """Let nothing be consumed of the inventories of all rows from one on.
+    """Let the inventories of all rows from one on consume nothing, and nothing be consumed of them.
 
     Returns:
         What was consumed, by class id, of the inventories of these rows.
@@ -207,6 +207,7 @@ def forget_consumed(classes: Classes, first: int) -> dict[int, Integers]:
     before = {}
     for class_id, columns in classes.items():
         start = int(search_ascending(columns.row.values, first))
+        columns.pattern.values[start:] = 0
         before[class_id] = columns.consumed.values[start:].copy()
         indices = np.arange(start, len(columns))
         indices = indices[columns.consumed.values[start:] != 0]

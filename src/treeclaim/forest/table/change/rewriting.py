@@ -19,7 +19,7 @@ from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.forest.table.register import Register
-from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.provider import Consumed, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
 
 _Link = tuple[int, int, int, int, int]
@@ -198,10 +198,17 @@ class _Rewriting:
         before = forget_consumed(table.classes, new.start)
         links: list[_Link] = []
         for row, source in zip(new, at.tolist(), strict=True):
+            consumption: Iterable[tuple[int, Sequence[Consumed]]]
             if source < len(other_rows):
-                links += self._links_of_copy(row, int(other_rows[source]))
+                old = int(other_rows[source])
+                consumption = (
+                    (class_id, table.consumed_by(old, class_id, index))
+                    for class_id, index in table.inventory_indices(old)
+                )
             else:
-                links += self._links_of_record(row, self._records[source - len(other_rows)])
+                inventories = self._records[source - len(other_rows)].inventories
+                consumption = ((stock.class_id, stock.consumes) for stock in inventories)
+            links += self._links(row, consumption)
         columns = np.array(links, dtype=np.int64).reshape(-1, len(ConsumptionLinks._fields)).T
         link(table.classes, patterns, table.root.values, ConsumptionLinks(*columns))
         add_consumed(table.classes, patterns, new.start)
@@ -210,30 +217,15 @@ class _Rewriting:
         handles: list[int] = table.handle.values[rows].tolist()
         return handles
 
-    def _links_of_copy(self, row: int, old: int) -> Iterator[_Link]:
-        """Yield the consumption by a copy of a row; the copy names the rows of before."""
-        table = self._table
-        for class_id, index in table.inventory_indices(row):
-            uses = table.uses_of(class_id, index)
-            if uses:
-                table.classes[class_id].pattern.values[index] = 0
-                handles = table.handle.values[[old + use.offset for use in uses]]
-                rows = self._register.row.values[handles].tolist()
-                for consumed_row, use in zip(rows, uses, strict=True):
-                    yield row, class_id, consumed_row, use.class_id, use.amount
-
-    def _links_of_record(self, row: int, record: ProviderRecord) -> Iterator[_Link]:
-        """Yield the consumption that was recorded."""
-        for inventory in record.inventories:
-            for provider_id, class_id, amount in inventory.consumes:
+    def _links(
+        self, row: int, consumption: Iterable[tuple[int, Sequence[Consumed]]]
+    ) -> Iterator[_Link]:
+        """Yield the consumption of a row, given what the inventory of each class consumes."""
+        for class_id, consumes in consumption:
+            for provider_id, consumed_class_id, amount in consumes:
                 consumed_row = self._register.by_id.get(provider_id)
-                yield (
-                    row,
-                    inventory.class_id,
-                    NO_ROW if consumed_row is None else consumed_row,
-                    class_id,
-                    amount,
-                )
+                if consumed_row is not None:
+                    yield row, class_id, consumed_row, consumed_class_id, amount
 
 
 def _trees(places: Places, rows: range) -> Sequence[range]:
