@@ -199,7 +199,7 @@ class Forest(NamedTable):
         """Use the copies from now on."""
         self._compaction = None
         self.become(compaction.table)
-        self._register.place_all(compaction.row)
+        self._register.place(self.living_rows)
         self._order = None
         self.moment += 1
         self._splices.clear()

@@ -174,9 +174,3 @@ class Register:
     def place(self, rows: Rows) -> None:
         """Note that the providers of some rows are there."""
         self.row.values[self._table.handle.values[rows]] = rows
-
-    def place_all(self, rows: Column) -> None:
-        """Note the rows of all providers, by handle."""
-        count = min(len(rows), len(self.row))
-        self.row.values[:count] = rows.values[:count]
-        self.row.values[self._free] = NO_ROW
