@@ -3,7 +3,6 @@
 
 import pytest
 
-from treeclaim.model.extension.expression_reading import read_expression
 from treeclaim.model.extension.expressions import (
     Comparison,
     Either,
@@ -13,6 +12,7 @@ from treeclaim.model.extension.expressions import (
     Negation,
     Operator,
     VersionValue,
+    read_expression,
 )
 
 

@@ -17,7 +17,7 @@ from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
 from treeclaim.model.extension.conditions import Condition, Effect
-from treeclaim.model.extension.expression_reading import read_expression
+from treeclaim.model.extension.expressions import read_expression
 from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord

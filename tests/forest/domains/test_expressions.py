@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.forest.building import forest_of, record
 from tests.reference.expressions import attributes, expressions, holds
 from treeclaim.forest.domains.expressions import satisfying
-from treeclaim.model.extension.expression_reading import read_expression
+from treeclaim.model.extension.expressions import read_expression
 
 
 def satisfy(text, all_attributes):

@@ -15,8 +15,7 @@ from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.api.resources.candidates.order_parameters import Values, bad_parameter
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.conditions import KEY
-from treeclaim.model.extension.expression_reading import read_expression
-from treeclaim.model.extension.expressions import Expression, ExpressionError
+from treeclaim.model.extension.expressions import Expression, ExpressionError, read_expression
 from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid
