@@ -38,23 +38,13 @@ class UnitLimits:
         self._least_max = MAXIMUM_INTEGER
         self._step = 1
 
-    def note(self, inventory: Inventory) -> None:
-        """Take an inventory into account."""
-        self._greatest_min = max(self._greatest_min, inventory.min_unit)
-        self._least_max = min(self._least_max, inventory.max_unit)
-        self._note_step(inventory.step_size)
-
-    def note_all(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
+    def note(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
         """Take the limits of some inventories into account, of one at least."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
         distinct_steps = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
-        for step in distinct_steps.tolist():
-            self._note_step(step)
-
-    def _note_step(self, step: int) -> None:
-        """Let amounts be multiples of a step, too; none is one of so many that they have no common one."""
-        self._step = min(lcm(self._step, step), MAXIMUM_INTEGER + 1)
+        # No amount is a multiple of a greater number.
+        self._step = min(lcm(self._step, *distinct_steps.tolist()), MAXIMUM_INTEGER + 1)
 
     def admit_everywhere(self, amount: int) -> bool:
         """Tell whether no inventory refuses an amount but for its free room."""
@@ -156,13 +146,8 @@ class ClassColumns:
         if leniency.any_amount:
             if least == _LEAST_UNSURE:
                 self._compare_exactly(indices, amount, fits)
-            return fits
-        if amount > MAXIMUM_INTEGER:
-            fits[:] = False
         elif not self._limits.admit_everywhere(amount):
-            fits &= self.min_unit.values[indices] <= amount
-            fits &= self.max_unit.values[indices] >= amount
-            fits &= amount % self.step_size.values[indices] == 0
+            fits &= self.admits(indices, amount)
         return fits
 
     def _compare_exactly(self, indices: Indices, amount: int, fits: Mask) -> None:
@@ -175,11 +160,11 @@ class ClassColumns:
 
     def admits(self, indices: Indices, amount: int) -> Mask:
         """Tell for some inventories whether this amount fits as soon as so much is free."""
-        if amount <= MAXIMUM_INTEGER and self._limits.admit_everywhere(amount):
-            return np.ones(len(self.min_unit.values[indices]), dtype=np.bool_)
         admits: Mask = self.min_unit.values[indices] <= amount
-        admits &= self.max_unit.values[indices] >= amount
-        admits &= amount % self.step_size.values[indices] == 0
+        if not self._limits.admit_everywhere(amount):
+            admits &= self.max_unit.values[indices] >= amount
+            # An amount may have more digits than an integer of numpy.
+            admits &= min(amount, MAXIMUM_INTEGER) % self.step_size.values[indices] == 0
         return admits
 
     def has_room(self, index: int, amount: int) -> bool:

@@ -51,8 +51,7 @@ class ClassInventories(ClassColumns):
         self.free.extend(self._free(slice(len(self.free), None)))
         self.modified_at.extend([record.modified_at for record in records])
         self._consume_nothing(len(records))
-        for inventory in inventories:
-            self._limits.note(inventory)
+        self._note_limits(slice(len(self) - len(rows), None))
 
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Take the first inventories, of ascending rows, out of columns."""
@@ -61,8 +60,14 @@ class ClassInventories(ClassColumns):
             getattr(self, name).extend(getattr(columns, name)[which])
         self._consume_nothing(len(rows))
         self.free.extend(self._free(slice(None)))
-        self._limits.note_all(
-            columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
+        self._note_limits(slice(None))
+
+    def _note_limits(self, indices: slice) -> None:
+        """Take the limits of some inventories into account, of one at least."""
+        self._limits.note(
+            self.min_unit.values[indices],
+            self.max_unit.values[indices],
+            self.step_size.values[indices],
         )
 
     def _consume_nothing(self, count: int) -> None:
@@ -94,10 +99,7 @@ class ClassInventories(ClassColumns):
         self.row.extend(ascending(rows))
         # The limits of its own are noted already.
         if any(other is not self for _, other, _ in copies):
-            new = slice(len(self) - len(rows), None)
-            self._limits.note_all(
-                self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
-            )
+            self._note_limits(slice(len(self) - len(rows), None))
 
     def make_room(self, count: int) -> None:
         """Make room for this many inventories in total."""
@@ -112,7 +114,7 @@ class ClassInventories(ClassColumns):
         self.used.values[index] = record.used + self.consumed.values[index]
         self.free.values[index] = self._free(slice(index, index + 1))[0]
         self.modified_at.values[index] = record.modified_at
-        self._limits.note(inventory)
+        self._note_limits(slice(index, index + 1))
         self.refreshed += 1
         if self.written is not None:
             self.written.note(index)
