@@ -167,14 +167,6 @@ class ClassColumns:
             admits &= min(amount, MAXIMUM_INTEGER) % self.step_size.values[indices] == 0
         return admits
 
-    def has_room(self, index: int, amount: int) -> bool:
-        """Tell for a single inventory what `fits` tells for many."""
-        return bool(
-            self.free.values[index] >= amount
-            and self.min_unit.values[index] <= amount <= self.max_unit.values[index]
-            and amount % int(self.step_size.values[index]) == 0
-        )
-
     def gives(self, indices: Indices, amount: int) -> Mask:
         """Tell for some inventories whether any part of an amount fits, from 1 to all of it."""
         step = self.step_size.values[indices].astype(np.int64)

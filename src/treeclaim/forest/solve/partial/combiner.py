@@ -218,11 +218,6 @@ class Combiner:
                     2 * size, most_rows(len(self._domains), thresholds.LARGEST_FRUITLESS_BLOCK)
                 )
 
-    def hopeful(self, anchors: Integers) -> Integers:
-        """Return those of some anchors that may have candidates, as far as is judged before."""
-        runs = list(self._joint_feasibility.runs(anchors))
-        return np.concatenate(runs) if runs else anchors[:0]
-
     def extended(
         self, depth: int, block: Block, size: int, *, closely: bool = False
     ) -> tuple[Block, int]:
