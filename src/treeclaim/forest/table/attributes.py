@@ -147,26 +147,21 @@ class AttributeColumns:
                 np.array([self._number(value) for _, value in entries], dtype=np.int64),
             )
 
-    def gather(
-        self, name: str, rows: Rows, sources: Sequence[tuple[Rows, "AttributeColumns", Rows]]
-    ) -> None:
-        """Add copies of what rows of some tables have of an attribute.
+    def gather(self, name: str, rows: Rows, source: "AttributeColumns", source_rows: Rows) -> None:
+        """Add copies of what rows of a source have of an attribute.
 
         Args:
             name: The name of the attribute, which all of them have.
-            rows: The new ones, ascending, beyond all rows there are.
-            sources: Which of these are copies of rows of a table; its attributes; these rows.
+            rows: The new rows, ascending, beyond all rows there are.
+            source: These or other attributes.
+            source_rows: The row there of each of the new rows.
         """
-        kinds = np.empty(len(rows), dtype=np.uint8)
-        values = np.empty(len(rows), dtype=np.int64)
-        for which, columns, rows_of_source in sources:
-            kinds[which], copied = columns.at(name, rows_of_source)
-            if columns is not self:
-                is_text = kinds[which] == AttributeKind.TEXT
-                codes, nth = np.unique(copied[is_text], return_inverse=True)
-                mine = [self._number(columns.texts[code]) for code in codes.tolist()]
-                copied[is_text] = np.array(mine, dtype=np.int64)[nth]
-            values[which] = copied
+        kinds, values = source.at(name, source_rows)
+        if source is not self:
+            is_text = kinds == AttributeKind.TEXT
+            codes, nth = np.unique(values[is_text], return_inverse=True)
+            mine = [self._number(source.texts[code]) for code in codes.tolist()]
+            values[is_text] = np.array(mine, dtype=np.int64)[nth]
         self._grow(name, rows, kinds, values)
 
     def begin_with(self, told: AttributeRows, layout: Layout) -> dict[int, tuple[str, ...]]:

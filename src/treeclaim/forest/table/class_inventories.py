@@ -75,30 +75,19 @@ class ClassInventories(ClassColumns):
         self.consumed.extend(np.zeros(count, dtype=np.int64))
         self.pattern.extend(np.zeros(count, dtype=np.int32))
 
-    def gather(self, rows: Rows, sources: Sequence[tuple[Rows, "ClassInventories", Rows]]) -> None:
-        """Append copies of inventories for ascending rows, all beyond the rows there are.
+    def gather(self, rows: Rows, source: "ClassInventories", source_rows: Rows) -> None:
+        """Append copies of the inventories of a source's rows, which all have one.
 
         Args:
-            rows: The new rows.
-            sources: For which of them, from where, and for which rows there; each has an inventory.
+            rows: The new rows, ascending, beyond all rows there are.
+            source: These or other inventories.
+            source_rows: The row there of each of the new rows.
         """
-        copies = [
-            (to, other, search_ascending(other.row.values, their_rows))
-            for to, other, their_rows in sources
-        ]
+        indices = search_ascending(source.row.values, source_rows)
         for name in _COPIED:
-            column: Column = getattr(self, name)
-            parts = [getattr(other, name).values[indices] for _, other, indices in copies]
-            if len(copies) == 1:
-                column.extend(parts[0])
-                continue
-            values = np.empty(len(rows), dtype=parts[0].dtype)
-            for (to, _, _), part in zip(copies, parts, strict=True):
-                values[to] = part
-            column.extend(values)
+            getattr(self, name).extend(getattr(source, name).values[indices])
         self.row.extend(ascending(rows))
-        # The limits of its own are noted already.
-        if any(other is not self for _, other, _ in copies):
+        if source is not self:
             self._note_limits(slice(len(self) - len(rows), None))
 
     def make_room(self, count: int) -> None:

@@ -103,6 +103,8 @@ class TreeOrder:
         if len(edits) > thresholds.MOST_TREES_EDITED:
             return None
         heads, width, splices = self.roots.copy(), self.width, []
+        new_rows = sum(len(now) for _, now in edits)
+        self._tree.extend(np.zeros(len(ids) - new_rows - len(self._tree), dtype=np.int64))
         for before, now in edits:
             if before is not None:
                 number = int(self.tree[before])

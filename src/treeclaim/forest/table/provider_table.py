@@ -3,15 +3,14 @@
 
 A row whose provider has gone, or is in another row by now, is dead. Most rows that are added are copies: a tree that
 is written again differs in a few providers, and a table that takes the place of another in none. So all
-are gathered from rows of tables, column by column, and what records tell is first put into a table of
-its own.
+are copied from rows, column by column, and what records tell is first put into dead rows.
 
 Names, and what a provider has of traits, aggregates and classes, are Python's objects. They are by
 handle, which outlasts rows, so that a copy of a row needs none of them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
+from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.consumption import link_all
 from treeclaim.forest.table.holdings import rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values, lay_out
@@ -57,82 +56,58 @@ class Places:
 class ProviderTable(ProviderRows):
     """Rows that are written."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._other: ProviderTable | None = None
-        """The table whose place this one will take."""
+    def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> range:
+        """Add what records tell as dead rows, to be copied; return these rows.
 
-    def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
-        """Take what records tell as the first rows; who is above whom is not told."""
+        Who is above whom is not told.
+        """
+        rows = range(self.row_count, self.row_count + len(records))
         self.id.extend([record.id for record in records])
         self.uuid.extend([record.uuid.encode() for record in records])
         self.generation.extend([record.generation for record in records])
         self.modified_at.extend([record.modified_at for record in records])
         self.stamp.extend(np.full(len(records), next(_STAMPS)))
         self.handle.extend(handles)
+        self.parent.extend(np.full(len(records), NO_ROW))
+        self.root.extend(rows)
+        self.end.extend(rows)
+        self.alive.extend(np.zeros(len(records), dtype=np.bool_))
         held: dict[int, list[tuple[int, InventoryRecord]]] = defaultdict(list)
-        for row, record in enumerate(records):
+        for row, record in zip(rows, records, strict=True):
             for inventory in record.inventories:
                 held[inventory.class_id].append((row, inventory))
         for class_id, pairs in held.items():
-            self.classes[class_id] = ClassInventories()
-            self.classes[class_id].extend(*zip(*pairs, strict=True))
-        self.attributes.append(0, [record.attributes for record in records])
+            self.classes.setdefault(class_id, ClassInventories()).extend(*zip(*pairs, strict=True))
+        self.attributes.append(rows.start, [record.attributes for record in records])
+        return rows
 
-    def gather(
-        self, sources: Sequence[tuple["ProviderTable", Rows]], at: Integers, places: Places
-    ) -> range:
-        """Add copies of rows at the end.
-
-        Args:
-            sources: Tables, perhaps this one, and rows of theirs.
-            at: Which of these rows, counted through all sources, each new row copies.
-            places: The places of the new rows.
-
-        Returns:
-            The new rows.
-        """
-        new = range(self.row_count, self.row_count + len(at))
+    def gather(self, source: "ProviderTable", rows: Rows, places: Places) -> range:
+        """Add copies of rows of a table, perhaps this one, at the end; return the new rows."""
+        new = range(self.row_count, self.row_count + len(rows))
         for name in _COPIED:
-            values = [getattr(table, name).values[rows] for table, rows in sources]
-            getattr(self, name).extend(np.concatenate(values)[at])
+            getattr(self, name).extend(getattr(source, name).values[rows])
         self.parent.extend(places.parent)
         self.root.extend(places.root)
         self.end.extend(places.end)
-        self.alive.extend(np.ones(len(at), dtype=np.bool_))
+        self.alive.extend(np.ones(len(rows), dtype=np.bool_))
         handles = self.handle.values[new.start :].tolist()
-        self._gather_inventories(sources, at, new, handles)
+        class_ids = [self.holdings.class_ids[handle] for handle in handles]
+        for class_id, of_class in rows_by_group(new.start, class_ids).items():
+            columns = source.classes[class_id]
+            if class_id not in self.classes:
+                self.classes[class_id] = ClassInventories()
+                self.classes[class_id].make_room(2 * len(columns))
+            self.classes[class_id].gather(of_class, columns, rows[of_class - new.start])
         for name, links in self.links.items():
             held = self.holdings.links[name]
             links.append(new.start, [held[handle] for handle in handles])
-        if not all(table.attributes.is_empty for table, _ in sources):
+        if not source.attributes.is_empty:
             names = [self.holdings.attribute_names.get(handle, ()) for handle in handles]
-            for attribute, rows in rows_by_group(new.start, names).items():
-                sources_of = [
-                    (which, table.attributes, source_rows)
-                    for which, table, source_rows in _copied_from(sources, at[rows - new.start])
-                ]
-                self.attributes.gather(attribute, rows, sources_of)
+            for attribute, having in rows_by_group(new.start, names).items():
+                self.attributes.gather(
+                    attribute, having, source.attributes, rows[having - new.start]
+                )
         return new
-
-    def _gather_inventories(
-        self,
-        sources: Sequence[tuple["ProviderTable", Rows]],
-        at: Integers,
-        new: range,
-        handles: Sequence[int],
-    ) -> None:
-        class_ids = [self.holdings.class_ids[handle] for handle in handles]
-        for class_id, rows in rows_by_group(new.start, class_ids).items():
-            sources_of = [
-                (which, table.classes[class_id], source_rows)
-                for which, table, source_rows in _copied_from(sources, at[rows - new.start])
-            ]
-            if class_id not in self.classes:
-                self.classes[class_id] = ClassInventories()
-                if self._other is not None:
-                    self.classes[class_id].make_room(2 * len(self._other.classes[class_id]))
-            self.classes[class_id].gather(rows, sources_of)
 
     def begin_with(self, whole: WholeInventory) -> Layout:
         """Take everything that there is, in place of what was known; return which row is whose."""
@@ -240,7 +215,6 @@ class ProviderTable(ProviderRows):
 
         There is room for as many again. What is by handle is the same for both.
         """
-        self._other = other
         self.holdings = other.holdings
         for name in _COLUMNS:
             getattr(self, name).make_room(2 * count)
@@ -250,23 +224,5 @@ class ProviderTable(ProviderRows):
     def become(self, other: "ProviderTable") -> None:
         """Have the rows of another table from now on, which must not be used any more."""
         vars(self).update(vars(other))
-        self._other = None
         for links in self.links.values():
             links.other = None
-
-
-def _copied_from(
-    sources: Sequence[tuple[ProviderTable, Rows]], numbers: Integers
-) -> Iterator[tuple[Rows, ProviderTable, Rows]]:
-    """Yield which of some rows, counted through all sources, are of a table, it, and its rows."""
-    first = 0
-    sources = [source for source in sources if len(source[1])]
-    if len(sources) == 1:
-        ((table, source_rows),) = sources
-        yield np.arange(len(numbers)), table, source_rows[numbers]
-        return
-    for table, source_rows in sources:
-        which = np.flatnonzero((numbers >= first) & (numbers < first + len(source_rows)))
-        if len(which):
-            yield which, table, source_rows[numbers[which] - first]
-        first += len(source_rows)

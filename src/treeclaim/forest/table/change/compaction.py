@@ -62,7 +62,7 @@ class Compaction:
             root=search_ascending(self.copied, self._source.root.values[rows]),
             end=self._source.end.values[rows] - rows + first + np.arange(len(rows)),
         )
-        self.table.gather([(self._source, rows)], np.arange(len(rows)), places)
+        self.table.gather(self._source, rows, places)
 
     def _next_rows(self, most: int) -> Rows:
         row_count = self._source.row_count

@@ -106,12 +106,12 @@ class _Rewriting:
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
         at, places = self._laid_out(other_rows)
-        record_table = self._rows_of_records(at - len(other_rows))
-        new = table.gather(
-            [(table, other_rows), (record_table, np.arange(len(records)))], at, places
-        )
+        told = table.put(records, self._handles_of_records(at - len(other_rows)))
+        told_rows = np.arange(told.start, told.stop)
+        new = table.gather(table, np.concatenate([other_rows, told_rows])[at], places)
         altered = self._note_relatives(other_rows, at, new)
-        table.bury(rows, class_ids)
+        class_ids |= {stock.class_id for record in records for stock in record.inventories}
+        table.bury(np.concatenate([rows, told_rows]), class_ids)
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
@@ -128,7 +128,11 @@ class _Rewriting:
         return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
 
     def _laid_out(self, other_rows: Rows) -> tuple[Integers, Places]:
-        """Lay out some rows and what records tell, behind all rows; see `gather`."""
+        """Lay out some rows and what records tell, behind all rows and those of the records.
+
+        Returns:
+            Which of these each new row copies, and the places of the new rows.
+        """
         table, records = self._table, self._records
         parents = table.parent.values[other_rows]
         above = [NO_PARENT if record.parent_id is None else record.parent_id for record in records]
@@ -138,12 +142,12 @@ class _Rewriting:
         ids = np.concatenate([table.id.values[other_rows], [record.id for record in records]])
         by_id = np.argsort(ids)
         layout = lay_out(ids[by_id].astype(np.int64), parent_ids[by_id])
-        first = table.row_count
+        first = table.row_count + len(records)
         parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
         return by_id[layout.provider], Places(parent, first + layout.root, first + layout.end)
 
-    def _rows_of_records(self, placed: Integers) -> ProviderTable:
-        """Return what records tell as rows, with handles for those that get a row here.
+    def _handles_of_records(self, placed: Integers) -> Sequence[int]:
+        """Return handles for the records that get a row here, and note what they tell.
 
         Others are above no root.
         """
@@ -163,9 +167,7 @@ class _Rewriting:
         self._table.holdings.tell(
             [records[number] for number in numbers], [handles[number] for number in numbers]
         )
-        record_table = ProviderTable()
-        record_table.put(records, handles)
-        return record_table
+        return handles
 
     def _note_relatives(self, other_rows: Rows, at: Integers, new: range) -> Sequence[int]:
         """Return the handles of the new rows that tell something else than the rows they were made of.
