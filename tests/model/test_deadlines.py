@@ -35,18 +35,10 @@ def test_deadline_passes_after_its_time(clock):
         deadline.look()
 
 
-@pytest.mark.parametrize("items", [0, 1, 255, 256, 257, 1000])
-def test_deadline_iterators_yield_all_items(clock, items):
-    deadline = Deadline(5)
-    assert list(deadline.each(range(items))) == list(range(items))
-    assert list(deadline.watched(range(items))) == list(range(items))
-
-
-@pytest.mark.parametrize(("way", "most"), [("each", 0), ("watched", 255)])
-def test_deadline_ends_an_endless_loop(clock, way, most):
+def test_deadline_ends_an_endless_loop(clock):
     seen = []
     with pytest.raises(RequestGivenUpError):
-        for number in getattr(Deadline(5), way)(itertools.count()):
+        for number in Deadline(5).each(itertools.count()):
             seen.append(number)
             clock.now += 10.0 if number == 300 else 0.0
-    assert 300 <= seen[-1] <= 300 + most
+    assert seen == [*range(301)]

@@ -13,9 +13,6 @@ from treeclaim.model.errors import RequestGivenUpError
 
 Item = TypeVar("Item")
 
-_TOGETHER = 256
-"""Items between two looks: a look takes a tenth of a microsecond, an item some microseconds."""
-
 
 def has_passed(at: float | None) -> bool:
     """Look whether a time of the monotonic clock has passed; None never does."""
@@ -49,22 +46,11 @@ class Deadline:
             raise RequestGivenUpError(self._seconds)
 
     def each(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items that may be large, and look at the deadline before each.
+        """Yield items, and check the deadline before each.
 
         Raises:
             RequestGivenUpError: if it has passed.
         """
         for item in items:
             self.look()
-            yield item
-
-    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield small items, and look at the deadline now and then.
-
-        Raises:
-            RequestGivenUpError: if it has passed.
-        """
-        for number, item in enumerate(items):
-            if number % _TOGETHER == 0:
-                self.look()
             yield item

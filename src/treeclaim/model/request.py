@@ -4,9 +4,11 @@
 The terms are those of contract page 90, section 4, and page 20, section 2.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from treeclaim.model.extension.expressions import Expression
@@ -77,13 +79,30 @@ class Leniency:
 STRICT = Leniency()
 
 
+@cache
+def _compared_values(kind: Any) -> Callable[[object], tuple[Any, ...]]:
+    """Return a function that reads the fields by which instances of a dataclass are compared."""
+    return attrgetter(*(each.name for each in fields(kind) if each.compare))
+
+
 class ByValue:
-    """Equal by value, with a hash that is computed once: requests are keys of caches."""
+    """Equal by value, with a hash that is computed once: requests are keys of caches.
+
+    The value of a dataclass is that of its fields, but for those that are not compared.
+    """
 
     __slots__ = ()
 
     _value: tuple[Any, ...]
     _hash: int
+
+    def __post_init__(self) -> None:
+        """Compute the value of a dataclass."""
+        kind: Any = type(self)
+        values = _compared_values(kind)(self)
+        self._set_value(
+            *[tuple(value.items()) if isinstance(value, dict) else value for value in values]
+        )
 
     def _set_value(self, *value: object) -> None:
         object.__setattr__(self, "_value", value)
@@ -117,17 +136,8 @@ class RequestGroup(ByValue):
     resources: Mapping[str, int] = field(default_factory=dict)
     conditions: ProviderConditions = field(default_factory=ProviderConditions)
     leniency: Mapping[str, Leniency] = field(default_factory=dict)
-    _value: tuple[Any, ...] = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Compute the value by which it is compared."""
-        self._set_value(
-            self.suffix,
-            tuple(self.resources.items()),
-            self.conditions,
-            tuple(self.leniency.items()),
-        )
+    _value: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,26 +208,9 @@ class CandidateRequest(ByValue):
     nested: bool = True
     order: Order | None = None
     from_holds: tuple[str, ...] = ()
-    knows_conditions: bool = True
-    _value: tuple[Any, ...] = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Compute the value by which it is compared."""
-        self._set_value(
-            self.groups,
-            self.root,
-            self.same_subtree,
-            self.isolated,
-            self.values,
-            self.can_split,
-            self.split_policy,
-            self.sums_groups,
-            self.limit,
-            self.nested,
-            self.order,
-            self.from_holds,
-        )
+    knows_conditions: bool = field(default=True, compare=False)
+    _value: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def without_mixes(self) -> "CandidateRequest":
         """Return the same request as it was asked, without the mixes that its order names."""

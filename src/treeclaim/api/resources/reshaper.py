@@ -61,7 +61,7 @@ def reshape(call: Call) -> Reply:
             generation=int(document["resource_provider_generation"]),
             inventories={
                 name: inventory_of(inventory)
-                for name, inventory in call.deadline.watched(document["inventories"].items())
+                for name, inventory in call.deadline.each(document["inventories"].items())
             },
         )
         for uuid, document in body["inventories"].items()

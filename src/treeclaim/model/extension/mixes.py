@@ -49,12 +49,8 @@ class Mix(ByValue):
 
     name: str
     requests: Mapping[str, MixRequest]
-    _value: tuple[Any, ...] = field(init=False, repr=False)
-    _hash: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Compute the value by which it is compared."""
-        self._set_value(self.name, tuple(self.requests.items()))
+    _value: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def asks_for(self, resource_class: str) -> bool:
         """Tell whether any request asks for a class."""

@@ -125,7 +125,7 @@ UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, Con
 
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     """Read the claims of several consumers from a checked body."""
-    items = call.deadline.watched(body.items())
+    items = call.deadline.each(body.items())
     return [_read_claim(call, uuid, claim, place=quote_value(uuid)) for uuid, claim in items]
 
 

@@ -229,7 +229,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
         RequestGivenUpError: if the deadline has passed.
     """
     living = set()
-    for number, value in enumerate(call.deadline.watched(uuids)):
+    for number, value in enumerate(call.deadline.each(uuids)):
         uuid = normalised_uuid(value)
         if uuid is None:
             raise bad_request(

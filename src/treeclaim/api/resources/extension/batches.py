@@ -163,7 +163,7 @@ def refusal(call: Call, error: BatchRefusedError) -> ApiError:
 
     The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
     """
-    problems = enumerate(call.deadline.watched(error.problems))
+    problems = enumerate(call.deadline.each(error.problems))
     errors = [
         _describe(call, problem, suggests=number < _MOST_SUGGESTIONS)
         for number, problem in problems

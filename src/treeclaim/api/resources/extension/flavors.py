@@ -46,7 +46,7 @@ QUERIES = Answer(
 def translate_flavors(call: Call) -> Reply:
     """Translate flavors to queries for candidates."""
     body: FlavorsBody = call.json()
-    entries = call.deadline.watched(enumerate(body.flavors))
+    entries = call.deadline.each(enumerate(body.flavors))
     return Reply(body={"flavors": [_translate(number, entry) for number, entry in entries]})
 
 

@@ -127,7 +127,7 @@ def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a resource provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    items = call.deadline.watched(body["inventories"].items())
+    items = call.deadline.each(body["inventories"].items())
     new = {name: schemas.inventory_of(inventory) for name, inventory in items}
     try:
         generation = call.services.store.write(
