@@ -24,6 +24,9 @@ from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 
+_MOST_HELD = 10_000
+"""Candidates up to which the memory of a body counts as that of its search."""
+
 
 class Answer:
     """The body that answers one search, written piece by piece.
@@ -62,7 +65,9 @@ class Answer:
         yield b'{"allocation_requests":['
         separator = b""
         # What is not sent before it is whole is held until then.
-        is_held = not self._problem.is_eager
+        wanted = self._problem.wanted
+        is_short = wanted is not None and wanted <= _MOST_HELD
+        is_held = is_short and not self._problem.takes_turns or bool(self._problem.plan.split)
         for piece in self._candidates():
             if separator:
                 yield separator

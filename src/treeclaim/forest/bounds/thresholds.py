@@ -11,9 +11,6 @@ that otherwise only large clouds do.
 FIRST_REACH = 1024
 """Trees that are looked at together at first, to find those in which every slot has a provider."""
 
-EAGER_FROM = 10_000
-"""Candidates above which all anchors are staged at once."""
-
 FRUITLESS_STRIDE = 8
 """Factor by which a block grows after anchors without a candidate. Small steps would make
 the way through a full cloud long."""

@@ -22,7 +22,7 @@ class Pace:
 
     def __init__(self, problem: Problem, count: int | None = None) -> None:
         """Begin with what the limit asks for, or with another number instead."""
-        is_eager = problem.is_eager and count is None
+        takes_turns = problem.takes_turns and count is None
         self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
         most_candidates = problem.wanted if count is None else count
         trees = len(problem.order.roots)
@@ -31,8 +31,8 @@ class Pace:
             if most_candidates is None
             else min(max(most_candidates, thresholds.SMALLEST_BLOCK), self._largest)
         )
-        self.reach = trees if is_eager else thresholds.FIRST_REACH
-        self.anchors = trees if is_eager else self.rows
+        self.reach = trees if takes_turns else thresholds.FIRST_REACH
+        self.anchors = trees if takes_turns else self.rows
 
     def reach_further(self) -> None:
         """Compare more trees together the next time."""
@@ -48,7 +48,7 @@ class Pace:
 def anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:
     """Yield the anchors (numbers of trees, ascending) range by range, from a tree on.
 
-    So a few candidates need not wait for all. Where everything is wanted, it is one range.
+    So a few candidates need not wait for all.
     """
     count = len(problem.order.roots)
     while first < count:

@@ -25,14 +25,13 @@ def combine_stages(
     Yields:
         Candidates with the number of the tree of each one's anchor.
     """
-    is_in_turn = problem.options.breadth_first and not problem.plan.split
     for stage in stages:
         draw = stage.combiner.blocks
         is_fruitless = True
         with problem.budget.held(stage.nbytes):
             size = pace.rows
             for anchor, chosen in (
-                in_turn(draw, stage.live, size) if is_in_turn else draw(stage.live, size)
+                in_turn(draw, stage.live, size) if problem.takes_turns else draw(stage.live, size)
             ):
                 is_fruitless = False
                 yield CandidateBlock(stage.trees[anchor], chosen)

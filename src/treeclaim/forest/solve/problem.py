@@ -4,7 +4,6 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import consume
 from treeclaim.forest.domains.relation import Relation
@@ -85,11 +84,6 @@ class Problem:
         return min([limit for limit in limits if limit is not None], default=None)
 
     @property
-    def is_eager(self) -> bool:
-        """Tell whether all anchors are staged before the first candidate is drawn."""
-        most_candidates = self.wanted
-        return not self.plan.split and (
-            most_candidates is None
-            or most_candidates > thresholds.EAGER_FROM
-            or self.options.breadth_first
-        )
+    def takes_turns(self) -> bool:
+        """Tell whether the anchors give their candidates in turn, so that all are staged at once."""
+        return self.options.breadth_first and not self.plan.split
