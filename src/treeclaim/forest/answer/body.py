@@ -67,7 +67,7 @@ class Answer:
         # What is not sent before it is whole is held until then.
         wanted = self._problem.wanted
         is_short = wanted is not None and wanted <= _MOST_HELD
-        is_held = is_short and not self._problem.takes_turns or bool(self._problem.plan.split)
+        is_held = (is_short and not self._problem.takes_turns) or bool(self._problem.plan.split)
         for piece in self._candidates():
             if separator:
                 yield separator

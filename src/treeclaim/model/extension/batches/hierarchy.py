@@ -5,7 +5,8 @@ The whole call is judged by its end, so the order of its entries does not matter
 whether it passes through a circle on the way.
 """
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from treeclaim.model.errors import (
@@ -103,46 +104,36 @@ class Hierarchy:
         There must be no circles.
         """
         heights: dict[str, int] = {}
+        waves: defaultdict[int, list[str]] = defaultdict(list)
         for start in new:
-            path = [start]
-            while path[-1] not in heights and (parent := self.parent(path[-1])) is not None:
-                path.append(parent)
-            above = heights.get(path[-1])
-            height = above - (path[-1] in new) if above is not None else 0
-            for uuid in reversed(path):
-                height += uuid in new
-                heights[uuid] = height
-        waves: list[list[str]] = [
-            [] for _ in range(max((heights[uuid] for uuid in new), default=0))
-        ]
-        for uuid in new:
-            waves[heights[uuid] - 1].append(uuid)
-        return [*waves]
+            path: list[str] = []
+            uuid: str | None = start
+            while uuid is not None and uuid not in heights:
+                path.append(uuid)
+                uuid = self.parent(uuid)
+            height = 0 if uuid is None else heights[uuid]
+            for above in reversed(path):
+                height += above in new
+                heights[above] = height
+            waves[heights[start]].append(start)
+        return [waves[height] for height in sorted(waves)]
 
     def moved_along(self, moved: Collection[str]) -> set[str]:
         """Return the providers that are, or were, among those that are moved, or below one."""
-        return {
-            uuid
-            for parent_of in (self.before.get, self.parent)
-            for uuid in _below(self.before, moved, parent_of)
-        }
-
-
-def _below(
-    uuids: Collection[str], heads: Collection[str], parent_of: Callable[[str], str | None]
-) -> set[str]:
-    """Return the providers that are one of some heads or below one; old data may have circles."""
-    is_below_by_uuid: dict[str, bool] = dict.fromkeys(heads, True)
-    for start in uuids:
-        path: list[str] = []
-        uuid: str | None = start
-        while uuid is not None and uuid not in is_below_by_uuid:
-            path.append(uuid)
-            is_below_by_uuid[uuid] = False
-            uuid = parent_of(uuid)
-        is_below = uuid is not None and is_below_by_uuid[uuid]
-        is_below_by_uuid.update(dict.fromkeys(path, is_below))
-    return {uuid for uuid in uuids if is_below_by_uuid[uuid]}
+        along: set[str] = set()
+        for parent_of in (self.before.get, self.parent):
+            children: defaultdict[str | None, list[str]] = defaultdict(list)
+            for uuid in {**self.before, **self.wanted}:
+                children[parent_of(uuid)].append(uuid)
+            waiting, reached = [*moved], set[str]()
+            while waiting:
+                uuid = waiting.pop()
+                # Old data may have circles.
+                if uuid not in reached:
+                    reached.add(uuid)
+                    waiting += children[uuid]
+            along |= reached & self.before.keys()
+        return along
 
 
 def is_at_or_above(parents: Mapping[int, int | None], ancestor: int, provider: int) -> bool:
