@@ -129,9 +129,8 @@ class Forest(NamedTable):
 
     def _take_names(self, catalogue: Catalogue) -> None:
         """Take the names of traits and classes; forget what was made of names that are others now."""
-        are_others, are_had = self.rename(catalogue)
-        self.names_given += are_others
-        if are_had:
+        if self.rename(catalogue):
+            self.names_given += 1
             self.summaries.forget_all()
             for cache in (self.cache, self.counts, self.pairs):
                 cache.clear()

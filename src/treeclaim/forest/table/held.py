@@ -15,13 +15,11 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
+from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.request import CandidateRequest
 
 if TYPE_CHECKING:
     from treeclaim.forest.table.forest import Forest
-
-Holdings = Mapping[str, Mapping[str, int]]
-"""Amounts by provider uuid and resource class."""
 
 HeldOf = tuple[int, int, int]
 """Id of a provider, id of a resource class, and what holds have of that."""
@@ -103,7 +101,7 @@ class HeldAmounts:
         everywhere: What all holds have together; None where that is not asked for.
     """
 
-    by_hold: Mapping[str, Holdings] = field(default_factory=dict)
+    by_hold: Mapping[str, Amounts] = field(default_factory=dict)
     everywhere: HeldColumns | None = None
 
     def of_holds(self, forest: "Forest", names: Iterable[str]) -> Iterator[HeldOf]:
@@ -112,7 +110,7 @@ class HeldAmounts:
             yield from amounts_by_id(forest, self.by_hold.get(name, {}))
 
 
-def amounts_by_id(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
+def amounts_by_id(forest: "Forest", amounts: Amounts) -> Iterator[HeldOf]:
     """Yield amounts by the ids of providers and classes that there are."""
     for uuid, units_by_class in amounts.items():
         row = forest.row_of(uuid)
@@ -136,7 +134,7 @@ def free_holds(
     return with_free(forest, parts, budget), replace(request, from_holds=())
 
 
-def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "Forest":
+def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Forest":
     """Return a Forest in which some held amounts are free, with what they consume, to be searched at once.
 
     Amounts of inventories that do not exist are ignored.

@@ -24,20 +24,11 @@ class NamedTable(ProviderTable):
 
     catalogue: Catalogue
 
-    def rename(self, catalogue: Catalogue) -> tuple[bool, bool]:
-        """Take the names of traits and classes.
-
-        Returns:
-            Whether any entry had another name or is gone, and whether any row has such an entry. What
-            nobody has is in no text, and nobody was found by it.
-        """
+    def rename(self, catalogue: Catalogue) -> bool:
+        """Take the names of traits and classes; return whether any entry had another name or is gone."""
         before, self.catalogue = self.catalogue, catalogue
-        traits = _renamed_ids(before.trait_by_id, catalogue.trait_by_id)
-        classes = _renamed_ids(before.class_by_id, catalogue.class_by_id)
-        return bool(traits or classes), any(
-            len(self.rows_with_trait(trait_id)) for trait_id in traits
-        ) or any(
-            len(self.classes[class_id].living()) for class_id in classes & self.classes.keys()
+        return _has_renamed(before.trait_by_id, catalogue.trait_by_id) or _has_renamed(
+            before.class_by_id, catalogue.class_by_id
         )
 
     def class_inventories(self, name: str) -> ClassInventories:
@@ -114,12 +105,7 @@ class NamedTable(ProviderTable):
         return summary_fragment(self.provider(row), self.amounts(row), self.traits(row))
 
 
-def _renamed_ids(
-    before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]
-) -> set[int]:
-    """Return the ids of entries that had another name, or are gone."""
-    return {
-        number
-        for number, entry in before.items()
-        if number not in now or now[number].name != entry.name
-    }
+def _has_renamed(before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]) -> bool:
+    return any(
+        number not in now or now[number].name != entry.name for number, entry in before.items()
+    )
