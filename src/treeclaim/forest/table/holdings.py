@@ -90,14 +90,9 @@ def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> d
 
 
 class Memberships(Generic[_Group]):
-    """Ascending lists of rows by group; rows of providers that are gone stay in them.
-
-    Attributes:
-        other: Lists whose place these will take: new ones get room for twice as many rows.
-    """
+    """Ascending lists of rows by group; rows of providers that are gone stay in them."""
 
     def __init__(self) -> None:
-        self.other: Memberships[_Group] | None = None
         self._rows: dict[_Group, Column] = {}
         self._row_count = 0
 
@@ -119,16 +114,9 @@ class Memberships(Generic[_Group]):
         """Note the groups of some rows, from row `first` on, which is beyond all rows there are."""
         self._row_count = first + len(groups_of_rows)
         for group, rows in rows_by_group(first, groups_of_rows).items():
-            column = self._rows.get(group)
-            if column is None:
-                column = self._rows[group] = Column(np.int64)
-                if self.other is not None:
-                    column.make_room(2 * self.other.size_of(group))
-            column.extend(rows)
-
-    def size_of(self, group: _Group) -> int:
-        """Return how many rows are listed for a group that there is."""
-        return len(self._rows[group])
+            if group not in self._rows:
+                self._rows[group] = Column(np.int64)
+            self._rows[group].extend(rows)
 
     def begin_with(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
         """Note the groups of all rows, before any other, and return them, ascending for each row.

@@ -218,11 +218,7 @@ class ProviderTable(ProviderRows):
         self.holdings = other.holdings
         for name in _COLUMNS:
             getattr(self, name).make_room(2 * count)
-        for name, links in self.links.items():
-            links.other = other.links[name]
 
     def become(self, other: "ProviderTable") -> None:
         """Have the rows of another table from now on, which must not be used any more."""
         vars(self).update(vars(other))
-        for links in self.links.values():
-            links.other = None
