@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import ask, candidate_request, every_path, forest_of, lowered
-from tests.reference.strategies import consuming, device_clouds, device_requests
+from tests.reference.strategies import consuming, device_clouds, device_requests, enlarged
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
@@ -31,7 +31,8 @@ def questions(draw):
     world = draw(device_clouds())
     if draw(st.integers(0, 3)) == 0:
         world = draw(consuming(world))
-    return world, [draw(device_requests(world)) for _ in range(3)]
+    kind = device_requests(world)
+    return world, [draw(st.one_of(kind, kind, kind, enlarged(kind))) for _ in range(3)]
 
 
 def answer_everything(world, request):
@@ -77,3 +78,10 @@ def test_condition_of_a_consumed_provider_is_explained():
     part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
     request = Request((Group("_C", {"FPGA": 1}),))
     assert answer_everything(World((Provider("host"), card, part)), request) == 0
+
+
+def test_amount_beyond_the_limits_of_inventories_is_counted():
+    nodes = [Provider(name, "host", {"VCPU": Stock(4, step_size=2)}) for name in ("n0", "n1")]
+    groups = (Group("", {"VCPU": 2}), Group("_X", {"VCPU": 2**31}))
+    request = Request(groups, can_split=frozenset({"VCPU"}))
+    assert answer_everything(World((Provider("host"), *nodes)), request) == 0

@@ -527,6 +527,47 @@ few_conditions = seldom(st.frozensets(st.sampled_from(CONDITIONS), max_size=2), 
 
 
 @st.composite
+def conditioned(draw, world):
+    """Return the same world, in which some providers have conditions."""
+    return World(tuple(replace(one, conditions=draw(few_conditions)) for one in world.providers))
+
+
+@st.composite
+def tolerating(draw, kind):
+    """Draw a request of a kind, with groups that tolerate conditions."""
+    request = draw(kind)
+    groups = tuple(
+        replace(group, tolerates=draw(few_conditions) if group.resources else frozenset())
+        for group in request.groups
+    )
+    return replace(request, groups=groups)
+
+
+LARGE = st.one_of(
+    st.sampled_from([2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64]),
+    st.integers(1, 10**400 - 1),
+)
+
+
+@st.composite
+def enlarged(draw, kind):
+    """Draw a request of a kind in which some amounts are large, often of the same class."""
+    request = draw(kind)
+    amounts = draw(st.lists(LARGE, min_size=1, max_size=3))
+    groups = tuple(
+        replace(
+            group,
+            resources={
+                name: draw(st.sampled_from([amount, *amounts]))
+                for name, amount in group.resources.items()
+            },
+        )
+        for group in request.groups
+    )
+    return replace(request, groups=groups)
+
+
+@st.composite
 def device_clouds(draw):
     """Hosts with NUMA nodes and cards, whose partitions consume, and at times a shared pool.
 
@@ -584,12 +625,8 @@ def device_clouds(draw):
 def device_requests(draw, world):
     """A request for a device cloud: often few constraints, so that some candidate exists."""
     kinds = [requests(world), extended_requests(world), ordered_requests(world)]
-    request = draw(st.one_of(*kinds, *(easy_device_requests() for _ in range(3))))
-    groups = tuple(
-        replace(group, tolerates=draw(few_conditions) if group.resources else frozenset())
-        for group in request.groups
-    )
-    return replace(request, groups=groups, nested=True)
+    kind = st.one_of(*kinds, *(easy_device_requests() for _ in range(3)))
+    return replace(draw(tolerating(kind)), nested=True)
 
 
 @st.composite
