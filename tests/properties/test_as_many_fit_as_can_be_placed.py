@@ -16,6 +16,8 @@ from tests.reference.placing import taken
 from tests.reference.strategies import (
     AGGREGATES,
     consuming_at_times,
+    device_clouds,
+    device_requests,
     extended_requests,
     ordered_requests,
     requests,
@@ -34,8 +36,12 @@ MOST = 30
 
 @st.composite
 def questions(draw):
-    if draw(st.integers(0, 3)) == 0:
+    kind = draw(st.integers(0, 4))
+    if kind == 0:
         return draw(worlds_with_a_pool()), draw(requests_of_a_pool())
+    if kind == 1:
+        world = draw(device_clouds())
+        return world, draw(device_requests(world))
     world = draw(consuming_at_times(worlds()))
     kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
     return world, replace(draw(kinds), nested=True)
@@ -136,7 +142,9 @@ def trees_of(world, alloc):
 
 def is_exact(world, request):
     """Return whether the page promises the bound: one slot, or one option for each."""
-    if any(SHARING in provider.traits for provider in world.providers) or request.can_split:
+    if request.can_split or any(
+        SHARING in provider.traits or provider.conditions for provider in world.providers
+    ):
         return False
     (group, *others) = request.groups
     if not others and (group.suffix or len(group.resources) == 1):

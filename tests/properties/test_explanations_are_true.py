@@ -9,9 +9,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.properties.test_candidates_match_the_definition import alone
 from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import KINDS, Lenient, funnel
+from tests.reference.keeping import emptied
 from tests.reference.strategies import (
     cards,
     consuming,
@@ -36,45 +38,30 @@ MOST_COMBINATIONS = 2000
 
 
 @st.composite
-def questions(draw, are_consuming=False):
-    world = draw(worlds())
-    if are_consuming:
-        world = draw(consuming(world))
+def several(draw, change=st.just):
+    """A world, changed by a strategy, and requests."""
+    world = draw(change(draw(worlds())))
     kinds = st.one_of(requests(world), extended_requests(world))
     return world, [replace(draw(kinds), nested=True) for _ in range(REQUESTS_EACH)]
 
 
-every_world = many_examples(WORLDS)
+QUESTIONS = {
+    "competing groups": cards().map(alone),
+    "worlds": several(),
+    "consumption": several(consuming),
+    "split amounts": divided().map(alone),
+}
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in list(QUESTIONS)[1:]]
 
 
-@pytest.mark.slow
-@every_world
-@given(questions())
-def test_explanations_match_the_reference(question):
-    check_all(*question)
+@pytest.mark.parametrize("kind", ["competing groups", *SLOW])
+def test_explanations_match_the_reference(kind):
+    @many_examples(WORLDS)
+    @given(QUESTIONS[kind])
+    def check_each(question):
+        check_all(*question)
 
-
-@pytest.mark.slow
-@every_world
-@given(questions(are_consuming=True))
-def test_explanations_with_consuming_inventories_match_the_reference(question):
-    check_all(*question)
-
-
-@pytest.mark.slow
-@pytest.mark.slow
-@every_world
-@given(divided())
-def test_explanations_of_split_amounts_match_the_reference(question):
-    world, request = question
-    check_all(world, [request])
-
-
-@every_world
-@given(cards())
-def test_explanations_of_competing_groups_match_the_reference(question):
-    world, request = question
-    check_all(world, [request])
+    check_each()
 
 
 def check_all(world, asked):
@@ -183,18 +170,6 @@ def is_all_of_a_group(request, constraint):
     (group,) = [group for group in request.groups if group.suffix == constraint.group]
     is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named
     return len(group.resources) == 1 and (is_bare or not group.suffix)
-
-
-def emptied(world):
-    """Return the same world with nothing allocated."""
-    return World(
-        tuple(
-            replace(
-                provider, stock={name: replace(s, used=0) for name, s in provider.stock.items()}
-            )
-            for provider in world.providers
-        )
-    )
 
 
 def test_all_matching_trees_are_found_among_many_candidates():

@@ -23,6 +23,8 @@ from tests.reference.strategies import (
     AGGREGATES,
     clouds,
     consuming_at_times,
+    device_clouds,
+    device_requests,
     easy_requests,
     extended_requests,
     ordered_requests,
@@ -106,9 +108,13 @@ def calls(draw, world, kinds=None):
 
 @st.composite
 def questions(draw):
-    if draw(st.integers(0, 3)) == 0:
+    kind = draw(st.integers(0, 4))
+    if kind == 0:
         world = draw(worlds_with_a_pool())
         return world, draw(calls(world, requests_of_a_pool()))
+    if kind == 1:
+        world = draw(device_clouds())
+        return world, draw(calls(world, device_requests(world)))
     world = draw(consuming_at_times(st.one_of(worlds(), clouds())))
     return world, draw(calls(world))
 

@@ -20,9 +20,12 @@ from tests.properties.forest_adapter import (
 from tests.reference.expressions import attributes
 from tests.reference.strategies import (
     clouds,
+    conditioned,
     consuming_at_times,
     easy_requests,
+    few_conditions,
     ordered_requests,
+    tolerating,
     worlds,
 )
 from tests.reference.world import World
@@ -42,23 +45,26 @@ HUGE = 2.0**40
 def questions(draw):
     if draw(st.booleans()):
         world = draw(clouds())
-        asked = [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]
+        kind = easy_requests(world)
     else:
         world = draw(consuming_at_times(worlds()))
-        asked = [draw(ordered_requests(world)) for _ in range(REQUESTS_EACH)]
-    return world, [replace(request, nested=True) for request in asked]
+        kind = ordered_requests(world)
+    asked = [replace(draw(tolerating(kind)), nested=True) for _ in range(REQUESTS_EACH)]
+    return draw(conditioned(world)), asked
 
 
 @st.composite
 def written(draw, world):
-    """Return the world after amounts and attributes were written, and the written providers."""
+    """Return the world after amounts, attributes and conditions were written, and the written providers."""
     providers = list(world.providers)
     changed = []
     for _ in range(draw(st.integers(0, MOST_WRITES))):
         number = draw(st.integers(0, len(providers) - 1))
         stock = dict(providers[number].stock)
         if draw(st.integers(0, 3)) == 0:
-            providers[number] = replace(providers[number], attributes=draw(attributes))
+            providers[number] = replace(
+                providers[number], attributes=draw(attributes), conditions=draw(few_conditions)
+            )
             changed.append(providers[number].name)
         if not stock:
             continue
@@ -90,7 +96,7 @@ def told(draw, before, after, changed):
 def differences_of_usage(old, new):
     """By how much usage has risen, by id of the class; None if anything else has changed."""
     pairs = list(zip(old.inventories, new.inventories, strict=True))
-    if repr(old.attributes) != repr(new.attributes):
+    if repr(old.attributes) != repr(new.attributes) or old.links != new.links:
         return None
     if any(replace(was, used=0) != replace(now, used=0) for was, now in pairs):
         return None
