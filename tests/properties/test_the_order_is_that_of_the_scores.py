@@ -14,9 +14,11 @@ from tests.reference.scores import Scores
 from tests.reference.strategies import (
     clouds,
     consuming_at_times,
+    divided,
     easy_requests,
     ordered_requests,
     rivals,
+    terms_for,
     worlds,
 )
 from tests.tiers import many_examples
@@ -31,9 +33,13 @@ NEARLY_HALF = 1e-3
 
 @st.composite
 def questions(draw):
-    if draw(st.integers(0, 2)) == 0:
+    kind = draw(st.integers(0, 6))
+    if kind < 2:
         world, request = draw(rivals())
         return world, [request]
+    if kind == 2:
+        world, request = draw(divided())
+        return world, [replace(request, order=(draw(terms_for(request)),)) for _ in range(2)]
     if draw(st.booleans()):
         world = draw(clouds())
         return world, [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]
