@@ -2,8 +2,7 @@
 """A client and a probe are answered while others attack a worker of four threads.
 
 Each attack is a load that goes on until the others have been answered often enough; then it is looked
-at what the attackers got. How long anything takes is not judged. For the worst questions see
-`test_hostile_load`.
+at what the attackers got. How long anything takes is not judged.
 """
 
 import json
@@ -21,7 +20,7 @@ import psutil
 import pytest
 
 from tests.clouds.bulk import write_world
-from tests.faults.hostile_load import Memory, endless, proportional_bytes, world
+from tests.faults.harness.memory import Memory, endless, proportional_bytes, world
 from tests.ports import free_port
 from tests.servers import eventually, service_environment, serving
 from treeclaim.server.processes.listening import allow_most_files
