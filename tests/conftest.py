@@ -108,25 +108,6 @@ LONGEST = (
 end. The first one measures a process that forks, which takes the longer the more other tests have left in it;
 the next ones wait for what they start more than for a processor."""
 
-LONGEST_QUICK = (
-    "test_resource_metrics.py",
-    "test_gabbits.py",
-    "test_serve.py",
-    "test_hostile_clients.py",
-    "test_lanes.py",
-    "test_copies_stay_equal.py",
-    "test_claims_over_http.py",
-    "test_speaking_http.py",
-    "test_schedules.py",
-    "test_admin.py",
-    "test_watching.py",
-    "test_looking.py",
-    "test_placing.py",
-    "test_mistakes.py",
-)
-"""The slowest files of the quick run, which take ten seconds and more, mostly waiting."""
-
-
 ONE_BY_ONE = ("tests/store/schedules/test_pairs.py",)
 """Files whose tests take minutes each: a process with a whole file would keep a run waiting for an hour."""
 
@@ -183,8 +164,7 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item not in dropped]
     config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)
-    longest = LONGEST_QUICK if tier == "quick" else LONGEST
-    ranks = {path: rank_in(longest, path) for path in {item.path for item in items}}
+    ranks = {path: rank_of(path) for path in {item.path for item in items}}
     items.sort(key=lambda item: ranks[item.path])
 
 
@@ -206,9 +186,9 @@ def is_property(item):
     return hasattr(function, "hypothesis") or item.path.parent.name == "properties"
 
 
-def rank_in(longest, path):
+def rank_of(path):
     """The place of a file among those that are begun first; the number of these for any other file."""
-    return next((rank for rank, end in enumerate(longest) if path.match(end)), len(longest))
+    return next((rank for rank, end in enumerate(LONGEST) if path.match(end)), len(LONGEST))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

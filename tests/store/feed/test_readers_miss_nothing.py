@@ -120,16 +120,73 @@ def test_random_histories_on_servers_leave_no_reader_behind(kind, tmp_path):
         every_story()
 
 
-def test_stream_created_and_pruned_between_reads_is_detected(world):
-    tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1))
-    tell(world, ("age", 0, 0), ("stock", 0, 0), ("prune_old", 2, 0))
-    everybody_is_current(world)
+PRUNE, READ = ("prune_everything", 2, 0), ("read", 0, 0)
+STORIES_BY_HAND = {
+    "a stream is created and pruned between reads": [
+        *[("create", 0, 0), READ, ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0)],
+        ("prune_old", 2, 0),
+    ],
+    "the only stream is created and pruned once": [
+        *[("create", 0, 0), PRUNE, READ, ("create", 1, 1), PRUNE],
+    ],
+    "the only stream is created and pruned thrice": [
+        *[("create", 0, 0), PRUNE, READ, ("create", 1, 1), PRUNE, PRUNE, PRUNE],
+    ],
+    "a new stream is at the position of a pruned one": [
+        *[
+            ("create", 0, 0),
+            ("stock", 0, 0),
+            ("stock", 0, 0),
+            READ,
+            PRUNE,
+            PRUNE,
+            ("create", 1, 1),
+        ],
+    ],
+    "a position decreases": [
+        *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0)],
+    ],
+    "a restore loses a stream": [("backup", 0, 0), ("create", 0, 0), READ, ("restore", 0, 0)],
+    "positions are reached again": [
+        *[
+            ("create", 0, 0),
+            ("restart", 0, 0),
+            ("backup", 0, 0),
+            ("create", 1, 1),
+            ("stock", 1, 1),
+        ],
+        *[READ, ("restore", 0, 0), ("create", 2, 2), ("stock", 2, 2)],
+    ],
+    "positions are exceeded": [
+        *[
+            ("create", 0, 0),
+            ("restart", 0, 0),
+            ("backup", 0, 0),
+            ("create", 1, 1),
+            ("stock", 1, 1),
+        ],
+        *[READ, ("restore", 0, 0), ("create", 2, 2), ("stock", 2, 2), ("stock", 2, 2)],
+    ],
+    "a restore opens a stream again where its owner left it": [
+        *[("create", 0, 0), ("backup", 0, 0), PRUNE, READ, ("restore", 0, 0), ("stock", 0, 0)],
+    ],
+    "a lost commit is not the end of a closed stream": [
+        *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0), PRUNE],
+    ],
+    "a stream was closed in a lost history": [
+        *[("backup", 0, 0), ("create", 0, 0), PRUNE, READ, ("restore", 0, 0)],
+    ],
+    "a history of prunings is lost": [
+        *[("create", 0, 0), ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0), ("backup", 0, 0)],
+        *[("prune_old", 2, 0), READ, ("restore", 0, 0), ("restart", 1, 0), ("create", 1, 2)],
+        *[PRUNE, PRUNE, PRUNE],
+    ],
+}
 
 
-@pytest.mark.parametrize("prunings", [1, 2, 3])
-def test_only_stream_created_and_pruned_between_reads_is_detected(world, prunings):
-    tell(world, ("create", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
-    tell(world, ("create", 1, 1), *[("prune_everything", 2, 0)] * prunings)
+@pytest.mark.parametrize("name", STORIES_BY_HAND)
+def test_story_leaves_no_reader_behind(world, name):
+    tell(world, *STORIES_BY_HAND[name])
     everybody_is_current(world)
 
 
@@ -143,57 +200,6 @@ def test_writer_abandons_stream_reassigned_after_restore(world):
         )
         assert list(result.scalars()) == [1, 1]
     tell(world, ("create", 1, 3))
-    everybody_is_current(world)
-
-
-def test_new_stream_is_not_confused_with_a_pruned_one(world):
-    tell(world, ("create", 0, 0), ("stock", 0, 0), ("stock", 0, 0), ("read", 0, 0))
-    tell(world, ("prune_everything", 2, 0), ("prune_everything", 2, 0), ("create", 1, 1))
-    everybody_is_current(world)
-
-
-def test_decreased_position_is_detected(world):
-    tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
-    tell(world, ("restore", 0, 0))
-    everybody_is_current(world)
-
-
-def test_stream_lost_by_a_restore_is_detected(world):
-    tell(world, ("backup", 0, 0), ("create", 0, 0), ("read", 0, 0), ("restore", 0, 0))
-    everybody_is_current(world)
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_positions_reached_again_after_a_restore_are_detected(world, more):
-    tell(world, ("create", 0, 0), ("restart", 0, 0), ("backup", 0, 0))
-    tell(world, ("create", 1, 1), ("stock", 1, 1), ("read", 0, 0), ("restore", 0, 0))
-    tell(world, ("create", 2, 2), ("stock", 2, 2), *[("stock", 2, 2)] * more)
-    everybody_is_current(world)
-
-
-def test_stream_reopened_by_a_restore_is_not_treated_as_closed(world):
-    tell(world, ("create", 0, 0), ("backup", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
-    # The closed stream is open again, where its owner left it.
-    tell(world, ("restore", 0, 0), ("stock", 0, 0))
-    everybody_is_current(world)
-
-
-def test_lost_commit_is_not_treated_as_end_of_closed_stream(world):
-    tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
-    tell(world, ("restore", 0, 0), ("prune_everything", 2, 0))
-    everybody_is_current(world)
-
-
-def test_stream_closed_in_lost_history_is_not_treated_as_removed(world):
-    tell(world, ("backup", 0, 0), ("create", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
-    tell(world, ("restore", 0, 0))
-    everybody_is_current(world)
-
-
-def test_lost_history_of_prunings_is_not_treated_as_current(world):
-    tell(world, ("create", 0, 0), ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0))
-    tell(world, ("backup", 0, 0), ("prune_old", 2, 0), ("read", 0, 0), ("restore", 0, 0))
-    tell(world, ("restart", 1, 0), ("create", 1, 2), *[("prune_everything", 2, 0)] * 3)
     everybody_is_current(world)
 
 

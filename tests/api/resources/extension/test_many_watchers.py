@@ -3,23 +3,15 @@
 
 import selectors
 import time
-from contextlib import ExitStack
 
 import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED
 from tests.api.resources.extension.watchers import EVENTS, PATH, SECONDS, place_on
-from tests.machine import slowness
-from tests.server.test_turns import MOST_SECONDS, TRIES, measured
 from tests.service import HEADERS
-from treeclaim.server.processes.listening import allow_most_files
-from treeclaim.watching import watches
 
-FEW, MANY = 60, 600
+MANY = 600
 """Watchers; the server runs four threads."""
-
-MOST = 1_000
-"""As many as a worker has, by default."""
 
 
 def request_for(**parameters):
@@ -70,35 +62,6 @@ def watch_with(place, count):
 
 
 @pytest.mark.slow
-def test_watchers_beyond_the_threads_get_each_write(tmp_path):
-    with place_on("sqlite", tmp_path) as place:
-        watch_with(place, FEW)
-
-
-@pytest.mark.slow
 def test_hundreds_of_watchers_get_each_write(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         watch_with(place, MANY)
-
-
-@pytest.mark.slow
-def test_event_loop_turns_are_short_with_a_thousand_watchers(tmp_path, monkeypatch):
-    """All who heard of a write at the same time are due to hear of nothing at the same time."""
-    allow_most_files()
-    with place_on("sqlite", tmp_path) as place, ExitStack() as stack:
-        host = place.add("host")
-        sockets = [stack.enter_context(place.server.connect()) for _ in range(MOST)]
-        for socket in sockets:
-            socket.sendall(request_for())
-        hear(sockets, b"event: changes")
-        monkeypatch.setattr(watches, "COMMENT_SECONDS", 1.0)
-        best = 1.0
-        for generation in range(1, 1 + TRIES):
-            with measured(place.server.front.loop) as turns:
-                place.stock(host, total=generation)
-                hear(sockets, b'"generation":%d' % generation)
-                hear(sockets, b":\n\n")
-            best = min(best, turns.longest)
-            if best <= MOST_SECONDS:
-                break
-        assert best <= MOST_SECONDS * slowness()
