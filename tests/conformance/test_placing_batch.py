@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from tests.conformance.test_placing_under_contention import OWNER, VERSION
 from tests.databases import EACH_DATABASE, empty_database
 from tests.service import client_of, schema_on, start_on
 
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 CONSUMERS = 1_000
 HOSTS = 60
 MOST = 20

@@ -39,6 +39,7 @@ from treeclaim.store.schema.tables import resource_providers
 NODES = 3
 WRITES = 40
 BALLAST = 200_000
+NOWHERE = "99999999-0000-4000-8000-000000000000"
 
 pytestmark = pytest.mark.slow
 
@@ -236,25 +237,6 @@ def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores):
     assert child.root_uuid == new.uuid
 
 
-def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
-    here, there = stores
-    one = make(here, "one")
-    replacing = Paused(
-        part_tables.replace_aggregates, lambda: there.write(providers.delete, one.uuid)
-    )
-    with pytest.raises(ProviderNotFoundError):
-        here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
-
-
-def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
-    here, there = stores
-    one = make(here, "one")
-    here.write(standard_names.sync_standard_names)
-    add = Paused(inventories.write_inventories, lambda: there.write(providers.delete, one.uuid))
-    with pytest.raises(ProviderNotFoundError):
-        here.write(add, one.uuid, {"VCPU": Inventory(8)})
-
-
 def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
     here, there = stores
     here.write(standard_names.sync_standard_names)
@@ -361,17 +343,6 @@ def test_lock_rows_taken_on_two_nodes_conflict(stores):
     assert left == 0
 
 
-def test_a_class_deleted_on_another_node_gets_no_inventory(stores):
-    here, there = stores
-    one = make(here, "one")
-    here.write(resource_classes.create, "CUSTOM_GOLD")
-    add = Paused(
-        inventories.write_inventories, lambda: there.write(resource_classes.delete, "CUSTOM_GOLD")
-    )
-    with pytest.raises(ResourceClassNotFoundError):
-        here.write(add, one.uuid, {"CUSTOM_GOLD": Inventory(8)})
-
-
 @pytest.fixture
 def lag(stores):
     """Keeps the first node busy with what the second one committed, so that it lags behind.
@@ -415,28 +386,40 @@ def test_two_moves_on_two_nodes_make_no_loop_even_if_one_node_lags(stores, lag):
         here.write(move, left.uuid, name="left", parent=under_right.uuid, may_reparent=True)
 
 
-def test_a_deleted_provider_leaves_no_aggregates_even_if_one_node_lags(stores, lag):
+LOST_RACES = {
+    "aggregates of a provider": (
+        ProviderNotFoundError,
+        lambda uuid: (part_tables.replace_aggregates, (uuid, [NOWHERE], None)),
+        lambda uuid: (providers.delete, (uuid,)),
+    ),
+    "inventory of a provider": (
+        ProviderNotFoundError,
+        lambda uuid: (inventories.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
+        lambda uuid: (providers.delete, (uuid,)),
+    ),
+    "inventory of a class": (
+        ResourceClassNotFoundError,
+        lambda uuid: (inventories.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
+        lambda uuid: (resource_classes.delete, ("CUSTOM_GOLD",)),
+    ),
+}
+"""By what is written: the error, the write, and what the other node does meanwhile."""
+
+
+@pytest.mark.parametrize("lags", [False, True])
+@pytest.mark.parametrize("written", LOST_RACES)
+def test_nothing_is_left_of_what_another_node_deletes(stores, lag, written, lags):
     here, there = stores
-    one = make(here, "one")
-
-    def delete():
-        lag()
-        there.write(providers.delete, one.uuid)
-
-    replacing = Paused(part_tables.replace_aggregates, delete)
-    with pytest.raises(ProviderNotFoundError):
-        here.write(replacing, one.uuid, [str(uuid.uuid4())], None)
-
-
-def test_a_deleted_class_leaves_no_inventory_even_if_one_node_lags(stores, lag):
-    here, there = stores
-    one = make(here, "one")
+    error, write_of, deletion_of = LOST_RACES[written]
+    uuid = make(here, "one").uuid
     here.write(resource_classes.create, "CUSTOM_GOLD")
+    write, arguments = write_of(uuid)
+    deletion, deleted = deletion_of(uuid)
 
     def delete():
-        lag()
-        there.write(resource_classes.delete, "CUSTOM_GOLD")
+        if lags:
+            lag()
+        there.write(deletion, *deleted)
 
-    add = Paused(inventories.write_inventories, delete)
-    with pytest.raises(ResourceClassNotFoundError):
-        here.write(add, one.uuid, {"CUSTOM_GOLD": Inventory(8)})
+    with pytest.raises(error):
+        here.write(Paused(write, delete), *arguments)

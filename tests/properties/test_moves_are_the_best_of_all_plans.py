@@ -16,7 +16,6 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves import move_model, planner
 from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.model.extension import moves as model
 from treeclaim.model.extension.planning import PlanRule
@@ -379,28 +378,3 @@ def assert_proofs_are_true(question, truth, answer, best, outcome):
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_plan_of_a_small_world_is_optimal(seed):
     compare(question_of(seed))
-
-
-def judge(question):
-    """Check what needs no search of all plans: the plan is legal, and its statements are true."""
-    truth = model_of(question)
-    answer = answer_to(question)
-    moved = carried_out(question, truth, answer)
-    assert len(moved) <= question.max_moves
-    value = truth.value(moved)
-    assert value >= truth.value({})
-    best = truth.best()
-    if best is None:
-        return
-    if not question.mix:
-        assert answer["reached"] == truth.reached(value)
-    assert_proofs_are_true(question, truth, answer, best, (value, len(moved)))
-
-
-@pytest.mark.parametrize("seed", range(WORLDS))
-def test_plan_of_a_large_world_is_valid_and_within_its_bounds(seed, monkeypatch):
-    monkeypatch.setattr(planner, "PROMISING_TREES", (1, 2))
-    monkeypatch.setattr(planner, "TREES_OF_A_PART", 1)
-    monkeypatch.setattr(move_model, "MOST_COLUMNS", 20)
-    monkeypatch.setattr(move_model, "MOST_COLUMNS_OF_KEEP", 20)
-    judge(question_of(seed))

@@ -8,12 +8,13 @@ import pytest
 
 from tests.properties.test_moves_are_the_best_of_all_plans import (
     answer_to,
+    assert_proofs_are_true,
     carried_out,
     model_of,
     question_of,
 )
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.planning.moves import move_model
+from treeclaim.forest.planning.moves import move_model, planner
 from treeclaim.model.errors import SearchGivenUpError
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
@@ -53,29 +54,27 @@ def looks_of(question):
     return budget.looks
 
 
-@pytest.mark.parametrize("most_columns", [move_model.MOST_COLUMNS, 12], ids=["small", "large"])
+@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_plan_interrupted_at_any_check_is_valid(seed, most_columns, monkeypatch):
-    monkeypatch.setattr(move_model, "MOST_COLUMNS", most_columns)
+def test_plan_is_valid_and_within_its_bounds_wherever_it_ends(seed, is_large, monkeypatch):
+    if is_large:
+        monkeypatch.setattr(planner, "PROMISING_TREES", (1, 2))
+        monkeypatch.setattr(planner, "TREES_OF_A_PART", 1)
+        monkeypatch.setattr(move_model, "MOST_COLUMNS", 12)
+        monkeypatch.setattr(move_model, "MOST_COLUMNS_OF_KEEP", 20)
     question = question_of(seed)
     truth = model_of(question)
     best = truth.best()
     looks = looks_of(question)
-    for end in sorted({looks * part // ENDS for part in range(ENDS)} - {looks}):
+    for end in [*sorted({looks * part // ENDS for part in range(ENDS)} - {looks}), None]:
         answer = answer_to(question, EndingBudget(end))
         moved = carried_out(question, truth, answer)
-        assert not answer["complete"]
+        assert len(moved) <= question.max_moves
+        assert end is None or not answer["complete"]
         value = truth.value(moved)
         assert value >= truth.value({})
-        if best is None:
-            continue
-        if question.mix:
-            assert not answer["optimal"] or value == best[0]
-            continue
-        assert not answer["reached"] or truth.reached(value)
-        assert not answer["optimal"] or (value, len(moved)) == best
-        if truth.reached(best[0]):
-            assert answer["at_least"] <= best[1]
-            assert not answer["proven"]
-        else:
-            assert not answer["reached"]
+        if not question.mix and end is None:
+            assert answer["reached"] == truth.reached(value)
+        assert not answer["reached"] or question.mix or truth.reached(value)
+        if best is not None:
+            assert_proofs_are_true(question, truth, answer, best, (value, len(moved)))

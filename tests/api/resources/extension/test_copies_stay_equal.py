@@ -4,7 +4,7 @@
 import random
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 
 import httpx
@@ -14,9 +14,8 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE, empty_database
-from tests.server.fronts import running
 from tests.servers import eventually, service_environment, serving
-from tests.service import HEADERS, schema_on, start_on
+from tests.service import HEADERS
 from treeclaim.client import Client, follow
 from treeclaim.client import watching as client_watching
 from treeclaim.store import DatabaseSettings, Store
@@ -28,7 +27,7 @@ KEPT_SECONDS = 5
 
 
 class Follower(threading.Thread):
-    """Keeps a copy until it is told to stop.
+    """Keeps a copy of all providers, or of those of some trees, until it is told to stop.
 
     Attributes:
         copy: JSON of the latest copy, ordered.
@@ -36,9 +35,10 @@ class Follower(threading.Thread):
         is_over: Set to end it with the next change.
     """
 
-    def __init__(self, url):
+    def __init__(self, url, trees):
         """Begin to follow."""
         super().__init__(daemon=True)
+        self.trees = trees
         self.copy = None
         self.times = 0
         self.is_over = False
@@ -47,20 +47,21 @@ class Follower(threading.Thread):
 
     def run(self):
         with Client(self._url, token="admin") as client:
-            for providers in follow(client, INCLUDE):
+            for providers in follow(client, INCLUDE, in_tree=self.trees):
                 self.copy = orjson.dumps(providers, option=orjson.OPT_SORT_KEYS)
                 self.times += 1
                 if self.is_over:
                     return
 
 
-def read_fully(url):
-    """A full read, as followers have it."""
+def read_fully(url, trees):
+    """A full read, as a follower of these trees has it."""
     headers = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
     path = f"{url}/treeclaim/providers"
-    answer = httpx.get(
-        path, params={"include": ",".join(INCLUDE)}, headers=headers, timeout=SECONDS
-    )
+    parameters = {"include": ",".join(INCLUDE)}
+    if trees:
+        parameters["in_tree"] = f"in:{','.join(trees)}"
+    answer = httpx.get(path, params=parameters, headers=headers, timeout=SECONDS)
     assert answer.status_code == 200, answer.text
     providers = {provider["uuid"]: provider for provider in answer.json()["providers"]}
     return orjson.dumps(providers, option=orjson.OPT_SORT_KEYS)
@@ -92,8 +93,12 @@ class Writer:
                 continue
         return done
 
-    def add(self, host):
-        return self._http.post("/resource_providers", json={"name": host, "uuid": uuid_of(host)})
+    def change_all(self):
+        """Change each provider; make those that are not there."""
+        for number in range(HOSTS):
+            uuid = uuid_of(f"host {number}")
+            self._http.post("/resource_providers", json={"name": uuid, "uuid": uuid})
+            self._http.put(f"/resource_providers/{uuid}", json={"name": f"last {number}"})
 
     def _write(self, step):  # noqa: PLR0911 - a kind of write each
         choice = self.random
@@ -154,50 +159,6 @@ def pruned_all_along(url):
     store.close()
 
 
-def all_go_on(followers, before):
-    """Wait until each has brought its copy up to date more often than before."""
-    pairs = list(zip(followers, before, strict=True))
-    eventually(
-        lambda: all(one.times > times for one, times in pairs), "all have newer copies", SECONDS
-    )
-
-
-class Here:
-    """A service in this process that can be started again.
-
-    Attributes:
-        url: Where it answers.
-    """
-
-    def __init__(self, database, folder):
-        self.url = None
-        self._where = (database, folder)
-        self._port = 0
-        self._running = ExitStack()
-
-    def start(self):
-        """Start it, at the port that it had."""
-        application = self._running.enter_context(start_on(*self._where))
-        server = self._running.enter_context(running(application, threads=8, port=self._port))
-        self._port = server.address[1]
-        self.url = f"http://127.0.0.1:{self._port}"
-
-    def stop(self):
-        self._running.close()
-
-
-@contextmanager
-def here(database, folder):
-    """A service in this process, for a block."""
-    schema_on(database)
-    server = Here(database, folder)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
 @contextmanager
 def as_processes(database, folder):
     """A service of two workers, for a block."""
@@ -206,8 +167,16 @@ def as_processes(database, folder):
         yield server
 
 
-def compare(kind, folder, monkeypatch, serve, *, writers, steps, restarts):
-    """Have some write to a service that is restarted, and compare copies in the end."""
+WATCHED = ((), ("host 0",), ("host 2", "host 6"), ("nobody", "host 7"))
+"""The trees of each follower, named by providers that move; none for all."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EACH_DATABASE)
+def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
+    kind, tmp_path, monkeypatch
+):
+    writers, steps, restarts = 4, 60, 2
     lists = []
     listed = client_watching._list_all
 
@@ -216,12 +185,13 @@ def compare(kind, folder, monkeypatch, serve, *, writers, steps, restarts):
         return listed(*given)
 
     monkeypatch.setattr(client_watching, "_list_all", counted)
-    with empty_database(kind, folder) as database, serve(database, folder) as server:
-        followers = [Follower(server.url) for _ in range(2)]
-        all_go_on(followers, [0, 0])
+    with empty_database(kind, tmp_path) as database, as_processes(database, tmp_path) as server:
+        followers = [Follower(server.url, list(map(uuid_of, names))) for names in WATCHED]
+        whole = followers[0]
+        eventually(lambda: all(one.times for one in followers), "all have listed", SECONDS)
         with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
             for turn in range(restarts + 1):
-                before = [follower.times for follower in followers]
+                before = whole.times
                 done = [
                     pool.submit(write, server.url, f"{turn} {number}", steps)
                     for number in range(writers)
@@ -231,29 +201,20 @@ def compare(kind, folder, monkeypatch, serve, *, writers, steps, restarts):
                     server.stop()
                     server.start()
                 assert sum(one.result() for one in done) > 0
-                all_go_on(followers, before)
-        expected = read_fully(server.url)
-        assert len(orjson.loads(expected)) > 0
+                eventually(lambda: whole.times > before, "a newer copy", SECONDS)  # noqa: B023
         for follower in followers:
-            eventually(lambda one=follower: one.copy == expected, "an equal copy", SECONDS)
-            assert follower.times > restarts + 1
+            expected = read_fully(server.url, follower.trees)
+            assert follower is not whole or orjson.loads(expected)
+            eventually(
+                lambda one=follower, expected=expected: one.copy == expected,
+                "an equal copy",
+                SECONDS,
+            )
+        assert whole.times > restarts + 1
         assert len(lists) < sum(follower.times for follower in followers)
         for follower in followers:
             follower.is_over = True
         with Writer(server.url, 0) as writer:
-            writer.add("last")
+            writer.change_all()
         for follower in followers:
             follower.join(SECONDS)
-
-
-@pytest.mark.slow
-def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
-    compare("sqlite", tmp_path, monkeypatch, here, writers=2, steps=25, restarts=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
-    kind, tmp_path, monkeypatch
-):
-    compare(kind, tmp_path, monkeypatch, as_processes, writers=4, steps=60, restarts=2)

@@ -207,36 +207,21 @@ def test_assumptions_give_the_same_responses_as_writes(tmp_path, name):
     assert asked != before
 
 
-@pytest.mark.slow
-def test_invalid_entries_are_reported_like_in_a_batch(service):
-    entries = [
-        {"name": "nobody"},
-        {"uuid": uuid_of("x")},
-        {"uuid": uuid_of("y"), "name": "b"},
-        {"uuid": uuid_of("a"), "generation": 99},
-        {"uuid": uuid_of("b"), "parent_provider_uuid": uuid_of("nothing")},
-        {"uuid": uuid_of("a-child"), "traits": ["NO_SUCH"]},
-        {"uuid": uuid_of("c"), "inventories": {"NO_SUCH": {"total": 1}}},
-        {"uuid": uuid_of("c")},
-    ]
-    two = [
-        {"uuid": uuid_of("a"), "parent_provider_uuid": uuid_of("a-child")},
-        {"uuid": uuid_of("c"), "inventories": {"VCPU": {"total": 1, "reserved": 1}}},
-        {"uuid": uuid_of("d"), "inventories": {}},
-        {"uuid": uuid_of("v"), "name": "v", "parent_provider_uuid": uuid_of("v")},
-    ]
-    for some in (entries, two, *([entry] for entry in entries + two)):
-        written = service.post(
-            "/treeclaim/providers",
-            json={"providers": some, "create_names": True, "dry_run": True},
-        )
-        body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": some}}
-        answer = service.post("/treeclaim/candidates", json=body)
-        assert answer.status_code == written.status_code
-        if written.status_code != 200:
-            errors, others = answer.json()["errors"], written.json()["errors"]
-            assert [error["detail"] for error in errors] == [one["detail"] for one in others]
-            assert [error["code"] for error in errors] == [one["code"] for one in others]
+INVALID = [
+    {"name": "nobody"},
+    {"uuid": uuid_of("x")},
+    {"uuid": uuid_of("y"), "name": "b"},
+    {"uuid": uuid_of("a"), "generation": 99},
+    {"uuid": uuid_of("b"), "parent_provider_uuid": uuid_of("nothing")},
+    {"uuid": uuid_of("slices"), "traits": ["NO_SUCH"]},
+    {"uuid": uuid_of("c"), "inventories": {"NO_SUCH": {"total": 1}}},
+    {"uuid": uuid_of("c")},
+    {"uuid": uuid_of("a"), "parent_provider_uuid": uuid_of("a")},
+    {"uuid": uuid_of("c"), "inventories": {"VCPU": {"total": 1, "reserved": 1}}},
+    {"uuid": uuid_of("d"), "inventories": {}},
+    {"uuid": uuid_of("v"), "name": "v", "parent_provider_uuid": uuid_of("v")},
+]
+"""Entries, each with a mistake of its own or none."""
 
 
 def card(name, **inventories):
@@ -299,9 +284,11 @@ CONSUMPTION = {
 """Entries about the card below, in order of what they are about."""
 
 
-@pytest.mark.parametrize("name", CONSUMPTION)
-def test_consumption_errors_are_reported_like_in_a_write(service, name):
-    service.headers["openstack-api-version"] = "placement 1.39, treeclaim 1.0"
+ENTRIES = [*CONSUMPTION.values(), INVALID[:8], INVALID[8:], *([entry] for entry in INVALID)]
+
+
+@pytest.mark.parametrize("entries", ENTRIES, ids=range(len(ENTRIES)))
+def test_errors_of_assumed_entries_are_those_of_a_write(service, entries):
     applied(
         service,
         host("above", parent="c"),
@@ -310,7 +297,7 @@ def test_consumption_errors_are_reported_like_in_a_write(service, name):
         host("kinds", parent="more")
         | card("kinds", CUSTOM_A=consuming("slices"), CUSTOM_B=consuming("slices")),
     )
-    for some in (CONSUMPTION[name], CONSUMPTION[name][::-1]):
+    for some in (entries, entries[::-1]):
         body = {"providers": some, "create_names": True, "dry_run": True}
         written = service.post("/treeclaim/providers", json=body)
         body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": some}}
