@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.clouds.bulk import write_world
 from tests.servers import service_environment, serving
-from tests.ui.worlds import small
+from tests.ui.worlds import HOPELESS, QUESTION, small
 from treeclaim.client import Client
 
 _WAIT_MILLISECONDS = 30_000
@@ -140,3 +140,25 @@ def client(cloud):
     """A client of the service with twelve trees."""
     with Client(cloud, "admin") as service_client:
         yield service_client
+
+
+@pytest.fixture(scope="module")
+def routes(cloud):
+    """Each page, with what tells that it is shown."""
+    with Client(cloud, "admin") as client:
+        [uuid] = [row["uuid"] for row in client.providers() if row["name"] == "host-2"]
+    return {
+        "#/cloud": ".map-told",
+        "#/cloud?view=table&by=aggregates": "table.trees tbody tr",
+        "#/tree": "table.trees tbody tr",
+        f"#/tree/{uuid}": "table.holdings tbody tr",
+        f"#/ask?{QUESTION}&limit=3": ".candidate .bar",
+        f"#/ask?{HOPELESS}": ".nearest li",
+        f"#/ask?{QUESTION}&limit=3&if_more=2:host-1": ".candidate .bar",
+        "#/fit": "textarea",
+        "#/survival?domains=aggregates": ".map-told",
+        "#/plan?goal=empty&hosts=host-2": ".before-after, .failure",
+        "#/consumers": "table.holdings tbody tr",
+        "#/audit": ".findings, .failure",
+        "#/nowhere": ".empty a",
+    }

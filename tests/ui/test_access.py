@@ -6,9 +6,6 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.ui.worlds import HOPELESS, QUESTION
-from treeclaim.client import Client
-
 pytestmark = pytest.mark.long
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
@@ -19,27 +16,6 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 """Colours do not depend on the width."""
 STILL = {"reduced_motion": "reduce"}
-
-
-@pytest.fixture(scope="module")
-def routes(cloud):
-    """Each page, with what tells that it is shown."""
-    with Client(cloud, "admin") as client:
-        [uuid] = [row["uuid"] for row in client.providers() if row["name"] == "host-2"]
-    return {
-        "#/cloud": ".map-told",
-        "#/cloud?view=table&by=aggregates": "table.trees tbody tr",
-        "#/tree": "table.trees tbody tr",
-        f"#/tree/{uuid}": "table.holdings tbody tr",
-        f"#/ask?{QUESTION}&limit=3": ".candidate .bar",
-        f"#/ask?{HOPELESS}": ".nearest li",
-        f"#/ask?{QUESTION}&limit=3&if_more=2:host-1": ".candidate .bar",
-        "#/fit": "textarea",
-        "#/survival?domains=aggregates": ".map-told",
-        "#/plan?goal=empty&hosts=host-2": ".before-after, .failure",
-        "#/consumers": "table.holdings tbody tr",
-        "#/audit": ".findings, .failure",
-    }
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -63,16 +39,6 @@ def violations_of(page, route):
         for violation in Axe().run(page).response["violations"]
         for node in violation["nodes"]
     ]
-
-
-@pytest.mark.parametrize("width", [320, 768])
-def test_no_page_is_wider_than_the_screen(visit, cloud, routes, width):
-    visitor = visit(cloud, viewport={"width": width, "height": 740})
-    for route, shown in routes.items():
-        page = visitor.go(route)
-        page.locator(shown).first.wait_for()
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, f"{route} is {wide} wide"
 
 
 def test_map_is_navigable_by_keys_and_screen_reader(visit, cloud):

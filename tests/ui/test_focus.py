@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.ui.worlds import HOPELESS, QUESTION
-from treeclaim.client import Client
-
 pytestmark = pytest.mark.long
 
 ROOM = 6
@@ -81,28 +78,6 @@ def faults_of(page, kind):
 def around(edge):
     """The pixels beside an edge on which a ring may be."""
     return slice(max(edge - ROOM, 0), edge + ROOM)
-
-
-@pytest.fixture(scope="module")
-def routes(cloud):
-    """Each page, with what tells that it is shown."""
-    with Client(cloud, "admin") as client:
-        [row] = client.providers(name="host-2")
-    return {
-        "#/cloud": ".map-told",
-        "#/cloud?view=table": "table.trees tbody tr",
-        f"#/tree/{row['uuid']}": "table.holdings tbody tr",
-        f"#/ask?{QUESTION}&limit=1&constructor=1": ".failure a",
-        f"#/ask?{QUESTION}&limit=1": ".candidate .bar",
-        f"#/ask?{HOPELESS}": ".nearest li",
-        f"#/ask?{QUESTION}&limit=1&if_more=2:host-1": ".candidate .bar",
-        "#/fit": "textarea",
-        "#/survival?domains=tree": ".map-told",
-        "#/plan?goal=empty&hosts=host-2": ".before-after, .failure",
-        "#/consumers": "table.holdings tbody tr",
-        "#/audit": ".findings, .failure",
-        "#/nowhere": ".empty a",
-    }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

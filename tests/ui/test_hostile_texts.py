@@ -202,14 +202,3 @@ def test_builtin_javascript_property_names_are_ordinary_names(visit, cloud, name
     row.wait_for()
     assert name in row.inner_text()
     assert "NaN" not in row.inner_text()
-
-
-@pytest.mark.parametrize(
-    "route", ["#/tree/%", "#/consumers/%E0%A4%A", "#/nowhere", "#/%", "#/ask/%?x"]
-)
-def test_malformed_address_shows_page_not_found(visit, cloud, route):
-    visitor = visit(cloud)
-    page = visitor.open(route)
-    visitor.see("There is no page at this address")
-    page.get_by_role("link", name="The cloud").click()
-    visitor.see("11 trees and 1 pool")

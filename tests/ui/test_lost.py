@@ -13,6 +13,8 @@ UNKNOWN = "00000000-0000-0000-0000-0000000000aa"
 LOST = {
     "#/nosuch": ("There is no page at this address", "The cloud"),
     "#/tree/%": ("There is no page at this address", "The cloud"),
+    "#/consumers/%E0%A4%A": ("There is no page at this address", "The cloud"),
+    "#/%": ("There is no page at this address", "The cloud"),
     "#/tree/x/y": ("There is no page at this address", "The cloud"),
     "#/cloud/x": ("There is no page at this address", "The cloud"),
     "#/ask/x?resources=VCPU:1": ("There is no page at this address", "The cloud"),

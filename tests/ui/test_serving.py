@@ -11,7 +11,6 @@ import pytest
 
 from tests.service import application_on, client_of
 from tools import generated
-from treeclaim.ui import serving
 
 STATIC = resources.files("treeclaim.ui") / "static"
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -192,8 +191,3 @@ def test_generated_query_parameters_are_current():
 
 def test_generated_provider_parts_are_current():
     assert generated.PARTS.read_text() == generated.parts(), "write it anew with `make generated`"
-
-
-def test_every_served_suffix_has_a_content_type():
-    suffixes = {path[path.rfind(".") :] for path in SERVED}
-    assert suffixes == set(serving._TYPES)

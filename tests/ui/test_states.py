@@ -70,22 +70,6 @@ def test_empty_cloud_shows_how_to_fill_it(visit, tmp_path):
         visitor.see("None of 0 trees matches.")
 
 
-def test_pages_show_no_source_line_breaks(visit, cloud, tmp_path):
-    """A line break in a text of the pages' own source is a space for people."""
-    with service_with(tmp_path) as server:
-        for url in (server.url, cloud):
-            visitor = visit(url)
-            visitor.open(token=None)
-            visitor.see("This service believes every caller")
-            texts = [visitor.page.inner_text("body")]
-            for name in ("cloud", "tree", "ask", "fit", "survival", "plan", "consumers", "audit"):
-                page = visitor.open(f"#/{name}")
-                page.locator("h1").first.wait_for()
-                page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
-                texts.append(page.inner_text("body"))
-            assert [text for text in texts if "\\n" in text] == []
-
-
 def test_server_outage_is_shown_and_recovers(visit, tmp_path):
     environment = service_environment(tmp_path)
     url = f"http://127.0.0.1:{free_port()}"
@@ -216,11 +200,3 @@ def test_names_are_escaped_in_pages(visit, tmp_path):
         assert page.title() == "Cloud · Treeclaim"
         visitor.open(f"#/tree/{made['uuid']}")
         visitor.see(name)
-
-
-def test_address_of_a_missing_tree_shows_not_found(visit, cloud):
-    visitor = visit(cloud)
-    visitor.open("#/tree/00000000-0000-0000-0000-000000000000")
-    visitor.see("No such tree")
-    visitor.open("#/tree/nonsense")
-    visitor.see("No provider has the uuid nonsense")

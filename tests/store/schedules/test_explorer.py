@@ -71,18 +71,6 @@ def test_lost_update_is_found_and_replays(place):
     assert written(case, again) == written(case, failure)
 
 
-@ON_SERVERS
-def test_lock_wait_is_recorded(place):
-    case = case_of(place, count_up, _GENERATION.with_for_update())
-    exploration = Exploration(place, case)
-    assert not list(exploration.failures())
-    course, _ = exploration._run([0, 1])
-    first = [step.waited for step in course.steps if step.session == 0]
-    second = [step.waited for step in course.steps if step.session == 1]
-    assert second == [True, *[False] * (len(second) - 1)]
-    assert not any(first)
-
-
 @pytest.mark.slow
 @ON_SERVERS
 def test_leftovers_of_a_schedule_do_not_block_the_next(place):
@@ -102,14 +90,9 @@ def test_leftovers_of_a_schedule_do_not_block_the_next(place):
 
 
 @EVERYWHERE
-def test_change_missing_from_the_feed_is_found(place):
-    failure = next(Exploration(place, case_of(place, count_up_silently)).failures())
-    assert "a reader of the feed does not know what is there" in failure.reasons
-
-
-@EVERYWHERE
-def test_impossible_feed_change_is_found(place):
-    failure = next(Exploration(place, case_of(place, tell_what_cannot_be)).failures())
+@pytest.mark.parametrize("operation", [count_up_silently, tell_what_cannot_be])
+def test_wrong_feed_is_found(place, operation):
+    failure = next(Exploration(place, case_of(place, operation)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
 
 
