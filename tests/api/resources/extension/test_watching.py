@@ -3,7 +3,6 @@
 
 import threading
 
-import httpx
 import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
@@ -52,108 +51,6 @@ def name(request):
 def what(answer):
     """The changed parts of each provider of an answer."""
     return {change["uuid"]: change.get("what", "deleted") for change in answer["changes"]}
-
-
-def test_request_without_cursor_returns_the_current_cursor(place, name):
-    place.add(name)
-    answer = place.changes()
-    assert answer == {"changes": [], "catalogue": False, "cursor": answer["cursor"]}
-    assert place.changes(since=answer["cursor"]) == answer
-    assert len(answer["cursor"]) <= 4096
-    assert httpx.QueryParams({"since": answer["cursor"]}).get("since") == answer["cursor"]
-
-
-def test_each_kind_of_write_is_reported_with_its_parts(place, name):
-    provider, parent = place.add(name), place.add(f"{name} parent")
-    path = f"/resource_providers/{provider}"
-    writes = [
-        ("inventories", lambda: place.stock(provider)),
-        (
-            "traits",
-            lambda: place.write(
-                "PUT",
-                f"{path}/traits",
-                {
-                    "resource_provider_generation": place.generation(provider),
-                    "traits": ["HW_CPU_X86_AVX2"],
-                },
-            ),
-        ),
-        (
-            "aggregates",
-            lambda: place.write(
-                "PUT",
-                f"{path}/aggregates",
-                {
-                    "resource_provider_generation": place.generation(provider),
-                    "aggregates": [uuid_of("a")],
-                },
-            ),
-        ),
-        ("allocations", lambda: place.claim(uuid_of(name), provider)),
-        ("allocations", lambda: place.write("DELETE", f"/allocations/{uuid_of(name)}")),
-        ("provider", lambda: place.write("PUT", path, {"name": f"{name} renamed"})),
-        ("provider", lambda: place.move(name, f"{name} parent")),
-    ]
-    for part, write in writes:
-        cursor = place.cursor
-        write()
-        answer = place.changes(since=cursor)
-        expected = {"uuid": provider, "generation": place.generation(provider), "what": [part]}
-        assert answer["changes"] == [expected], part
-        assert not answer["catalogue"]
-    cursor = place.cursor
-    place.write("DELETE", path)
-    assert place.changes(since=cursor)["changes"] == [{"uuid": provider, "deleted": True}]
-    assert parent not in what(place.changes(since=cursor))
-
-
-def test_new_provider_is_reported_with_all_parts(place, name):
-    cursor = place.cursor
-    provider = place.add(name)
-    assert place.changes(since=cursor)["changes"] == [
-        {"uuid": provider, "generation": 0, "what": ALL}
-    ]
-
-
-def test_recreated_provider_is_not_reported_as_deleted(place, name):
-    cursor = place.cursor
-    provider = place.add(name)
-    for _ in range(2):
-        place.write("DELETE", f"/resource_providers/{provider}")
-        assert place.changes(since=cursor)["changes"] == [{"uuid": provider, "deleted": True}]
-        place.add(name)
-        assert what(place.changes(since=cursor)) == {provider: ALL}
-
-
-def test_catalogue_change_is_reported_for_new_and_deleted_names(place):
-    for path in ("/traits/CUSTOM_WATCHED", "/resource_classes/CUSTOM_WATCHED"):
-        for method in ("PUT", "DELETE"):
-            cursor = place.cursor
-            place.write(method, path)
-            answer = place.changes(since=cursor)
-            assert (answer["changes"], answer["catalogue"]) == ([], True)
-
-
-def test_tree_filter_reports_former_and_current_members(place, name):
-    roots = [place.add(f"{name} {number}") for number in range(3)]
-    child = place.add(f"{name} child", f"{name} 0")
-    grandchild = place.add(f"{name} grandchild", f"{name} child")
-    cursor = place.cursor
-    place.move(f"{name} child", f"{name} 1")
-    place.stock(roots[2])
-    moved = {child: ["provider"], grandchild: ["provider"]}
-    for tree in (roots[0], roots[1]):
-        assert what(place.changes(since=cursor, in_tree=tree)) == moved
-    # The tree of the child is another one: all of the former has left, all of this one has come.
-    both = moved | {root: ["provider"] for root in roots[:2]}
-    assert what(place.changes(since=cursor, in_tree=child)) == both
-    place.write("DELETE", f"/resource_providers/{grandchild}")
-    for tree in (roots[0], roots[1], child, grandchild):
-        assert what(place.changes(since=cursor, in_tree=tree))[grandchild] == "deleted"
-    assert what(place.changes(since=cursor, in_tree=roots[2])) == {roots[2]: ["inventories"]}
-    both = what(place.changes(since=cursor, in_tree=f"in:{roots[1]},{roots[2]}"))
-    assert set(both) == {child, grandchild, roots[2]}
 
 
 def test_long_poll_waits_for_a_change(place, name):
