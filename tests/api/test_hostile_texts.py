@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile texts in any place of a request leave answers whole and headers intact."""
 
+import itertools
 import json
 import re
 from urllib.parse import quote, quote_from_bytes
 
 import pytest
 
+from tests.api.described import HOST, NUMBER, bodies, described, parameters, with_text
 from tests.api.raw import require_sound, send
-from tests.bodies import claim_of
 from tests.service import make_application
 from treeclaim.api.routes import OPERATIONS
 
-HOST = "10000000-0000-4000-8000-000000000001"
 OTHER = "10000000-0000-4000-8000-000000000002"
-CONSUMER = "20000000-0000-4000-8000-000000000001"
 
 HOSTILE = [
     "\n",
@@ -103,11 +102,13 @@ def test_hostile_text_in_paths_is_handled(application, text):
 @pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
 def test_hostile_text_in_query_values_is_handled(application, text):
-    for path in QUERIED:
-        for name in [*SCALARS, *GROUPED, *NAMED]:
-            for value in (text, f"VCPU:{text}", f"in:{text}", f"!in:{text}"):
-                query = f"resources=VCPU:1&{name}=".encode() + encoded(value)
-                require_sound(send(application, "GET", path, query=query, version=VERSIONS[-1]))
+    turns = itertools.count(HOSTILE.index(text))
+    for method, path, operation in described():
+        needed = b"resources=VCPU:1&" if "candidates" in path else b""
+        for name in parameters(operation):
+            for value in third_of((text, f"VCPU:{text}", f"!in:{text}"), next(turns)):
+                query = needed + f"{name}=".encode() + encoded(value)
+                require_sound(send(application, method, path, query=query, version=NEWEST))
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
@@ -133,89 +134,31 @@ def test_malformed_suffixes_are_refused(application):
         assert answer.status == 400
 
 
-NAMING_BODIES = {
-    "POST /resource_classes": lambda text: {"name": text},
-    "PUT /resource_classes/CUSTOM_A": lambda text: {"name": text},
-    "POST /resource_providers": lambda text: {
-        "name": text,
-        "uuid": text,
-        "parent_provider_uuid": text,
-    },
-    f"PUT /resource_providers/{OTHER}": lambda text: {"name": text, "parent_provider_uuid": text},
-    f"POST /resource_providers/{OTHER}/inventories": lambda text: {
-        "resource_class": text,
-        "total": 1,
-    },
-    f"PUT /resource_providers/{OTHER}/inventories": lambda text: {
-        "resource_provider_generation": 0,
-        "inventories": {text: {"total": 1}},
-    },
-    f"PUT /resource_providers/{OTHER}/traits": lambda text: {
-        "resource_provider_generation": 0,
-        "traits": [text],
-    },
-    f"PUT /resource_providers/{OTHER}/aggregates": lambda text: {
-        "resource_provider_generation": 0,
-        "aggregates": [text],
-    },
-    f"PUT /treeclaim/providers/{OTHER}/attributes": lambda text: {
-        "resource_provider_generation": 0,
-        "attributes": {text: text, "name": text},
-    },
-    f"PUT /treeclaim/providers/{OTHER}/conditions/A": lambda text: {
-        "effect": text,
-        "reason": text,
-        "until": text,
-    },
-    f"PUT /allocations/{CONSUMER}": lambda text: claim_of(
-        {HOST: {"resources": {text: 1}}}, consumer_type=text
-    ),
-    "POST /allocations": lambda text: {
-        text: claim_of(
-            {text: {"resources": {"VCPU": 1}}},
-            project_id=text,
-            user_id=text,
-            consumer_type="A",
-            mappings={text: [text]},
-        )
-    },
-    "POST /reshaper": lambda text: {
-        "inventories": {
-            text: {
-                "resource_provider_generation": 0,
-                "inventories": {text: {"total": 1}},
-            }
-        },
-        "allocations": {},
-    },
-}
-
-
-@pytest.mark.parametrize("call", NAMING_BODIES)
-def test_hostile_text_in_bodies_is_handled(application, call):
-    method, path = call.split()
-    for text in third_of(HOSTILE, list(NAMING_BODIES).index(call)):
-        whole = NAMING_BODIES[call](text)
-        bodies = [whole, *({**whole, name: text} for name in whole), {text: text}, [text], text]
-        # With one field after another harmless, so that each is reached.
-        bodies += [{**whole, name: HOST} for name in whole]
-        for body in bodies:
-            written = json.dumps(body, ensure_ascii=True).encode()
-            for version, accept in (("1.6", ACCEPTS[1]), (NEWEST, ACCEPTS[0])):
-                answer = send(
-                    application, method, path, body=written, version=version, http_accept=accept
-                )
-                require_sound(answer)
+@pytest.mark.parametrize("text", HOSTILE, ids=IDS)
+def test_hostile_text_in_bodies_is_handled(application, text):
+    turns = itertools.count(HOSTILE.index(text))
+    for method, path, operation in described():
+        for value in itertools.islice(bodies(operation), 2):
+            harmless = json.loads(
+                json.dumps(value).replace(f'"{NUMBER}"', "1").replace(NUMBER, "1")
+            )
+            for body in [text, *with_text(harmless, text)]:
+                # Each place meets a third of the texts.
+                if next(turns) % 3 == 0:
+                    written = json.dumps(body).encode()
+                    for version, accept in (("1.6", ACCEPTS[1]), (NEWEST, ACCEPTS[0])):
+                        answer = send(
+                            application,
+                            method,
+                            path,
+                            body=written,
+                            version=version,
+                            http_accept=accept,
+                        )
+                        require_sound(answer)
     # What such names left behind is shown whole everywhere.
-    for shown in (
-        "/resource_providers",
-        "/resource_classes",
-        "/traits",
-        f"/resource_providers/{OTHER}/traits",
-        f"/resource_providers/{OTHER}/aggregates",
-        f"/resource_providers/{OTHER}/inventories",
-    ):
-        require_sound(send(application, "GET", shown))
+    for shown in ("", *(f"/{HOST}/{part}" for part in ("traits", "aggregates", "inventories"))):
+        require_sound(send(application, "GET", f"/resource_providers{shown}"))
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)

@@ -5,11 +5,9 @@ import json
 
 import pytest
 
+from tests.api.described import HOST
 from tests.api.raw import require_sound, send
 from tests.service import make_application
-
-HOST = "10000000-0000-4000-8000-000000000001"
-CONSUMER = "20000000-0000-4000-8000-000000000001"
 
 DIGITS = (1, 10, 19, 20, 39, 155, 309, 310, 400)
 WHOLE = sorted(

@@ -6,16 +6,15 @@ better than its optimum, and where it has no solution there is no plan. Run with
 the figures of docs/guide/planning.md.
 """
 
-import itertools
 import random
 import time
 from collections import Counter
 from dataclasses import dataclass
 
-import highspy
 import pytest
 
 from tests.forest.building import complete, provider_uuid, record
+from tests.properties.integer_programs import Program
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.planner import make_plan
@@ -157,74 +156,49 @@ def plan_of(cloud, goal, most, seconds=SECONDS):
 # -- the program -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Solution:
-    """The result of the solver.
+def program_of(cloud, *, emptied=(), most=None, costs=1):
+    """Return the consumers that leave and enter each cell, with the fewest moves."""
+    program = Program()
+    cells = range(len(cloud.used))
+    for cell in cells:
+        for flavor in range(len(FLAVORS)):
+            program.column(("out", cell, flavor), cloud.held[cell, flavor], costs)
+            if cell not in emptied:
+                program.column(("in", cell, flavor), most_in(cloud, FLAVORS[flavor]))
+    for cell in cells:
+        for number in range(len(CLASSES)):
+            program.row(arriving(cell, number), most=cloud.free(cell, number))
+    for flavor in range(len(FLAVORS)):
+        both = {("in", cell, flavor): 1 for cell in cells}
+        both |= {("out", cell, flavor): -1 for cell in cells}
+        program.row(both, 0, 0)
+    for cell in emptied:
+        for flavor in range(len(FLAVORS)):
+            program.row({("out", cell, flavor): 1}, least=cloud.held[cell, flavor])
+    if most is not None:
+        out = {("out", cell, flavor): 1 for cell in cells for flavor in range(len(FLAVORS))}
+        program.row(out, most=most)
+    return program
 
-    Attributes:
-        best: The value of the best solution; None if none was found.
-        bound: A proven bound that no solution is below.
-        is_impossible: Whether it is proven that there is no solution.
-    """
 
-    best: float | None
-    bound: float
-    is_impossible: bool
+def arriving(cell, number):
+    """Return by how much the used amount of a class in a cell rises, by column."""
+    return {
+        (way, cell, flavor): sign * FLAVORS[flavor][number]
+        for flavor in range(len(FLAVORS))
+        for way, sign in (("in", 1), ("out", -1))
+    }
 
 
-class Program:
-    """How many consumers of each flavor leave and enter each cell; each that leaves has a cost."""
-
-    def __init__(self, cloud, *, emptied=(), most=None, cost=1):
-        self.cloud = cloud
-        self.solver = highspy.Highs()
-        self.solver.silent()
-        self.solver.setOptionValue("threads", 1)
-        self.solver.setOptionValue("time_limit", float(SECONDS))
-        self.cells, flavors = range(len(cloud.used)), range(len(FLAVORS))
-        self.leaving, self.entering = {}, {}
-        for at in itertools.product(self.cells, flavors):
-            cell, flavor = at
-            held, is_emptied = cloud.held[at], cell in emptied
-            self.leaving[at] = self.solver.addIntegral(held if is_emptied else 0, held, cost)
-            room = 0 if is_emptied else most_in(cloud, FLAVORS[flavor])
-            self.entering[at] = self.solver.addIntegral(0, room)
-        for cell, number in itertools.product(self.cells, range(len(CLASSES))):
-            self.solver.addConstr(self.arriving(cell, number) <= cloud.free(cell, number))
-        for flavor in flavors:
-            both = (self.entering[c, flavor] - self.leaving[c, flavor] for c in self.cells)
-            self.solver.addConstr(self.solver.qsum(both) == 0)
-        if most is not None:
-            self.solver.addConstr(self.solver.qsum(self.leaving.values()) <= most)
-
-    def arriving(self, cell, number):
-        """Return by how much the used amount of a class in a cell rises."""
-        return self.solver.qsum(
-            amounts[number] * (self.entering[cell, flavor] - self.leaving[cell, flavor])
-            for flavor, amounts in enumerate(FLAVORS)
-        )
-
-    def let_fit(self, amounts, cost=0):
-        """Return how many of a request fit into each cell, beside nobody of other requests."""
-        fitting = []
-        for cell in self.cells:
-            count = self.solver.addIntegral(0, most_in(self.cloud, amounts), cost)
-            for number, amount in enumerate(amounts):
-                taken = self.arriving(cell, number) + amount * count
-                self.solver.addConstr(taken <= self.cloud.free(cell, number))
-            fitting.append(count)
-        return self.solver.qsum(fitting)
-
-    def solve(self):
-        """Return the solution with the least costs that is found in time."""
-        self.solver.run()
-        info = self.solver.getInfo()
-        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        return Solution(
-            info.objective_function_value if found else None,
-            info.mip_dual_bound,
-            self.solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible,
-        )
+def let_fit(program, cloud, amounts, name, cost=0):
+    """Add how many of a request fit into each cell, beside nobody of other requests."""
+    cells = range(len(cloud.used))
+    for cell in cells:
+        program.column((name, cell), most_in(cloud, amounts), cost)
+        for number in range(len(CLASSES)):
+            factors = arriving(cell, number) | {(name, cell): amounts[number]}
+            program.row(factors, most=cloud.free(cell, number))
+    return {(name, cell): 1 for cell in cells}
 
 
 def most_in(cloud, amounts):
@@ -249,9 +223,9 @@ def room_in(cloud, filled, seconds=SECONDS):
     begin = time.process_time()
     plan = plan_of(cloud, Fit(request_of(large), fits + 1), 100, seconds)
     seconds = time.process_time() - begin
-    program = Program(cloud)
-    program.solver.addConstr(program.let_fit(large) >= fits + 1)
-    solution = program.solve()
+    program = program_of(cloud)
+    program.row(let_fit(program, cloud, large, "fit"), least=fits + 1)
+    solution = program.solved(SECONDS)
     moves = len(plan["moves"])
     report(f"room {filled}", cloud, f"{seconds:.1f} s,", moves, plan["at_least"], solution)
     if plan["reached"]:
@@ -303,7 +277,7 @@ def test_room_claims_hold_when_nearly_all_capacity_is_needed():
 def test_emptying_a_host_never_beats_the_solver(hosts, cells, filled):
     cloud = cloud_of(hosts, hosts, cells, filled)
     plan = plan_of(cloud, Empty((provider_uuid(1),)), 100)
-    solution = Program(cloud, emptied=range(cells), most=100).solve()
+    solution = program_of(cloud, emptied=range(cells), most=100).solved(SECONDS)
     moves = len(plan["moves"])
     report(f"empty {filled}", cloud, plan["reached"], moves, plan["at_least"], solution)
     if plan["reached"]:
@@ -325,10 +299,10 @@ def test_keeping_room_for_a_mix_never_beats_the_solver(hosts, cells, most):
     mix = [(tuple(n // 2 for n in cloud.size), 3), (tuple(n // 4 for n in cloud.size), 1)]
     goal = Keep(tuple((request_of(amounts), weight) for amounts, weight in mix))
     plan = plan_of(cloud, goal, most)
-    program = Program(cloud, most=most, cost=0)
-    for amounts, weight in mix:
-        program.let_fit(amounts, -weight)
-    solution = program.solve()
+    program = program_of(cloud, most=most, costs=0)
+    for number, (amounts, weight) in enumerate(mix):
+        let_fit(program, cloud, amounts, number, -weight)
+    solution = program.solved(SECONDS)
     before, after = plan["before"]["fits"], plan["after"]["fits"]
     report(f"keep by {most}", cloud, before, after, plan["optimal"], solution)
     assert before <= after <= 0.01 - solution.bound

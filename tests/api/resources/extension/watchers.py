@@ -92,17 +92,9 @@ class Place:
         assert answer.is_success if status is None else answer.status_code == status, answer.text
         return answer
 
-    def add(self, name, parent=None):
-        body = {"name": name, "uuid": uuid_of(name)}
-        if parent is not None:
-            body["parent_provider_uuid"] = uuid_of(parent)
-        self.write("POST", "/resource_providers", body)
+    def add(self, name):
+        self.write("POST", "/resource_providers", {"name": name, "uuid": uuid_of(name)})
         return uuid_of(name)
-
-    def move(self, name, parent):
-        """Give a provider another parent."""
-        body = {"name": name, "parent_provider_uuid": parent and uuid_of(parent)}
-        self.write("PUT", f"/resource_providers/{uuid_of(name)}", body)
 
     def generation(self, uuid):
         return self.http.get(f"/resource_providers/{uuid}").json()["generation"]
