@@ -5,23 +5,21 @@ SQLite's own connections are made to fail at some statement, with each class of 
 has and with texts as drivers word them, while a real service answers.
 """
 
+import json
 import sqlite3
-import uuid
 
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.bodies import claim_of, wanted_by
+from tests.api.described import HOST, NUMBER, bodies, described
 from tests.faults.harness.bodies import assert_tells_nothing
 from tests.service import client_of, services_on
 from treeclaim.admin.app import make_admin_application
-from treeclaim.api.routes import OPERATIONS
-from treeclaim.model.microversions import MAXIMUM, NEWEST
+from treeclaim.model.microversions import NEWEST
 
-HOST = "11111111-0000-4000-8000-000000000001"
-CONSUMER = "22222222-0000-4000-8000-000000000001"
+HEADERS = {"openstack-api-version": NEWEST.header, "content-type": "application/json"}
 SECRETS = ("db1.example", "10.1.2.3", "5432", "placement_rw", "placementdb")
 TEXTS = (
     'connection to server at "db1.example" (10.1.2.3), port 5432 failed: FATAL: no such user',
@@ -105,71 +103,16 @@ def clients(tmp_path_factory):
     sa.event.remove(sa.Engine, "do_connect", make_failing)
 
 
-def claim():
-    return claim_of(
-        {HOST: {"resources": {"VCPU": 1}}}, project_id=str(uuid.uuid4()), user_id="user"
-    )
-
-
-def body_of(method, path):
-    """A body with which an operation goes as far as the database."""
-    stock = {"total": 8, "resource_provider_generation": 0}
-    generation = {"resource_provider_generation": 0}
-    bodies = {
-        ("POST", "/resource_providers"): {"name": str(uuid.uuid4())},
-        ("PUT", "/resource_providers/{uuid}"): {"name": str(uuid.uuid4())},
-        ("PUT", "/resource_providers/{uuid}/inventories"): {"inventories": {}, **generation},
-        ("POST", "/resource_providers/{uuid}/inventories"): {
-            "resource_class": "VCPU",
-            "total": 8,
-        },
-        ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"): stock,
-        ("PUT", "/resource_providers/{uuid}/aggregates"): {"aggregates": [HOST], **generation},
-        ("PUT", "/resource_providers/{uuid}/traits"): {"traits": ["HW_CPU_X86_VMX"], **generation},
-        ("PUT", "/treeclaim/providers/{uuid}/attributes"): {"attributes": {"a": 1}, **generation},
-        ("POST", "/resource_classes"): {"name": f"CUSTOM_{uuid.uuid4().hex.upper()}"},
-        ("PUT", "/allocations/{consumer_uuid}"): claim(),
-        ("POST", "/allocations"): {str(uuid.uuid4()): claim()},
-        ("POST", "/treeclaim/providers"): {"providers": [{"name": str(uuid.uuid4())}]},
-        ("POST", "/treeclaim/candidates"): {"alternatives": ["resources=VCPU:1"]},
-        ("POST", "/treeclaim/capacity"): {"requests": {"small": "resources=VCPU:1"}},
-        ("POST", "/treeclaim/flavors"): {"flavors": [{"name": "small", "vcpus": 1}]},
-        ("POST", "/treeclaim/moves"): {
-            "goal": {"fit": {"query": "resources=VCPU:1", "amount": 1}}
-        },
-        ("POST", "/treeclaim/survival"): {"domains": "tree"},
-        ("POST", "/treeclaim/totals"): {"given": {"release": [str(uuid.uuid4())]}},
-        ("POST", "/treeclaim/placements"): {
-            "requests": [
-                wanted_by(
-                    [str(uuid.uuid4())], "resources=VCPU:1", project_id="project", user_id="user"
-                )
-            ]
-        },
-        ("POST", "/reshaper"): {
-            "inventories": {HOST: {"inventories": {}, **generation}},
-            "allocations": {CONSUMER: claim()},
-        },
-    }
-    return bodies.get((method, path))
-
-
-QUERIES = {
-    "/usages": "?project_id=project",
-    "/allocation_candidates": "?resources=VCPU:1",
-    "/allocation_candidates/explain": "?resources=VCPU:1",
-    "/resource_providers": "?resources=VCPU:1",
-}
-
-
-def request(client, operation):
-    names = {"name": "CUSTOM_NEW", "resource_class": "VCPU", "consumer_uuid": CONSUMER, "key": "A"}
-    path = operation.path.format_map({"uuid": HOST} | names)
-    query = QUERIES.get(operation.path, "") if operation.method == "GET" else ""
-    body = body_of(operation.method, operation.path)
-    version = NEWEST if operation.needs_opt_in else MAXIMUM
-    headers = {"openstack-api-version": version.header}
-    return client.request(operation.method, path + query, json=body, headers=headers)
+def calls():
+    """Method, path and body of each operation, with which it goes as far as the database."""
+    for method, path, operation in described():
+        query = "?resources=VCPU:1" if path.startswith("/allocation_candidates") else ""
+        value = next(bodies(operation), None)
+        yield (
+            method,
+            path + query,
+            json.dumps(value).replace(f'"{NUMBER}"', "1").replace(NUMBER, "1"),
+        )
 
 
 faults = st.fixed_dictionaries(
@@ -202,14 +145,16 @@ def assert_clean(answer):
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
-@given(operation=st.sampled_from(OPERATIONS), fault=faults)
-def test_no_driver_text_reaches_a_client(clients, operation, fault):
+@given(call=st.sampled_from(list(calls())), fault=faults)
+def test_no_driver_text_reaches_a_client(clients, call, fault):
     client, _ = clients
     Fault.left = None
     client.post("/resource_providers", json={"name": HOST, "uuid": HOST})
     set_fault(**fault)
     try:
-        answer = request(client, operation)
+        method, path, body = call
+        content = None if body == "null" else body
+        answer = client.request(method, path, content=content, headers=HEADERS)
     finally:
         Fault.left = None
     assert_clean(answer)

@@ -82,8 +82,8 @@ values = ordered_values | unordered_values
 
 
 @st.composite
-def terms(draw, values=values, ordered_values=ordered_values):
-    """A term of an expression, with spaces here and there; of texts of any values, and ordered ones."""
+def terms(draw):
+    """A term of an expression, with spaces here and there."""
     name = draw(st.sampled_from((*NAMES, UNKNOWN)))
     space = draw(st.sampled_from(["", " ", "  "]))
     kind = draw(st.integers(0, 5))
@@ -113,15 +113,11 @@ def negated(inner):
     return st.tuples(st.sampled_from(["", "", "not "]), inner).map("".join)
 
 
-def expressions_of(term):
-    """Expressions that can be read, of such terms."""
-    return st.recursive(
-        negated(term), lambda inner: negated(bracketed(inner)), max_leaves=6
-    ).flatmap(
-        lambda first: st.sampled_from(
-            [first, f"{first} or ecc", f"not ecc and {first}", f"ecc and {first} or not node == 1"]
-        )
+expressions = st.recursive(
+    negated(terms()), lambda inner: negated(bracketed(inner)), max_leaves=6
+).flatmap(
+    lambda first: st.sampled_from(
+        [first, f"{first} or ecc", f"not ecc and {first}", f"ecc and {first} or not node == 1"]
     )
-
-
-expressions = expressions_of(terms())
+)
+"""Expressions that can be read."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As many claims in one call as clients of Placement send, and what is said of more."""
+"""As many claims in one call as clients of Placement send."""
 
 import json
 import uuid
@@ -9,7 +9,6 @@ import pytest
 from tests.api.raw import send
 from tests.bodies import claim_of
 from tests.service import make_application
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, values_in
 
 HOSTS = [str(uuid.UUID(int=number + 1)) for number in range(10)]
 STOCK = {"VCPU": 100_000, "MEMORY_MB": 1_000_000, "DISK_GB": 1_000_000}
@@ -54,11 +53,3 @@ def test_one_call_claims_for_five_thousand_consumers(application):
     assert answer.status == 204, answer.detail
     used = send(application, "GET", f"/resource_providers/{HOSTS[0]}/usages").json()["usages"]
     assert used == {"VCPU": 500, "MEMORY_MB": 256_000, "DISK_GB": 5_000}
-
-
-def test_too_many_claims_in_one_call_are_refused_with_the_limit(application):
-    body = claims(8_000)
-    assert values_in(body) > MOST_VALUES_OF_SOME
-    answer = send(application, "POST", "/allocations", body=body)
-    assert answer.status == 400
-    assert f"more than {MOST_VALUES_OF_SOME} values" in answer.detail
