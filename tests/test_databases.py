@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers that tests start do not know of each other, nor do the databases in them."""
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -10,32 +9,11 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import EACH_DATABASE, Mariadb, Models, Postgresql, empty_database
+from tests.databases import EACH_DATABASE, Postgresql, empty_database
 from tests.servers import eventually
 from tests.service import fresh_database_on, schema_on
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import traits as trait_names
-
-TOGETHER = 8
-"""Servers that are made at the same moment; half of them failed when they shared a folder."""
-
-
-class Prepared(Mariadb):
-    """A server whose data are made, and that is not started."""
-
-    def start(self, *options):
-        """Start nothing."""
-
-
-@pytest.mark.slow
-def test_servers_created_concurrently_do_not_interfere(mariadb):
-    def make(_number):
-        server = Prepared()
-        server.stop()
-
-    with ThreadPoolExecutor(TOGETHER) as threads:
-        list(threads.map(make, range(2 * TOGETHER)))
-
 
 WATCHING = """
 DO $$
@@ -88,14 +66,6 @@ def test_killed_server_shows_no_unreplicated_commit(postgresql):
             server.kill()
     server.stop()
     assert seen == ["0"]
-
-
-def test_database_templates_are_recreated_after_their_lifetime(monkeypatch):
-    numbers = itertools.count(1)
-    models = Models(lambda _fill: next(numbers))
-    assert [models.of("schema"), models.of("schema"), models.of("other")] == [1, 1, 2]
-    monkeypatch.setattr(Models, "LIFE", 0.0)
-    assert [models.of("schema"), models.of("other")] == [3, 4]
 
 
 @pytest.mark.slow

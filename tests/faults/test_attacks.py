@@ -5,7 +5,6 @@ Each attack is a load that goes on until the others have been answered often eno
 at what the attackers got. How long anything takes is not judged.
 """
 
-import json
 import socket
 import sqlite3
 import threading
@@ -151,38 +150,6 @@ def repeated(place, ask):
         assert not thread.is_alive(), "an attacker never got an answer"
 
 
-def long_version(client):
-    """Somebody without a token sends a version that looks like markup."""
-    given = {"openstack-api-version": "placement " + "<a" * 190_000, "x-auth-token": ""}
-    return client.get("/nowhere", headers=given | {"accept": "text/html"}).status_code
-
-
-def objects_in_a_list(client):
-    """A list of unique items is many objects."""
-    body = json.dumps([{"a": number} for number in range(4_000)])
-    path = f"/resource_providers/{HOST}/aggregates"
-    given = {"content-type": "application/json", "openstack-api-version": "placement 1.18"}
-    return client.put(path, content=body, headers=given).status_code
-
-
-def long_list(client):
-    """A megabyte of uuids, the first of which comes again at the end."""
-    many = [str(uuid.UUID(int=number)) for number in range(25_000)]
-    body = {"aggregates": [*many, many[0]], "resource_provider_generation": 0}
-    return client.put(f"/resource_providers/{HOST}/aggregates", json=body).status_code
-
-
-def new_roles(client):
-    """Somebody without rights has other roles each time, and many."""
-    roles = {"x-roles": f"r{uuid.uuid4()}," + "ab," * 60_000, "x-auth-token": "somebody"}
-    return client.get("/resource_providers", headers=roles).status_code
-
-
-def requests(ask):
-    """The attack by one kind of request."""
-    return lambda place: repeated(place, ask)
-
-
 @contextmanager
 def connections(place, number, data, address=None, received=None):
     """So many connections that send some bytes and then nothing; yields them."""
@@ -219,22 +186,6 @@ def ended_by_the_service(place, number, data, **how):
         for client in opened:
             end = end_of(client, MEGABYTE)
             outcome.note(int(end.split()[1]) if end else "closed")
-
-
-def silent(place):
-    """More connections than many servers have, without a byte."""
-    return ended_by_the_service(place, 1_100, b"")
-
-
-def slow_heads(place):
-    """Heads that are never finished."""
-    return ended_by_the_service(place, 100, b"GET / HTTP/1.1\r\nHost: a\r\nX-")
-
-
-def slow_bodies(place):
-    """Bodies that are never finished."""
-    head = "PUT /traits/CUSTOM_A HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\n"
-    return ended_by_the_service(place, 100, f"{head}Content-Length: 1000\r\n\r\nbegin".encode())
 
 
 @contextmanager
@@ -311,13 +262,6 @@ class Attack:
 
 
 ATTACKS = {
-    "a version header of markup": Attack(requests(long_version), frozenset({400, 406})),
-    "a list of objects": Attack(requests(objects_in_a_list), frozenset({400})),
-    "a long list with one uuid twice": Attack(requests(long_list), frozenset({400})),
-    "other roles each time": Attack(requests(new_roles), frozenset({403})),
-    "silent connections": Attack(silent, frozenset({"closed"})),
-    "slow heads": Attack(slow_heads, frozenset({408})),
-    "slow bodies": Attack(slow_bodies, frozenset({408})),
     "answers that nobody reads": Attack(deaf, frozenset({200, 503, "closed"}), 900),
     "silent connections of probes": Attack(silent_at_the_probes, frozenset({"closed"})),
     "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200, 503}), 200),
