@@ -11,8 +11,6 @@ The comparison starts from nothing but HTTP: `python -m tests.blackbox --ours UR
     reads.py               one random read of a world
     candidate_queries.py   one random query for allocation candidates
     endpoint.py            sends requests, and empties an endpoint
-    canonical.py           an answer without what is free or random in it
     differences.py         how two answers differ, phrases of refusals included
     episode.py             one world from planting to its end, on both endpoints
-    shrinking.py           the few writes that a difference needs
 """

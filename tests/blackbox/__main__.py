@@ -15,7 +15,6 @@ from random import Random
 from tests.blackbox import differences
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.episode import Episode, Finding, Sides
-from tests.blackbox.shrinking import shrunk
 
 WRITES_OF_A_WORLD = 100
 
@@ -31,7 +30,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=10_000, help="reads to compare")
     parser.add_argument("--writes", type=int, default=2_000, help="writes to compare")
     parser.add_argument("--stop-after", type=int, default=10, help="kinds of differences to show")
-    parser.add_argument("--whole-history", action="store_true", help="do not look for a short one")
     return parser.parse_args()
 
 
@@ -72,21 +70,11 @@ def main() -> int:
             seen[finding.exchange.signature] += 1
             if seen[finding.exchange.signature] > 1:
                 continue
-            # A shorter history is sought after the world is done with: it empties both sides.
-            show(finding if options.whole_history else shrunk(finding, sides))
+            show(finding)
             if len(seen) >= options.stop_after:
                 break
-            if not options.whole_history:
-                replay(finding, sides)
     report(totals, seen)
     return 1 if seen else 0
-
-
-def replay(finding: Finding, sides: Sides) -> None:
-    """Bring both sides back to where the difference was seen."""
-    sides.clear()
-    for request in finding.history:
-        sides.exchange(request)
 
 
 def report(totals: Counter[str], seen: Counter[tuple[str, ...]]) -> None:

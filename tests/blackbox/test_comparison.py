@@ -9,10 +9,9 @@ import pytest
 
 from tests.blackbox import differences, reads, worlds, writes
 from tests.blackbox.endpoint import Endpoint
-from tests.blackbox.episode import Episode, Finding, Sides
+from tests.blackbox.episode import Episode, Sides
 from tests.blackbox.pools import Pool
 from tests.blackbox.requests import Request
-from tests.blackbox.shrinking import minimal, shrunk
 from tests.service import client_of, make_application
 from treeclaim.comparison.comparison import Exchange, Response
 
@@ -87,12 +86,6 @@ def test_known_difference_is_recognised_by_its_request():
     assert differences.recognised(Exchange(Request("GET", path), theirs, ours)) is None
 
 
-def test_shrunk_history_is_minimal():
-    history = [Request("GET", f"/{number}") for number in range(40)]
-    needed = [history[number] for number in (3, 14, 15)]
-    assert list(minimal(history, lambda some: all(one in some for one in needed))) == needed
-
-
 def requests_of(seed):
     pool = Pool(Random(seed))
     planted = [str(request) for request in worlds.plant(pool)]
@@ -132,35 +125,3 @@ def test_search_options_change_no_response(sides, seed):
         for finding in findings
     )
     assert not totals
-
-
-@pytest.mark.slow
-def test_difference_is_shrunk_to_the_write_that_causes_it(sides):
-    sides.exchange(Request("PUT", "/traits/CUSTOM_GOLD"))
-    send = sides.ours.send
-    hidden = Request("GET", "/traits?associated=true")
-
-    def forgetful(request, body=None):
-        said = send(request, body)
-        traits = (said.document or {}).get("traits", [])
-        return answer({"traits": []}) if request.path == hidden.path and traits else said
-
-    sides.ours.send = forgetful
-    uuid = "aaaaaaaa-0000-4000-8000-000000000001"
-    history = [
-        Request("PUT", "/traits/CUSTOM_LEAD"),
-        Request("PUT", "/traits/CUSTOM_GOLD"),
-        Request("POST", "/resource_providers", body={"name": "one", "uuid": uuid}),
-        Request("POST", "/resource_providers", body={"name": "two"}),
-        Request(
-            "PUT",
-            f"/resource_providers/{uuid}/traits",
-            body={"resource_provider_generation": 0, "traits": ["CUSTOM_GOLD"]},
-        ),
-    ]
-    for request in history:
-        sides.exchange(request)
-    exchange = sides.exchange(hidden)
-    finding = Finding(tuple(history), exchange, tuple(differences.differences(exchange)))
-    assert finding.differences
-    assert list(shrunk(finding, sides).history) == [history[1], history[2], history[4]]
