@@ -10,10 +10,9 @@ import pytest
 
 from tests.api.described import HOST, NUMBER, bodies, described, parameters, with_text
 from tests.api.raw import require_sound, send
-from tests.service import make_application
+from tests.bodies import add_hosts
+from tests.service import client_of, make_application
 from treeclaim.api.routes import OPERATIONS
-
-OTHER = "10000000-0000-4000-8000-000000000002"
 
 HOSTILE = [
     "\n",
@@ -71,12 +70,8 @@ def encoded(text):
 def application(tmp_path_factory):
     """A service with a host that has something to offer."""
     service = make_application(tmp_path_factory.mktemp("hostile"))
-    for uuid in (HOST, OTHER):
-        body = {"name": f"host {uuid}", "uuid": uuid}
-        send(service, "POST", "/resource_providers", body=json.dumps(body).encode())
-    given = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
-    path = f"/resource_providers/{HOST}/inventories"
-    assert send(service, "PUT", path, body=json.dumps(given).encode()).status == 200
+    with client_of(service) as client:
+        add_hosts(client, HOST, VCPU=8)
     return service
 
 

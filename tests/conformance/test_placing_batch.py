@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.bodies import add_hosts
 from tests.databases import EACH_DATABASE, empty_database
 from tests.service import client_of, schema_on, start_on
 
@@ -31,7 +32,9 @@ def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
         schema_on(url)
         with start_on(url, tmp_path) as application, client_of(application) as client:
             client.headers.update(VERSION)
-            make_hosts(client)
+            # Each has room for some more than the rule allows.
+            hosts = (str(uuid.UUID(int=number + 1)) for number in range(HOSTS))
+            add_hosts(client, *hosts, VCPU=2 * MOST + 2)
             answer = client.post("/treeclaim/placements", json=body)
             assert answer.status_code == 201, answer.text
             placements = answer.json()["placements"]
@@ -45,20 +48,6 @@ def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
                 "requests": [request | {"consumers": [*consumers, str(uuid.uuid4())]}]
             }
             assert client.post("/treeclaim/placements", json=beyond).status_code == 400
-
-
-def make_hosts(client):
-    """Create hosts of which each has room for some more than the rule allows."""
-    providers = [
-        {
-            "name": f"host {number}",
-            "uuid": str(uuid.UUID(int=number + 1)),
-            "inventories": {"VCPU": {"total": 2 * MOST + 2}},
-        }
-        for number in range(HOSTS)
-    ]
-    made = client.post("/treeclaim/providers", json={"providers": providers})
-    assert made.is_success, made.text
 
 
 def hosts_of(told):

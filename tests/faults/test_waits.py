@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.bodies import claim_of
+from tests.bodies import add_hosts, claim_of
 from tests.databases import new_server_of, server_of
 from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
@@ -94,20 +94,9 @@ def place_on(server, folder, waits):
         with start_on(through, folder, **options_of(waits)) as application:
             hosts = [str(uuid.uuid4()) for _ in range(2)]
             with client_of(application) as client:
-                for host in hosts:
-                    made = client.post("/resource_providers", json={"name": host, "uuid": host})
-                    assert made.status_code == 200
-                    stock = {
-                        "resource_provider_generation": 0,
-                        "inventories": {"VCPU": INVENTORY_COLUMNS},
-                    }
-                    path = f"/resource_providers/{host}/inventories"
-                    assert client.put(path, json=stock).status_code == 200
+                add_hosts(client, *hosts, VCPU=1000)
             yield Place(database, through, proxy, application, hosts)
     proxy.close()
-
-
-INVENTORY_COLUMNS = {"total": 1000}
 
 
 @pytest.fixture(params=EACH_SERVER, scope="module")

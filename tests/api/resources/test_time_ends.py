@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.bodies import add_hosts
 from tests.databases import EACH_DATABASE
 from tests.servers import eventually
 from tests.service import application_on, client_of, services_on
@@ -15,12 +16,6 @@ HOST = "10000000-0000-4000-8000-000000000001"
 HOLD, TAKER = (f"/allocations/20000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
 CONDITION = f"/treeclaim/providers/{HOST}/conditions/CLEANING"
 CANDIDATES = "/allocation_candidates?resources=VCPU:1"
-
-
-def add_host(client):
-    entry = {"uuid": HOST, "name": "host", "inventories": {"VCPU": {"total": 10}}}
-    answer = client.post("/treeclaim/providers", json={"providers": [entry]})
-    assert answer.status_code == 200, answer.text
 
 
 def claim(client, consumer, amount, **members):
@@ -42,7 +37,7 @@ def test_expired_condition_is_gone(kind, tmp_path):
         application_on(kind, tmp_path) as application,
         client_of(application, **VERSION) as client,
     ):
-        add_host(client)
+        add_hosts(client, HOST, VCPU=10)
         until = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
         assert client.put(CONDITION, json={"effect": "no_new", "until": until}).is_success
         assert claim(client, TAKER, 1, consumer_type="INSTANCE") == 409
@@ -60,7 +55,7 @@ def test_expired_hold_is_gone_without_a_write_and_watchers_see_it(tmp_path, monk
     """A thread of the process ends holds; the clock is that of the database, set ahead here."""
     with services_on(tmp_path) as (services, application):
         client = client_of(application, **VERSION)
-        add_host(client)
+        add_hosts(client, HOST, VCPU=10)
         terms = {"until": "2999-01-01T00:00:00Z", "returns": True}
         assert claim(client, HOLD, 4, hold=terms) == 204
         holds = [HOLD.rpartition("/")[2]]

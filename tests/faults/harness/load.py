@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.bodies import claim_of
+from tests.bodies import add_hosts, claim_of
 from tests.faults.harness import holds
 from tests.faults.harness.linearizability import FOREVER, State, Step, explained
 from tests.faults.harness.placements import Placing, judge_lost
@@ -54,15 +54,8 @@ def build(url, *, with_holds=True):
     pool = str(uuid.uuid4())
     classes[pool] = "DISK_GB"
     with client_of(url) as client:
-        for number, (one, name) in enumerate(classes.items()):
-            made = {"name": f"provider {number} {one}", "uuid": one}
-            assert client.post("/resource_providers", json=made).status_code == 200
-            stock = {
-                "inventories": {name: {"total": CAPACITY[name]}},
-                "resource_provider_generation": 0,
-            }
-            put = client.put(f"/resource_providers/{one}/inventories", json=stock)
-            assert put.status_code == 200, put.text
+        for one, name in classes.items():
+            add_hosts(client, one, **{name: CAPACITY[name]})
         hosts = (
             [resource_class for resource_class in classes if resource_class != pool]
             if with_holds

@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from tests.api.raw import send
-from tests.bodies import claim_of
-from tests.service import make_application
+from tests.bodies import add_hosts, claim_of
+from tests.service import client_of, make_application
 
 HOSTS = [str(uuid.UUID(int=number + 1)) for number in range(10)]
 STOCK = {"VCPU": 100_000, "MEMORY_MB": 1_000_000, "DISK_GB": 1_000_000}
@@ -18,13 +18,8 @@ STOCK = {"VCPU": 100_000, "MEMORY_MB": 1_000_000, "DISK_GB": 1_000_000}
 def application(tmp_path_factory):
     """A service with a few large hosts."""
     service = make_application(tmp_path_factory.mktemp("claims"))
-    for host in HOSTS:
-        body = json.dumps({"name": host, "uuid": host}).encode()
-        assert send(service, "POST", "/resource_providers", body=body).status == 200
-        stock = {name: {"total": total} for name, total in STOCK.items()}
-        content = {"inventories": stock, "resource_provider_generation": 0}
-        path = f"/resource_providers/{host}/inventories"
-        assert send(service, "PUT", path, body=json.dumps(content).encode()).status == 200
+    with client_of(service) as client:
+        add_hosts(client, *HOSTS, **STOCK)
     return service
 
 

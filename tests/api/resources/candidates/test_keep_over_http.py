@@ -4,7 +4,7 @@
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.bodies import wanted_by
+from tests.bodies import add_hosts, wanted_by
 from tests.service import client_of, fresh_database, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
@@ -27,15 +27,8 @@ def clients(tmp_path_factory):
         start_on(url, tmp_path_factory.mktemp("other")) as other,
     ):
         client = client_of(one, **EXTENDED)
-        for name, device in (("first", "VGPU"), ("second", "PGPU")):
-            uuid = uuid_of(name)
-            client.post("/resource_providers", json={"name": name, "uuid": uuid})
-            body = {
-                "inventories": {"VCPU": {"total": 8}, device: {"total": 1}},
-                "resource_provider_generation": 0,
-            }
-            answer = client.put(f"/resource_providers/{uuid}/inventories", json=body)
-            assert answer.status_code == 200, answer.text
+        add_hosts(client, FIRST, VCPU=8, VGPU=1)
+        add_hosts(client, SECOND, VCPU=8, PGPU=1)
         yield client, client_of(other, **EXTENDED)
 
 

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from tests.bodies import add_hosts
 from tests.service import client_of, make_application
 from treeclaim.store import Store
 
@@ -18,18 +19,8 @@ def application(tmp_path):
     """A service with three hosts of four VCPU each."""
     made = make_application(tmp_path)
     with client_of(made, **VERSION) as client:
-        create_hosts(client)
+        add_hosts(client, *HOSTS, VCPU=4)
     return made
-
-
-def create_hosts(client):
-    """Create three hosts of four VCPU each."""
-    for number, host in enumerate(HOSTS):
-        body = {"name": f"host {number}", "uuid": host}
-        assert client.post("/resource_providers", json=body).is_success
-        inventories = {"inventories": {"VCPU": {"total": 4}}, "resource_provider_generation": 0}
-        path = f"/resource_providers/{host}/inventories"
-        assert client.put(path, json=inventories).is_success
 
 
 def place(client, consumers, rules=(), **more):
@@ -129,7 +120,7 @@ def test_placement_gives_up_after_the_retry_limit(tmp_path, meanwhile):
     waiting, tries = meanwhile
     application = make_application(tmp_path, **{"placement.allocation_conflict_retry_count": "2"})
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
-        create_hosts(client)
+        add_hosts(client, *HOSTS, VCPU=4)
         waiting += [lambda: claim(rival, 0), lambda: claim(rival, 1)]
         (consumer,) = new(1)
         answer = place(client, [consumer], [{"domains": "tree", "max_per_domain": 1}])
