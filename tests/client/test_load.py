@@ -10,6 +10,7 @@ from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.client.load_plans import make_plan
 from treeclaim.client.loading import apply_plan, apply_topology
+from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import TopologyError, read_topology
 from treeclaim.model.names import aggregate_uuid
 
@@ -45,8 +46,9 @@ providers:
     promised = apply_plan(client, plan, dry_run=True)
     assert len(client.providers()) == 1
     outcome = apply_plan(client, plan)
-    assert outcome.created == ["a", "a-1", "c"]
-    assert (promised.created, promised.refused) == (outcome.created, outcome.refused)
+    assert outcome.names(Action.CREATE) == ["a", "a-1", "c"]
+    assert promised.names(Action.CREATE) == outcome.names(Action.CREATE)
+    assert promised.refused == outcome.refused
     refused = [line.partition(":") for line in outcome.refused]
     assert [name for name, _, _ in refused] == ["b (line 4)", "b-1 (line 4)", "b-2 (line 4)"]
     assert "409" in refused[1][2]
@@ -62,8 +64,8 @@ providers:
 """
     planned = topology(tmp_path, text)
     outcome = apply_topology(client, planned)
-    assert (len(outcome.created), outcome.refused) == (1101 + 2400, [])
-    assert len(apply_topology(client, planned).unchanged) == 1101 + 2400
+    assert (len(outcome.names(Action.CREATE)), outcome.refused) == (1101 + 2400, [])
+    assert len(apply_topology(client, planned).names(Action.KEEP)) == 1101 + 2400
 
 
 ALL_RESERVED = "providers: [{name: a, inventories: {VCPU: {total: 8, reserved: 8}}}]"
@@ -74,7 +76,7 @@ def test_all_of_an_inventory_may_be_reserved(client, tmp_path):
     for text in (ALL_RESERVED, ALL_RESERVED.replace("total: 8, ", "")):
         planned = topology(tmp_path, text)
         assert not apply_topology(client, planned).refused
-        assert apply_topology(client, planned).unchanged == ["a"]
+        assert apply_topology(client, planned).names(Action.KEEP) == ["a"]
     (a,) = client.providers(name="a")
     held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
     assert (held["total"], held["reserved"]) == (8, 8)
@@ -111,13 +113,13 @@ def test_deletions_run_last_with_children_before_parents(client, tmp_path):
     client._adapter.sent.clear()
     outcome = apply_plan(client, plan)
     assert not outcome.refused
-    assert outcome.deleted == ["last", "below", "going"]
+    assert outcome.names(Action.DELETE) == ["last", "below", "going"]
     written = [(method, path) for method, path in client._adapter.sent if method != "GET"]
     removed = [uuids[path.rpartition("/")[2]] for _, path in written[-3:]]
     assert removed == ["last", "below", "going"]
     again = apply_topology(client, planned, prune=True)
-    assert set(again.unchanged) == {"staying", "top", "new", "newer"}
-    assert not (again.created or again.updated or again.deleted)
+    assert {change.action for change in again.done} == {Action.KEEP}
+    assert set(again.names(Action.KEEP)) == {"staying", "top", "new", "newer"}
 
 
 def test_digits_with_underscores_are_not_a_uuid():

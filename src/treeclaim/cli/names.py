@@ -13,7 +13,7 @@ from typing import Any
 
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
-from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.session import in_parallel
 from treeclaim.client.states import read_rows
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
@@ -125,14 +125,18 @@ def domains_of(client: Client, text: str) -> Domains:
     words = [word.strip() for word in text.split(",")]
     if all(map(normalised_uuid, words)):
         return list(dict.fromkeys(map(aggregate_uuid, words)))
-    names = AggregateNames.read(client)
+    names = read_aggregate_names(client) or {}
     parts = client.rows("/treeclaim/totals", "parts", by="aggregate")
     used = [str(part["uuid"]) for part in parts]
     uuids: dict[str, None] = {}
     for word in words:
         spellings = set(_spelled_out(word))
         keys = set(map(aggregate_uuid, spellings))
-        matches = [uuid for uuid in used if uuid in keys or names.name_of(uuid) in spellings]
+        matches = [
+            uuid
+            for uuid in used
+            if uuid in keys or names.get(normalised_uuid(uuid) or uuid) in spellings
+        ]
         if not matches and not normalised_uuid(word):
             raise CommandError(
                 f"no provider is in an aggregate {word!r}. Domains are {TREES!r}, or aggregates, "

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
-from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.client import Client
 from treeclaim.client.session import in_parallel
@@ -183,7 +183,7 @@ def _read_in_bulk(
     }
     mixes = client.get("/treeclaim/mixes")["mixes"]
     contents.mixes = {name: mix["requests"] for name, mix in mixes.items()}
-    contents.aggregates = AggregateNames.read(client).names
+    contents.aggregates = read_aggregate_names(client) or {}
     holds = client.rows("/treeclaim/holds", "holds")
     consumers = client.rows("/treeclaim/allocations", "consumers", include="requests")
     for row in chain(count("holds", holds), count("consumers", consumers)):

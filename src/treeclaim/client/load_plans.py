@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
+from treeclaim.client.aggregates import LONGEST_NAME, read_aggregate_names
 from treeclaim.client.client import Client
 from treeclaim.client.provider_batches import PlannedChange
 from treeclaim.client.states import State, read_rows, state_of
@@ -25,7 +25,6 @@ class LoadPlan:
     """A plan of changes.
 
     Attributes:
-        source: Name of the file.
         changes: One for each provider of the file, then the deletions, the deepest first.
         traits, classes: Custom names that do not exist yet.
         aggregates: Names of aggregates that have none yet: the file's words, by uuid.
@@ -33,7 +32,6 @@ class LoadPlan:
         parents: Uuids of the parents of all providers, as they will be.
     """
 
-    source: str
     changes: Sequence[PlannedChange]
     traits: Sequence[str]
     classes: Sequence[str]
@@ -64,7 +62,6 @@ def make_plan(
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
     return LoadPlan(
-        topology.source,
         [*changes, *planner.deletions()],
         traits,
         classes,
@@ -91,13 +88,13 @@ def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyErro
 
 def _unnamed_words(client: Client, topology: Topology) -> dict[str, str]:
     """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
-    names = AggregateNames.kept_by(client) if topology.aggregates else None
+    names = read_aggregate_names(client) if topology.aggregates else None
     if names is None:
         return {}
     return {
         uuid: word
         for uuid, word in sorted(topology.aggregates.items())
-        if names.name_of(uuid) is None and len(word) <= LONGEST_NAME
+        if uuid not in names and len(word) <= LONGEST_NAME
     }
 
 

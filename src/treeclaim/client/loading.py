@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out plans of `treeclaim load`: writes whole trees, then deletes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import groupby
@@ -22,46 +22,28 @@ class LoadOutcome:
     """The result of a load.
 
     Attributes:
-        created, updated, deleted, unchanged: Names of providers.
+        plan: The plan that was carried out.
+        done: The changes after which a provider matches the file.
         refusals: Reasons by the uuids of providers.
-        refused: The refusals in words, with the place of each.
-        total: How many providers the plan is about.
         is_interrupted: Whether the load was interrupted.
     """
 
-    created: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
+    plan: LoadPlan
+    done: list[PlannedChange] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-    total: int = 0
     is_interrupted: bool = False
 
+    def names(self, action: Action) -> list[str]:
+        """Return the names of the providers with which something was done."""
+        return [change.after.name for change in self.done if change.action is action]
+
     @property
-    def done(self) -> int:
-        """Return how many providers match the file."""
-        parts = (self.created, self.updated, self.deleted, self.unchanged)
-        return sum(len(part) for part in parts)
-
-    def add(self, changes: Iterable[PlannedChange]) -> None:
-        """Record changes that were made."""
-        names = {
-            Action.CREATE: self.created,
-            Action.CHANGE: self.updated,
-            Action.DELETE: self.deleted,
-            Action.KEEP: self.unchanged,
-        }
-        for change in changes:
-            names[change.action].append(change.after.name)
-
-    def refuse(self, changes: Iterable[PlannedChange], refusals: Mapping[str, str]) -> None:
-        """Record the changes among some that were refused."""
-        self.refusals |= refusals
-        self.refused += [
-            f"{change.place}: {refusals[change.after.uuid]}"
-            for change in changes
-            if change.after.uuid in refusals
+    def refused(self) -> list[str]:
+        """The refusals in words, with the place of each."""
+        return [
+            f"{change.place}: {self.refusals[change.after.uuid]}"
+            for change in self.plan.changes
+            if change.after.uuid in self.refusals
         ]
 
 
@@ -96,24 +78,21 @@ def apply_plan(
     Raises:
         ClientError: if the endpoint fails.
     """
-    outcome = LoadOutcome(total=len(plan.changes))
+    outcome = LoadOutcome(plan)
     written = [change for change in plan.changes if change.action is not Action.DELETE]
     deletions = [change for change in plan.changes if change.action is Action.DELETE]
-    outcome.add(change for change in written if change.action is Action.KEEP)
+    outcome.done += [change for change in written if change.action is Action.KEEP]
 
     def note(changes: Sequence[PlannedChange]) -> None:
-        outcome.add(changes)
-        progress("writing", outcome.done, outcome.total)
+        outcome.done += changes
+        progress("writing", len(outcome.done), len(plan.changes))
 
     try:
-        refusals = write_trees(client, in_trees(written, plan.parents), dry_run=dry_run, note=note)
-        outcome.refuse(written, refusals)
-        if dry_run:
-            refusals = _foreseen_refusals(client, deletions, plan.parents)
-        else:
-            refusals = _delete(client, deletions, plan.parents)
-        outcome.refuse(deletions, refusals)
-        note([change for change in deletions if change.after.uuid not in refusals])
+        trees = in_trees(written, plan.parents)
+        outcome.refusals |= write_trees(client, trees, dry_run=dry_run, note=note)
+        delete = _foresee_refusals if dry_run else _delete
+        outcome.refusals |= delete(client, deletions, plan.parents)
+        note([change for change in deletions if change.after.uuid not in outcome.refusals])
         if plan.aggregates and not dry_run:
             name_aggregates(client, plan.aggregates)
     except KeyboardInterrupt:
@@ -143,7 +122,7 @@ def _delete(
     return refusals
 
 
-def _foreseen_refusals(
+def _foresee_refusals(
     client: Client,
     deletions: Sequence[PlannedChange],
     parents: Mapping[str, str | None],

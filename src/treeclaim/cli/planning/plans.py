@@ -81,7 +81,7 @@ class _PlanMoves(CloudLister):
             rows,
             plan,
             details=[
-                funnel_table(stuck["explanation"])
+                funnel_table(stuck["explanation"], {})
                 for stuck in plan["stuck"]
                 if "explanation" in stuck
             ],

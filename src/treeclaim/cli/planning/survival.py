@@ -11,7 +11,7 @@ from treeclaim.cli.output import FAILED
 from treeclaim.cli.planning.plans import GIVEN_OPTION, assumptions_of
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
-from treeclaim.client.aggregates import NO_NAMES, AggregateNames
+from treeclaim.client.aggregates import read_aggregate_names, shown_aggregate
 
 
 class CheckSurvival(CloudLister):
@@ -46,10 +46,10 @@ class CheckSurvival(CloudLister):
         if options.from_hold:
             body["from_holds"] = options.from_hold
         answer = client.call("POST", "/treeclaim/survival", body)
-        names = NO_NAMES if options.domains == TREES else AggregateNames.read(client)
+        names = (options.domains != TREES and read_aggregate_names(client)) or {}
         rows = [
             (
-                domain["name"] or names.shown(domain["uuid"]),
+                domain["name"] or shown_aggregate(names, domain["uuid"]),
                 domain["consumers"],
                 domain["without_request"],
                 _verdict(domain),
@@ -64,7 +64,7 @@ class CheckSurvival(CloudLister):
             rows,
             answer,
             details=[
-                funnel_table(domain["explanation"])
+                funnel_table(domain["explanation"], {})
                 for domain in answer["domains"]
                 if "explanation" in domain
             ],

@@ -11,7 +11,7 @@ from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.compute import NOVA, document
 from treeclaim.cli.output import CommandError, object_of, text_in
 from treeclaim.client import Client
-from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames, name_aggregates
+from treeclaim.client.aggregates import LONGEST_NAME, name_aggregates, read_aggregate_names
 from treeclaim.model.names import normalised_uuid
 
 _AGGREGATES_VERSION = "2.41"
@@ -23,7 +23,7 @@ class ListAggregates(CloudLister):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         del options
-        names = AggregateNames.read(client).names
+        names = read_aggregate_names(client) or {}
         return _names_result(names, f"{len(names)} aggregates have names")
 
 
@@ -61,10 +61,14 @@ class ImportAggregates(CloudLister):
 
 
 def _store(client: Client, names: Mapping[str, str | None], options: argparse.Namespace) -> Result:
-    for uuid in names:
-        if not normalised_uuid(uuid):
-            raise CommandError(f"{uuid!r} is not the uuid of an aggregate")
-    changes = AggregateNames.read(client).changes_to(names)
+    present = read_aggregate_names(client) or {}
+    changes = {}
+    for text, name in names.items():
+        uuid = normalised_uuid(text)
+        if uuid is None:
+            raise CommandError(f"{text!r} is not the uuid of an aggregate")
+        if present.get(uuid) != name:
+            changes[uuid] = name
     if changes and not options.dry_run:
         name_aggregates(client, changes)
     would = "would be " if options.dry_run else ""

@@ -9,7 +9,7 @@ from typing import Any
 from treeclaim.cli.names import Row
 from treeclaim.cli.progress import Report
 from treeclaim.client import Client, ClientError
-from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.part_changes import attribute_in_words
 from treeclaim.client.states import capacity_of, read_rows
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, ProviderPart
@@ -157,7 +157,7 @@ def texts_of(part: ProviderPart[Any], names: AggregateNames, value: Any) -> list
         value: Of the part, in a document.
     """
     if part is AGGREGATES:
-        return names.all_shown(value)
+        return sorted(shown_aggregate(names, uuid) for uuid in value)
     if part is ATTRIBUTES:
         return [f"{name}={attribute_in_words(value[name])}" for name in sorted(value)]
     if part is CONDITIONS:

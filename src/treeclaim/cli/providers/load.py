@@ -2,7 +2,7 @@
 """`load` provider trees from a file; `copy` everything that one endpoint has to another."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.client import Client, ClientError
 from treeclaim.client.copy import CopyOutcome, compare, copy
-from treeclaim.client.load_plans import LoadPlan, make_plan, with_endpoint_problems
+from treeclaim.client.load_plans import make_plan, with_endpoint_problems
 from treeclaim.client.loading import LoadOutcome, apply_plan
 from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import Topology, TopologyError, read_topology
@@ -46,22 +46,12 @@ class LoadProviders(CloudAction):
                 topology = _read(client, options.file)
             with shown_progress() as progress:
                 with _nothing_is_changed_yet():
-                    plan = make_plan(
-                        client,
-                        topology,
-                        prune=options.prune,
-                        progress=progress,
-                    )
-                outcome = apply_plan(
-                    client,
-                    plan,
-                    dry_run=options.dry_run,
-                    progress=progress,
-                )
+                    plan = make_plan(client, topology, prune=options.prune, progress=progress)
+                outcome = apply_plan(client, plan, dry_run=options.dry_run, progress=progress)
         except TopologyError as error:
             raise CommandError(*error.lines) from error
         if options.dry_run:
-            show_difference(plan, outcome)
+            _show_difference(outcome)
         return _report(outcome, dry_run=options.dry_run)
 
 
@@ -123,20 +113,25 @@ def _nothing_is_changed_yet() -> Iterator[None]:
 def _report(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
     if outcome.is_interrupted:
         warn(
-            f"Interrupted: {outcome.done} of {outcome.total} providers match the file "
-            f"({summary(outcome, dry_run=False)}). Run the same command again to continue."
+            f"Interrupted: {len(outcome.done)} of {len(outcome.plan.changes)} providers match the "
+            f"file ({_summary(outcome)}). Run the same command again to continue."
         )
         return INTERRUPTED
-    warn(*(f"refused: {line}" for line in outcome.refused[:_MOST_REFUSED]))
-    if len(outcome.refused) > _MOST_REFUSED:
-        warn(f"refused: and {len(outcome.refused) - _MOST_REFUSED} more")
-    say(summary(outcome, dry_run=dry_run))
-    return 1 if outcome.refused else 0
+    _print_some(warn, "refused", outcome.refused)
+    say(_summary(outcome, dry_run=dry_run))
+    return 1 if outcome.refusals else 0
 
 
-def show_difference(plan: LoadPlan, outcome: LoadOutcome) -> None:
+def _print_some(show: Callable[[str], None], title: str, lines: Sequence[str]) -> None:
+    for line in lines[:_MOST_REFUSED]:
+        show(f"{title}: {line}")
+    if len(lines) > _MOST_REFUSED:
+        show(f"{title}: and {len(lines) - _MOST_REFUSED} more")
+
+
+def _show_difference(outcome: LoadOutcome) -> None:
     """Show each provider that would change, and each of its fields, with the old and new value."""
-    out = printer()
+    out, plan = printer(), outcome.plan
     for what, names in (
         ("trait", plan.traits),
         ("resource class", plan.classes),
@@ -154,13 +149,15 @@ def show_difference(plan: LoadPlan, outcome: LoadOutcome) -> None:
             out.print(f"    {field}", style=_STYLES[Action(field.sign)])
 
 
-def summary(outcome: LoadOutcome, *, dry_run: bool) -> str:
-    """Say what was done to how many providers."""
-    refused = f", {len(outcome.refused)} refused" if outcome.refused else ""
+def _summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
+    created, changed, deleted, unchanged = (
+        len(outcome.names(action))
+        for action in (Action.CREATE, Action.CHANGE, Action.DELETE, Action.KEEP)
+    )
+    refused = f", {len(outcome.refusals)} refused" if outcome.refusals else ""
     return (
-        f"{len(outcome.created)} {'would be ' if dry_run else ''}created, "
-        f"{len(outcome.updated)} changed, {len(outcome.deleted)} deleted, "
-        f"{len(outcome.unchanged)} unchanged{refused}"
+        f"{created} {'would be ' if dry_run else ''}created, {changed} changed, "
+        f"{deleted} deleted, {unchanged} unchanged{refused}"
     )
 
 
@@ -178,9 +175,7 @@ def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
             f"{outcome.unchanged} already equal"
         )
-    for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
-        say(*(f"{title}: {line}" for line in lines[:_MOST_REFUSED]))
-        if len(lines) > _MOST_REFUSED:
-            say(f"{title}: and {len(lines) - _MOST_REFUSED} more")
+    _print_some(say, "refused", outcome.refused)
+    _print_some(say, "differs", outcome.differences)
     if not outcome.differences:
         say("The target has everything that the source has.")

@@ -12,7 +12,7 @@ from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import read_contents, stock_in_words, texts_of
 from treeclaim.client import Client, ClientError
-from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import SHOWN_PARTS
@@ -40,7 +40,7 @@ class ShowProvider(CloudShow):
         path = f"/resource_providers/{row['uuid']}/allocations"
         allocations = client.get(path)["allocations"]
         tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
-        names = AggregateNames.read(client)
+        names = read_aggregate_names(client) or {}
         parent = tree.get(row.get("parent_provider_uuid") or "")
         children = sorted(
             provider["name"]

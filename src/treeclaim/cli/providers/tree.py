@@ -24,7 +24,7 @@ from treeclaim.cli.providers.contents import (
     texts_of,
 )
 from treeclaim.client import Client
-from treeclaim.client.aggregates import NO_NAMES, AggregateNames
+from treeclaim.client.aggregates import AggregateNames, read_aggregate_names
 from treeclaim.model.parts import AGGREGATES, CONDITIONS, INVENTORIES, SHOWN_PARTS, TRAITS
 
 _FIELDS = ("total", "reserved", "allocation_ratio")
@@ -57,7 +57,7 @@ class ListTrees(CloudLister):
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         rows, documents = _read_trees(client, options)
         has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
-        names = AggregateNames.read(client) if has_aggregates else NO_NAMES
+        names = (has_aggregates and read_aggregate_names(client)) or {}
         fields = _FIELDS if options.inventories else ()
         parts = [
             part

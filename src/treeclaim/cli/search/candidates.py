@@ -37,7 +37,7 @@ from treeclaim.cli.search.explanation import (
     useful_advice,
 )
 from treeclaim.client import CandidateQuery, Client, Flavor
-from treeclaim.client.aggregates import NO_NAMES, AggregateNames
+from treeclaim.client.aggregates import AggregateNames, read_aggregate_names, shown_aggregate
 from treeclaim.client.claims import amounts_by_provider
 
 _LIMIT = 20
@@ -149,7 +149,7 @@ class ExplainCandidates(CloudShow):
             root = find_provider(client, options.tree)["root_provider_uuid"]
             search = search.with_parameter("tree", root)
         answer = client.explain(search)
-        limits, names = limits_of(client, answer), AggregateNames.read(client)
+        limits, names = limits_of(client, answer), read_aggregate_names(client) or {}
         fields = {
             "query": in_words(query),
             "feasible": answer["feasible"],
@@ -191,7 +191,7 @@ class CountCandidates(CloudLister):
         queries = {name: str(with_uuids(client, query)) for name, query in requests.items()}
         members = {} if domains is None else {"domains": domains, "limit": options.limit}
         capacities = client.capacity(queries, **members)
-        names = AggregateNames.read(client) if options.domains else NO_NAMES
+        names = (options.domains and read_aggregate_names(client)) or {}
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
         rows = [
             (
@@ -231,7 +231,7 @@ def _query(source: str, flavor: Flavor) -> CandidateQuery:
 
 
 def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:
-    return [f"{names.shown(name)}: {count}" for name, count in counts.items()]
+    return [f"{shown_aggregate(names, name)}: {count}" for name, count in counts.items()]
 
 
 def _domains_of(capacity: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -243,7 +243,7 @@ def _domains_of(capacity: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def capacity_picture(
-    capacities: Mapping[str, Mapping[str, Any]], names: AggregateNames = NO_NAMES
+    capacities: Mapping[str, Mapping[str, Any]], names: AggregateNames
 ) -> RenderableType:
     """Return a table of how many fit, with bars, and the domains of each request."""
     table = Table("request", "fits", "when empty", "", box=None)
@@ -257,6 +257,6 @@ def capacity_picture(
         full = bar(fits, max(when_empty, fits))
         table.add_row(name, f"{fits}{bound}", str(when_empty), full + note)
         if domains := _domains_of(capacity):
-            counts = [(names.shown(domain), count) for domain, count in domains]
+            counts = [(shown_aggregate(names, domain), count) for domain, count in domains]
             pictures.append(bars(f"{name} by domain", counts))
     return Group(*pictures)

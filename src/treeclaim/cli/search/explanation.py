@@ -12,7 +12,7 @@ from rich.tree import Tree
 from treeclaim.cli.printing import Line, bar, line, lines
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import CandidateQuery, Client
-from treeclaim.client.aggregates import NO_NAMES, AggregateNames
+from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.states import read_rows
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS
 
@@ -32,7 +32,7 @@ def explanation(
     answer: Mapping[str, Any],
     query: CandidateQuery,
     limits: Mapping[str, Limits],
-    names: AggregateNames = NO_NAMES,
+    names: AggregateNames,
 ) -> RenderableType:
     """Return what to print for the document of contract page 97, section 3.
 
@@ -85,7 +85,7 @@ def _verdict(answer: Mapping[str, Any]) -> Line:
     return line(f"None of {trees['considered']} trees matches. {ever}", style="red")
 
 
-def funnel_table(answer: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> Table:
+def funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
     """Return what rules trees out, step by step, with bars."""
     table = Table(title="What rules out trees", title_justify="left", box=None, show_header=False)
     considered = answer["trees"]["considered"]
@@ -106,8 +106,10 @@ def _group(suffix: str | None) -> str:
 
 def _detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
     def words(name: str, value: Any) -> str:
-        shown = names.shown if name in (AGGREGATES.name, AGGREGATES.single) else str
-        return ",".join(map(shown, value if isinstance(value, list) else [value]))
+        values = value if isinstance(value, list) else [value]
+        if name in (AGGREGATES.name, AGGREGATES.single):
+            values = [shown_aggregate(names, uuid) for uuid in values]
+        return ",".join(map(str, values))
 
     return " ".join(f"{name}={words(name, value)}" for name, value in detail.items())
 
@@ -115,7 +117,7 @@ def _detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
 def nearest_trees(
     trees: Sequence[Mapping[str, Any]],
     limits: Mapping[str, Limits],
-    names: AggregateNames = NO_NAMES,
+    names: AggregateNames,
 ) -> Tree:
     """Return the nearest trees of an explanation, with what blocks each."""
     top = Tree("Nearest trees")
@@ -165,7 +167,8 @@ def _provider(
     if blocked["reason"].startswith(("trait", "root_trait")):
         yield f"  its traits: {_some_of(provider_limits[TRAITS.name])}"
     if "member_of" in blocked["reason"]:
-        yield f"  its aggregates: {_some_of(map(names.shown, provider_limits[AGGREGATES.name]))}"
+        shown = (shown_aggregate(names, uuid) for uuid in provider_limits[AGGREGATES.name])
+        yield f"  its aggregates: {_some_of(shown)}"
 
 
 def _some_of(names: Iterable[str]) -> str:

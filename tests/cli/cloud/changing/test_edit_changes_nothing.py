@@ -180,7 +180,7 @@ def require_all_come_back(places, several):
             text = yaml.safe_dump({"providers": [entry]}, allow_unicode=bool(len(attributes) % 2))
             for _ in range(2):
                 outcome = apply_topology(one, parse_topology(text, "file"), prune=True)
-            assert len(outcome.unchanged) == 1
+            assert len(outcome.names(Action.KEEP)) == 1
             state, found = described(one)
             assert found == json.dumps(attributes, sort_keys=True)
             edited = parse_topology(_text_of(state), "edited")

@@ -8,7 +8,7 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.services import client_in, refused, served, succeed
 from tests.compute import compute_with, with_cloud
-from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.model.names import aggregate_uuid
 
 RACK, ZONE, PLAIN = (uuid_of(name) for name in ("rack", "zone", "plain"))
@@ -30,7 +30,7 @@ def environment(tmp_path):
 
 def names(environment):
     with client_in(environment) as client:
-        return dict(AggregateNames.read(client).names)
+        return read_aggregate_names(client)
 
 
 def rename(environment, aggregate, name):
