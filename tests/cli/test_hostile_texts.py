@@ -37,7 +37,7 @@ RACK = {"uuid": AGGREGATE, "name": f"rack{PAYLOAD}", "availability_zone": f"zone
 BROKEN = flavor_of("broken", 1, 0, 0, extra_specs={f"resources{PAYLOAD}:VCPU": PAYLOAD})
 
 CASES = {
-    "tree": [[], ["--traits", "--aggregates", "--inventories"], [PROVIDER], [NAME + "x"]],
+    "tree": [[], ["--inventories"], [PROVIDER], [NAME + "x"]],
     "provider show": [[PROVIDER], [f"nobody{PAYLOAD}"]],
     "allocation show": [[CONSUMER], [PAYLOAD]],
     "usage show": [["--project", OWNER], ["--project", f"nobody{PAYLOAD}"]],

@@ -6,7 +6,7 @@ A command declares its arguments as a table like that of its help: the argument,
 | argument | meaning |
 | --- | --- |
 | `FILE`, `[FILE]`, `HOST...` | required, optional, any number |
-| `--on-use` | a flag; `--[no-]traits` can be switched off |
+| `--on-use` | a flag |
 | `--note TEXT` | an option with a value |
 | `--limit N = 20` | an option with a default |
 | `--effect no_new\|leave` | an option with choices |
@@ -73,20 +73,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    """Read a whole number of at least 1, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: for any other text.
-    """
+    """Read a whole number of at least 1, for argparse."""
     return _whole(text, 1)
 
 
 def natural(text: str) -> int:
-    """Read a whole number of at least 0, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: for any other text.
-    """
+    """Read a whole number of at least 0, for argparse."""
     return _whole(text, 0)
 
 
@@ -103,22 +95,14 @@ def _whole(text: str, least: int) -> int:
 
 
 def port(text: str) -> int:
-    """Read a TCP port, for argparse; 0 is any free port.
-
-    Raises:
-        argparse.ArgumentTypeError: for any other text.
-    """
+    """Read a TCP port, for argparse; 0 is any free port."""
     if natural(text) > _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
     return int(text)
 
 
 def hours(text: str) -> float:
-    """Read a number of hours, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: for any other text.
-    """
+    """Read a number of hours, for argparse."""
     try:
         number = float(text)
     except ValueError:
@@ -129,11 +113,7 @@ def hours(text: str) -> float:
 
 
 def permissions(text: str) -> int:
-    """Read permissions as chmod takes them, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: for any other text.
-    """
+    """Read permissions as chmod takes them, for argparse."""
     try:
         return int(text, 8)
     except ValueError:
@@ -187,9 +167,7 @@ def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
     assert match is not None, argument  # noqa: S101 - tests read all tables
     option, destination, value, count, default = match.groups()
     if value is None:
-        is_switch = "[no-]" in option
-        action = argparse.BooleanOptionalAction if is_switch else "store_true"
-        return option.replace("[no-]", ""), {"action": action}
+        return option, {"action": "store_true"}
     metavar = value.strip("[]")
     choices = metavar.split("|") if metavar.islower() else None
     read = _TYPES.get(metavar, str)

@@ -100,11 +100,7 @@ class CloudCommand(DeclaredCommand, Command):
 
     @contextmanager
     def client(self, options: argparse.Namespace) -> Iterator[Client]:
-        """Give the client of the service.
-
-        Raises:
-            CommandError: for each failure of a call in the block.
-        """
+        """Give the client of the service."""
         if not self._is_plugin:
             with open_client(options) as client:
                 yield client

@@ -45,9 +45,6 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
     Args:
         options: The options of the command.
         wanted_by: The option that needs it, for the message.
-
-    Raises:
-        CommandError: if no cloud is named, or nothing is known of it.
     """
     name = options.os_cloud or os.environ.get("OS_CLOUD")
     if not name:
@@ -57,11 +54,7 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
 
 
 def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> dict[str, Any]:
-    """Return an answer of the compute API, which has to have a member.
-
-    Raises:
-        CommandError: if there is no such answer.
-    """
+    """Return an answer of the compute API, which has to have a member."""
     try:
         answer = compute.get(path, **how)
         body: dict[str, Any] = answer.json()
@@ -75,11 +68,7 @@ def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> di
 def list_pages(
     compute: adapter.Adapter, path: str, member: str, query: Mapping[str, str], **how: Any
 ) -> Iterator[dict[str, Any]]:
-    """Yield all items of a list, page by page.
-
-    Raises:
-        CommandError: if there is no such list.
-    """
+    """Yield all items of a list, page by page."""
     parameters = {**query, "limit": str(PAGE)}
     while True:
         body = document(compute, f"{path}?{query_string(parameters)}", member, **how)
@@ -137,11 +126,7 @@ def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
 
 
 def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
-    """Return servers and unfinished migrations, of all cells.
-
-    Raises:
-        CommandError: if a cell does not answer: its migrations are not listed then.
-    """
+    """Return servers and unfinished migrations, of all cells."""
     everywhere = {"all_tenants": "True"}
     list_all = partial(list_pages, compute, microversion=SERVERS_VERSION)
     servers = list(list_all("/servers", "servers", everywhere))

@@ -31,11 +31,7 @@ ENDPOINT_OPTIONS = f"""
 
 @contextmanager
 def open_client(options: argparse.Namespace) -> Iterator[Client]:
-    """Give a client for the endpoint that a command's options and the environment name.
-
-    Raises:
-        CommandError: for whatever a call in the block fails with.
-    """
+    """Give a client for the endpoint that a command's options and the environment name."""
     with (
         _failures_in_words(
             "start a service with `treeclaim serve`, or name a running one with --endpoint or "
@@ -48,11 +44,7 @@ def open_client(options: argparse.Namespace) -> Iterator[Client]:
 
 @contextmanager
 def open_client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client]:
-    """Give a client for a URL and token, or, without a URL, for a cloud of clouds.yaml.
-
-    Raises:
-        CommandError: for whatever a call in the block fails with.
-    """
+    """Give a client for a URL and token, or, without a URL, for a cloud of clouds.yaml."""
     with (
         _failures_in_words("check its URL or cloud, and that the service runs"),
         _client_at(url, token) if url else _client_of_cloud(cloud or "") as client,
@@ -67,11 +59,7 @@ def _patience() -> Patience:
 
 @contextmanager
 def _failures_in_words(advice: str) -> Iterator[None]:
-    """Turn failures of calls into those of a command.
-
-    Raises:
-        CommandError: for whatever a call in the block fails with.
-    """
+    """Turn failures of calls into those of a command."""
     try:
         yield
     except UnreachableError as error:
@@ -88,9 +76,6 @@ def _client(options: argparse.Namespace) -> Client:
     """Return a client of the endpoint that the options name, else Treeclaim's or OpenStack's variables.
 
     Without any of them it is the endpoint of this machine.
-
-    Raises:
-        CommandError: if these contradict each other, or name no endpoint.
     """
     environment = os.environ
     token = options.token or environment.get("OS_TOKEN") or _TOKEN
@@ -115,11 +100,7 @@ def _client(options: argparse.Namespace) -> Client:
 
 @contextmanager
 def region_of(cloud: str) -> Iterator[Any]:
-    """Give a cloud of clouds.yaml, as openstacksdk knows it.
-
-    Raises:
-        CommandError: if openstacksdk is missing, or whatever of it fails in the block.
-    """
+    """Give a cloud of clouds.yaml, as openstacksdk knows it."""
     try:
         # An optional package, and a heavy one.
         from openstack import config, exceptions  # noqa: PLC0415
@@ -151,11 +132,7 @@ def region_adapter(region: Any, session: Session, service_type: str) -> Adapter:
 
 
 def _client_of_environment() -> Client:
-    """Return a client of the endpoint that the OS_* variables of openstackclient name.
-
-    Raises:
-        CommandError: if they name no way to authenticate, or lack something for it.
-    """
+    """Return a client of the endpoint that the OS_* variables of openstackclient name."""
     environment = os.environ
     kind = environment.get("OS_AUTH_TYPE") or (
         "v3applicationcredential"

@@ -113,7 +113,7 @@ def _run(endpoint: str, title: str, *words: str) -> int:
 def _show(endpoint: str, flavors: Path) -> None:
     run = partial(_run, endpoint)
     with Client(endpoint, _TOKEN) as client:
-        run("One tree of each kind", "tree", *_kinds(client), "--no-traits")
+        run("One tree of each kind", "tree", *_kinds(client))
         for number, (title, query) in enumerate(SEARCHES.items(), 1):
             count, milliseconds = _time_search(client, query)
             heading = f"{number}. {title}: {count} candidates in {milliseconds:.1f} ms"
@@ -192,11 +192,7 @@ def _program() -> str:
 
 @contextmanager
 def _running_service(folder: Path) -> Iterator[str]:
-    """Run `treeclaim serve` on a free port with a database in a folder.
-
-    Raises:
-        CommandError: if it does not start.
-    """
+    """Run `treeclaim serve` on a free port with a database in a folder."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

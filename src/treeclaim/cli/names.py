@@ -30,11 +30,7 @@ Domains = str | list[str]
 
 
 def find_provider(client: Client, name: str) -> Row:
-    """Return the provider with a uuid or a name.
-
-    Raises:
-        CommandError: if there is none.
-    """
+    """Return the provider with a uuid or a name."""
     uuid = normalised_uuid(name)
     rows = client.providers(uuid=uuid) if uuid else []
     try:
@@ -65,11 +61,7 @@ def providers_of_tree(client: Client, provider: Row) -> list[Row]:
 
 
 def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
-    """Return a question with the uuids of providers that it names by name.
-
-    Raises:
-        CommandError: if there is no such provider.
-    """
+    """Return a question with the uuids of providers that it names by name."""
     return CandidateQuery(
         tuple((name, _value(client, name, text)) for name, text in query.parameters)
     )
@@ -116,9 +108,6 @@ def domains_of(client: Client, text: str) -> Domains:
     Args:
         client: Asked for its aggregates where some are named by words.
         text: See `DOMAINS_HELP`.
-
-    Raises:
-        CommandError: if a word names no aggregate in which a provider is.
     """
     if text == TREES:
         return TREES

@@ -47,6 +47,8 @@ _LONGEST = 2_000
 class CommandError(Exception):
     """A command cannot go on; the message is for the person at the terminal.
 
+    Each function of the command line may raise it.
+
     Attributes:
         lines: The lines of the message. A line break within one is part of what it quotes.
         exit_code: The command's exit code.

@@ -76,9 +76,6 @@ def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> Can
     Args:
         options: The options of the command.
         compute: Makes the adapter of the compute API, for `--server-flavor`.
-
-    Raises:
-        CommandError: if a part of it cannot be read, or is unknown.
     """
     parameters = [_parameter(*pair) for text in options.parameters for pair in _pairs(text)]
     if options.server_flavor is not None:
@@ -167,9 +164,6 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
     Args:
         flavor: The flavor.
         source: The flavor's place, for messages.
-
-    Raises:
-        CommandError: if it cannot be read.
     """
     try:
         translation = server_flavor(flavor)
@@ -190,11 +184,7 @@ def _read(file: Path) -> Flavor:
 
 
 def flavors_in(file: Path) -> dict[str, Flavor]:
-    """Return the flavors of a file by name.
-
-    Raises:
-        CommandError: if it cannot be read.
-    """
+    """Return the flavors of a file by name."""
     try:
         return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
     except FlavorError as error:

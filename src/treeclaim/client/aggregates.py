@@ -22,11 +22,7 @@ AggregateNames = Mapping[str, str]
 
 
 def read_aggregate_names(client: Client) -> AggregateNames | None:
-    """Read all names; return None where the server keeps none, or the policy hides them.
-
-    Raises:
-        ClientError: if the endpoint fails otherwise.
-    """
+    """Read all names; return None where the server keeps none, or the policy hides them."""
     if client.extension is None:
         return None
     names: dict[str, str] = {}
@@ -47,10 +43,6 @@ def shown_aggregate(names: AggregateNames, uuid: str) -> str:
 
 
 def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:
-    """Name any number of aggregates by uuid; None removes a name.
-
-    Raises:
-        ClientError: if the endpoint fails.
-    """
+    """Name any number of aggregates by uuid; None removes a name."""
     for batch in in_batches(list(names.items()), _MOST_NAMES):
         client.call("POST", _NAMES, {"names": dict(batch)})

@@ -86,11 +86,7 @@ def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
 
 
 def compare(source: Client, target: Client, progress: Progress) -> list[str]:
-    """Read both endpoints; return, in words, all that the target lacks or has different.
-
-    Raises:
-        ClientError: if an endpoint fails.
-    """
+    """Read both endpoints; return, in words, all that the target lacks or has different."""
     source_contents = read_contents(source, progress, title="checking source")
     copied = read_contents(
         target, progress, title="checking target", only=source_contents.providers

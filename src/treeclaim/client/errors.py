@@ -47,24 +47,6 @@ class ClientError(Exception):
         conflict: Mapping[str, Any] | None = self.members.get("conflict")
         return conflict
 
-    @property
-    def explanation(self) -> Mapping[str, Any] | None:
-        """Return why the first unplaced consumer found nothing, where that was asked for."""
-        explanation: Mapping[str, Any] | None = self.members.get("explanation")
-        return explanation
-
-    @property
-    def unplaced(self) -> Sequence[str]:
-        """Return the uuids of consumers that found no place."""
-        unplaced: Sequence[str] = self.members.get("unplaced", ())
-        return unplaced
-
-    @property
-    def consumers(self) -> Sequence[str]:
-        """Return the uuids of consumers that hold something else already."""
-        consumers: Sequence[str] = self.members.get("consumers", ())
-        return consumers
-
 
 class UnreachableError(ClientError):
     """No connection could be made: nothing was sent."""

@@ -72,11 +72,7 @@ def make_plan(
 
 
 def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyError:
-    """Return the problems of a file, and those that only the endpoint can show.
-
-    Raises:
-        ClientError: if a call fails.
-    """
+    """Return the problems of a file, and those that only the endpoint can show."""
     if error.readable is None:
         return error
     try:

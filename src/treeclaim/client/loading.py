@@ -74,9 +74,6 @@ def apply_plan(
         plan: The plan.
         dry_run: True to write nothing, and return the outcome that the plan would have.
         progress: Called after each batch.
-
-    Raises:
-        ClientError: if the endpoint fails.
     """
     outcome = LoadOutcome(plan)
     written = [change for change in plan.changes if change.action is not Action.DELETE]

@@ -85,11 +85,7 @@ class PlannedChange:
         return Action.CHANGE if is_changed else Action.KEEP
 
     def again(self, client: Client) -> "PlannedChange":
-        """Plan the change from the state that the provider has now.
-
-        Raises:
-            ClientError: if the endpoint fails.
-        """
+        """Plan the change from the state that the provider has now."""
         parts = [part for part in PARTS if part.name in self.after.values]
         rows = client.provider_states([part.name for part in parts], uuid=self.after.uuid)
         return replace(self, before=next((state_of(row, parts) for row in rows), None))

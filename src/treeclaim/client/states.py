@@ -84,9 +84,6 @@ def read_rows(
 
     Returns:
         Rows of GET /treeclaim/providers by uuid.
-
-    Raises:
-        ClientError: if the endpoint fails.
     """
     client.require_extension("reading many providers at once")
 

@@ -119,11 +119,7 @@ def _owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[s
 
 
 def consumer_uuid(text: str) -> str:
-    """Return the uuid of a consumer as the service writes it.
-
-    Raises:
-        CommandError: if the text is no uuid.
-    """
+    """Return the uuid of a consumer as the service writes it."""
     consumer = normalised_uuid(text)
     if consumer is None:
         raise CommandError(f"a consumer is named by its uuid, and {text!r} is not a uuid")
@@ -237,14 +233,11 @@ def explained_refusals(query: CandidateQuery, items: str, count: int) -> Iterato
         query: The query of the consumers or holds.
         items: What was to be created, whose random uuids the message leaves out; empty for named consumers.
         count: How many.
-
-    Raises:
-        CommandError: if the block fails as there is no place.
     """
     try:
         yield
     except ClientError as error:
-        if not error.unplaced:
+        if not error.members.get("unplaced"):
             raise
         reason = f"There is no place for the requested {items} ({count})" if items else str(error)
         advice = f"'treeclaim explain {in_words(query)}' shows the reason"

@@ -176,11 +176,7 @@ def _repair(
 def _may_be_released(
     options: argparse.Namespace, orphans: int, living: Mapping[str, Sequence[str]]
 ) -> bool:
-    """Ask again if so many would be released that the list of the living may be wrong.
-
-    Raises:
-        CommandError: if nobody is to be asked, but --yes was given only once.
-    """
+    """Ask again if so many would be released that the list of the living may be wrong."""
     spared = len({uuid for uuids in living.values() for uuid in uuids})
     if orphans <= _FEW * (orphans + spared):
         return True

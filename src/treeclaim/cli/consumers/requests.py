@@ -113,11 +113,7 @@ def _query(server: Mapping[str, Any]) -> str:
 
 
 def _requests_in(path: Path) -> _Source:
-    """Read lines of consumers and their requests.
-
-    Raises:
-        CommandError: for a file, or a line, that cannot be read; nothing is kept then.
-    """
+    """Read lines of consumers and their requests."""
     source = _Source()
     for number, line in enumerate(text_in(path).splitlines(), 1):
         if not line.strip():

@@ -129,11 +129,7 @@ def _mix_result(mix: Mapping[str, Any]) -> Result:
 
 
 def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
-    """Return the requests of a mix made from those of consumers.
-
-    Raises:
-        CommandError: if no consumer has a request.
-    """
+    """Return the requests of a mix made from those of consumers."""
     filters = {"created_since": since} if since else {}
     counts: Counter[str] = Counter()
     with shown_progress() as report:

@@ -22,11 +22,7 @@ GIVEN_OPTION = """
 
 
 def assumptions_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the member of a body that has the assumptions of the file; none without the option.
-
-    Raises:
-        CommandError: if it is not a JSON object.
-    """
+    """Return the member of a body that has the assumptions of the file; none without the option."""
     if options.given is None:
         return {}
     return {"given": object_of(options.given, text_in(options.given))}

@@ -68,11 +68,7 @@ class CompareServices(LocalCommand):
 
 
 def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
-    """Yield each read of the log once.
-
-    Raises:
-        CommandError: if the log cannot be read, or has no read.
-    """
+    """Yield each read of the log once."""
     path = options.requests
     try:
         if path == "-":

@@ -35,9 +35,6 @@ def read_contents(
 
     Returns:
         Documents by uuid.
-
-    Raises:
-        ClientError: if a call fails.
     """
 
     def progress(done: int, total: int) -> None:
@@ -87,9 +84,6 @@ def add_held(client: Client, documents: Mapping[str, Document], roots: Sequence[
         client: The endpoint.
         documents: The providers.
         roots: Uuids of the roots of their trees; empty for all trees.
-
-    Raises:
-        ClientError: if the endpoint refuses otherwise, or does not answer.
     """
     filters = {"in_tree": f"in:{','.join(roots)}"} if roots else {}
     try:

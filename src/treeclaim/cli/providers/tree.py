@@ -25,7 +25,14 @@ from treeclaim.cli.providers.contents import (
 )
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames, read_aggregate_names
-from treeclaim.model.parts import AGGREGATES, CONDITIONS, INVENTORIES, SHOWN_PARTS, TRAITS
+from treeclaim.model.parts import (
+    AGGREGATES,
+    CONDITIONS,
+    INVENTORIES,
+    SHOWN_PARTS,
+    TRAITS,
+    ListedPart,
+)
 
 _FIELDS = ("total", "reserved", "allocation_ratio")
 """Fields of inventories that `--inventories` shows."""
@@ -47,10 +54,6 @@ class ListTrees(CloudLister):
         --class classes:NAME...  show only providers with an inventory of a class
         --trait NAME...          show only providers with a trait
         --load PERCENT           show only providers with at least this percentage of some class used
-        --[no-]traits            show traits (default: yes if trees are named)
-        --[no-]aggregates        show aggregates (default: yes if trees are named)
-        --[no-]attributes        show attributes (default: yes if trees are named)
-        --[no-]conditions        show conditions (default: yes)
         --inventories            also show total, reserved and ratio
     """
 
@@ -59,11 +62,7 @@ class ListTrees(CloudLister):
         has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
         names = (has_aggregates and read_aggregate_names(client)) or {}
         fields = _FIELDS if options.inventories else ()
-        parts = [
-            part
-            for part in SHOWN_PARTS
-            if any(part.name in document for document in documents.values())
-        ]
+        parts = _shown_parts(options)
         shown_names = (part.name.title() for part in (INVENTORIES, *parts))
         columns = ("Name", "UUID", "Root", "Depth", *shown_names)
         if not rows:
@@ -92,19 +91,13 @@ def _read_trees(
     client: Client, options: argparse.Namespace
 ) -> tuple[list[DepthRow], dict[str, Document]]:
     """Return the providers to show, and the documents of those that pass the filters, by uuid."""
-    choices = {part: getattr(options, part.name) for part in SHOWN_PARTS}
-    parts = [
-        part
-        for part, choice in choices.items()
-        if (options.roots or part is CONDITIONS if choice is None else choice)
-    ]
     rows = list(_preorder(_providers(client, options.roots), options.depth))
     chosen = [row for _, row in rows]
     if options.trait:
         matching = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
         chosen = [row for row in chosen if row["uuid"] in matching]
     with shown_progress() as report:
-        documents = read_contents(client, chosen, parts, report)
+        documents = read_contents(client, chosen, _shown_parts(options), report)
     roots = [row["uuid"] for depth, row in rows if not depth]
     add_held(client, documents, roots if options.roots else ())
     for uuid, document in list(documents.items()):
@@ -116,6 +109,10 @@ def _read_trees(
         if not _is_shown(document, options):
             del documents[uuid]
     return (_with_ancestors(rows, documents) if _is_filtered(options) else rows), documents
+
+
+def _shown_parts(options: argparse.Namespace) -> Sequence[ListedPart[Any]]:
+    return SHOWN_PARTS if options.roots else (CONDITIONS,)
 
 
 def _providers(client: Client, names: Sequence[str]) -> list[Row]:

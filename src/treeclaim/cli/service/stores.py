@@ -19,11 +19,7 @@ _CONNECTION = "[placement_database]/connection"
 
 @contextmanager
 def opened_store(configuration: Configuration) -> Iterator[Store]:
-    """Give the store of a configuration for a block.
-
-    Raises:
-        CommandError: if the URL is none of a database, or for what a use in the block fails with.
-    """
+    """Give the store of a configuration for a block."""
     try:
         store = Store(configuration.database)
     except (SQLAlchemyError, ImportError, ValueError) as error:

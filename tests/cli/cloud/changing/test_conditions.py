@@ -45,7 +45,6 @@ def test_condition_is_set_listed_shown_and_unset(environment):
     assert (row["uuid"], list(row["conditions"])) == (uuid, ["FAILING", "ONCE"])
     words = "FAILING (leave until 2099-12-01T08:00:00Z): fan 2"
     assert f"condition {words}" in succeed(environment, "tree")
-    assert words not in succeed(environment, "tree", "--no-conditions")
     shown = succeed(environment, "provider", "show", name)
     assert words in shown
     assert "ONCE (no_new, once it is used)" in shown
