@@ -46,7 +46,7 @@ def test_claim_refuses_consumer_with_allocations_without_replace(environment):
         client.release(consumer)
 
 
-@pytest.mark.parametrize("revision", ["nonsense", "", "cafe00000000", "head"])
+@pytest.mark.parametrize("revision", ["", "head"])
 def test_unknown_revision_is_not_stamped(offline, revision):
     succeed(offline, "db", "sync")
     message = refused(offline, "db", "stamp", revision)
@@ -89,29 +89,6 @@ def test_a_token_is_never_dropped(environment):
     message = refused(environment, "tree", "--token", "x", "--os-cloud", "some")
     assert "--token" in message
     refused(environment, "tree", "--endpoint", "http://a", "--os-cloud", "some", code=2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--flavor", "vcpu=4"], "'vcpus'"),
-        (["--flavor", "vcpus=4", "memory=5"], "ram"),
-        (["--flavor", "vcpus=4", "resource:VGPU=1"], "resources"),
-        (["--flavor", "vcpus=4", "hw:numa=1"], "hw:numa"),
-        (["--flavor", "vcpus=4", "vcpus=5"], "twice"),
-        (["--flavor", "vcpus=-4"], "vcpus"),
-        (["vcpu=4"], "unknown 'vcpu'; known are resources, "),
-        (["--flavor", "xyz=4"], "unknown 'xyz'; known are vcpus, "),
-        (["resource=VCPU:1"], "'resources'"),
-        (["resources=VCPU:1", "--lim", "3"], "--lim"),
-    ],
-    ids=lambda part: " ".join(part).replace(":", " ") if isinstance(part, list) else "",
-)
-def test_unknown_key_is_refused_with_the_valid_ones(environment, arguments, message):
-    result = call(environment, "candidates", *arguments)
-    assert result.returncode in (1, 2)
-    assert message in result.stderr
-    assert result.stdout == ""
 
 
 def test_parameters_after_a_flavor_are_not_swallowed(environment):
@@ -157,14 +134,6 @@ def test_unreachable_service_gives_advice(offline, tmp_path, command, advice):
         assert words in message
 
 
-@pytest.mark.parametrize("member", ["vcpu: 4", "extra_specs: {'resource:VGPU': '1'}", "1: 2"])
-def test_a_flavor_file_with_a_typo_is_refused(environment, tmp_path, member):
-    file = tmp_path / "flavor.yaml"
-    file.write_text(f"vcpus: 1\n{member}\n")
-    message = refused(environment, "candidates", "--flavor-file", str(file))
-    assert "flavor.yaml" in message
-
-
 def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
     file = tmp_path / "flavor.json"
     file.write_text(
@@ -178,52 +147,64 @@ def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
     assert "MEMORY_MB:512" in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tree", "--endpoint", "http://127.0.0.1:99999"], "not the URL of an endpoint"),
-        (["tree", "--endpoint", "http://127.0.0.1:0"], "not the URL of an endpoint"),
-        (["tree", "--endpoint", "http://[::1"], "http://[::1"),
-        (["tree", "--endpoint", "nonsense"], "nonsense"),
-        (["tree", "--endpoint", "http://\u00e9\udcff.example"], "example"),
-        (["tree", "--token", "new\nline"], "token"),
-        (["tree", "\ud800"], "no provider"),
-        (["release", "../../resource_providers"], "uuid"),
-        (["claim", "resources=VCPU:1", "--consumer", "x"], "uuid"),
-        (["load", "/"], "/"),
-        (["load", "a\0b"], "cannot be read"),
-        (["candidates", "--flavor-file", "/dev/null"], "/dev/null"),
-    ],
-    ids=range(12),
-)
-def test_invalid_arguments_are_reported_in_one_line(environment, arguments, message):
-    said = refused(environment, *arguments)
-    assert message in said
-    assert "unexpected" not in said
+REFUSED = {
+    "candidates --flavor vcpu=4": "'vcpus'",
+    "candidates --flavor vcpus=4 memory=5": "ram",
+    "candidates --flavor vcpus=4 resource:VGPU=1": "resources",
+    "candidates --flavor vcpus=4 hw:numa=1": "hw:numa",
+    "candidates --flavor vcpus=4 vcpus=5": "twice",
+    "candidates --flavor vcpus=-4": "vcpus",
+    "candidates --flavor vcpus=many": "flavor",
+    "candidates --flavor resources:VGPU=some": "resources:VGPU",
+    "candidates --flavor xyz=4": "unknown 'xyz'; known are vcpus, ",
+    "candidates --flavor-file nowhere.yaml": "nowhere.yaml",
+    "candidates --flavor-file /dev/null": "/dev/null",
+    "candidates vcpu=4": "unknown 'vcpu'; known are resources, ",
+    "candidates resource=VCPU:1": "'resources'",
+    "candidates resources=MCPU:1": "MCPU",
+    "candidates VCPU": "NAME=VALUE",
+    "candidates": "the query is empty",
+    "claim resources=VGPU:1000": "there is no candidate",
+    "claim resources=VGPU:1 --number 30": "only 4 candidates",
+    "claim resources=VCPU:1 --consumer x": "uuid",
+    "release ../../resource_providers": "uuid",
+    "allocation show nobody": "not a uuid",
+    "provider show nobody": "no provider",
+    "tree nobody": "nobody",
+    "tree \ud800": "no provider",
+    "tree --os-cloud nowhere": "cloud",
+    "tree --endpoint http://127.0.0.1:99999": "not the URL of an endpoint",
+    "tree --endpoint http://[::1": "http://[::1",
+    "tree --endpoint http://\u00e9\udcff.example": "example",
+    "tree --token new\nline": "token",
+    "load /": "/",
+    "load a\0b": "cannot be read",
+}
+"""Messages by command lines."""
+
+
+@pytest.mark.parametrize("line", REFUSED, ids=range(len(REFUSED)))
+def test_mistake_is_refused_in_words(environment, line):
+    message = refused(environment, *line.split(" "))
+    assert REFUSED[line] in message
+    assert "unexpected" not in message
 
 
 @pytest.mark.parametrize("url", ["nonsense://x/y", "sqlite", "mysql+nodriver://x/y"])
-@pytest.mark.parametrize(
-    "command",
-    [("serve",), ("admin",), ("upgrade", "check"), ("db", "online_data_migrations")],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("command", ["serve", "admin", "upgrade check"])
 def test_unsupported_database_url_names_the_option(offline, url, command):
-    wrong = offline | {
-        "OS_PLACEMENT_DATABASE__CONNECTION": url,
-        "OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0",
-    }
-    result = call(wrong, *command)
+    listen = {"OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0"}
+    wrong = offline | listen | {"OS_PLACEMENT_DATABASE__CONNECTION": url}
+    result = call(wrong, *command.split())
     assert result.returncode in (1, 255)
     assert "[placement_database]/connection" in result.stderr
     assert "unexpected" not in result.stderr
 
 
-@pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
 @pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
-def test_invalid_number_is_refused_with_its_option(offline, option, number):
-    message = refused(offline, "serve", f"--{option}", number, code=2)
-    assert f"argument --{option}: " in message
+def test_invalid_number_is_refused_with_its_option(offline, number):
+    message = refused(offline, "serve", "--workers", number, code=2)
+    assert "argument --workers: " in message
     assert ("has more than 9 digits" in message) == (number == "99999999999")
 
 
@@ -253,16 +234,7 @@ def test_invalid_keep_hours_are_refused(offline, hours):
     assert "--keep-hours" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("tree",),
-        pytest.param(("candidates", "resources=VCPU:1"), marks=pytest.mark.slow),
-        pytest.param(("explain", "resources=VGPU:100"), marks=pytest.mark.slow),
-        pytest.param(("tree", "h\u00f6st"), marks=pytest.mark.slow),
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("arguments", [("tree",), ("tree", "h\u00f6st")], ids=ascii)
 def test_ascii_terminal_gets_only_ascii(environment, arguments):
     plain = environment | {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}
     result = run(plain, *arguments)
@@ -299,80 +271,34 @@ def _until_it_reads(pid):
     )
 
 
-COMMANDS = st.sampled_from(
-    (
-        ("candidates",),
-        ("explain",),
-        ("claim",),
-        ("release",),
-        ("tree",),
-        ("load",),
-        ("provider", "show"),
-        ("usage", "show"),
-        ("db",),
-        ("db", "stamp"),
-        ("db", "prune"),
-        ("config", "check"),
-        ("policy",),
-        ("completion",),
-        ("upgrade", "check"),
-    )
+COMMANDS = (
+    "candidates,explain,claim,release,tree,load,provider show,usage show,db,db stamp,db prune,"
+    "config check,policy,completion,upgrade check"
 )
-HOSTILE = st.sampled_from(
-    (
-        "--endpoint",
-        "--token",
-        "--os-cloud",
-        "--flavor",
-        "--flavor-file",
-        "--limit",
-        "-f",
-        "json",
-        "--config-file",
-        "--keep-hours",
-        "--project",
-        "--number",
-        "--consumer",
-        "--depth",
-        "--class",
-        "http://127.0.0.1:1",
-        "/dev/null",
-        "/",
-        "-",
-        "--",
-        "=",
-        "resources=VCPU:1",
-        "resources=",
-        "resources=VCPU:99999999999999999999",
-        "required=!",
-        "member_of=\udcff",
-        "limit=x",
-        "%s%n{}",
-        "\x1b[31m",
-        "[/]",
-        "é",
-        "\ud800",
-        "",
-        "-1",
-        "nan",
-        "host-1",
-        "9" * 5000,
-    )
+OPTIONS = (
+    "--endpoint --token --os-cloud --flavor --flavor-file --limit -f --config-file --keep-hours"
 )
+HOSTILE = (
+    *OPTIONS.split(), "--project", "--number", "--consumer", "--depth", "--class", "json", "http://127.0.0.1:1",
+    "/dev/null", "/", "-", "--", "=", "resources=VCPU:1", "resources=", "resources=VCPU:99999999999999999999",
+    "required=!", "member_of=\udcff", "limit=x", "%s%n{}", "\x1b[31m", "[/]", "é", "\ud800", "", "-1", "nan",
+    "host-1", "9" * 5000,
+)  # fmt: skip
 
 
 @pytest.mark.slow
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(COMMANDS, st.lists(HOSTILE | st.text(max_size=8), max_size=4))
+@given(
+    st.sampled_from(COMMANDS.split(",")),
+    st.lists(st.sampled_from(HOSTILE) | st.text(max_size=8), max_size=4),
+)
 def test_random_arguments_never_cause_a_traceback(environment, tmp_path, command, arguments):
-    if command == ("load",) and "-" in arguments:
+    if command == "load":
         arguments = [word for word in arguments if word != "-"]
-    database = f"sqlite:///{tmp_path / 'fuzz.db'}"
-    result = call(
-        environment | {"OS_PLACEMENT_DATABASE__CONNECTION": database}, *command, *arguments
-    )
+    database = {"OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path / 'fuzz.db'}"}
+    result = call(environment | database, *command.split(), *arguments)
     assert result.returncode in (0, 1, 2, 255), (result, result.stderr)
     assert "Traceback" not in result.stderr
     assert "unexpected" not in result.stderr, result.stderr

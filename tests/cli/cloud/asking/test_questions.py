@@ -118,30 +118,6 @@ def test_a_tree_is_named_by_any_of_its_providers(environment):
     assert "host-2" not in whole
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["candidates"], "the query is empty"),
-        (["candidates", "VCPU"], "NAME=VALUE"),
-        (["candidates", "resources=MCPU:1"], "MCPU"),
-        (["candidates", "--flavor", "vcpus=many"], "flavor"),
-        (["candidates", "--flavor", "resources:VGPU=some"], "resources:VGPU"),
-        (["candidates", "--flavor-file", "nowhere.yaml"], "nowhere.yaml"),
-        (["claim", "resources=VGPU:1000"], "there is no candidate"),
-        (["claim", "resources=VGPU:1", "--number", "30"], "only 4 candidates"),
-        (["tree", "nobody"], "nobody"),
-        (["explain", "resources=VGPU:1", "--endpoint", "http://127.0.0.1:9"], "127.0.0.1"),
-        (["tree", "--os-cloud", "nowhere"], "cloud"),
-    ],
-    ids=lambda one: " ".join(one).replace(":", " ") if isinstance(one, list) else "",
-)
-def test_failures_are_reported_in_one_line(environment, arguments, message):
-    refused = call(environment, *arguments)
-    assert refused.returncode == 1
-    assert message in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
 def test_os_variables_name_a_cloud(environment):
     elsewhere = environment | {
         "OS_AUTH_URL": "http://127.0.0.1:9/v3",

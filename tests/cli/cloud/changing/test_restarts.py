@@ -8,7 +8,7 @@ import threading
 import httpx
 import pytest
 
-from tests.cli.services import client_in, served, succeed
+from tests.cli.services import client_in, succeed
 from tests.faults.harness.proxy import Proxy
 from tests.servers import TREECLAIM, eventually, service_environment, serving, usual_environment
 from treeclaim.client import Client, ClientError, Patience, follow
@@ -78,23 +78,6 @@ def test_load_continues_after_a_restart(server, proxy, tmp_path):
     with client_in(environment) as client:
         assert len(client.providers()) == HOSTS
     assert f"{HOSTS} unchanged" in succeed(environment, "load", "--dry-run", str(topology))
-
-
-def test_copy_continues_after_a_restart_of_its_target(server, proxy, tmp_path):
-    topology = tmp_path / "topology.yaml"
-    topology.write_text(TOPOLOGY)
-    source = tmp_path / "source"
-    source.mkdir()
-    with served(source) as environment:
-        succeed(environment, "load", str(topology))
-        ends = ["--from", environment["TREECLAIM_ENDPOINT"], "--from-token", "admin"]
-        ends += ["--to", _url(proxy), "--to-token", "admin"]
-        _killed_in_the_middle(server, proxy, environment, tmp_path, "copy", *ends)
-        with client_in(environment) as before, Client(server.url, "admin") as after:
-            assert [row["uuid"] for row in after.providers()] != []
-            assert {row["uuid"]: row["name"] for row in after.providers()} == {
-                row["uuid"]: row["name"] for row in before.providers()
-            }
 
 
 def test_follow_continues_after_a_restart(server):
