@@ -8,7 +8,7 @@ import pytest
 from tests.service import InProcess, WithoutExtension
 from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
-from treeclaim.client.load_plans import make_plan
+from treeclaim.client.load_plans import make_plan, with_endpoint_problems
 from treeclaim.client.loading import apply_plan, apply_topology
 from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import TopologyError, read_topology
@@ -126,3 +126,27 @@ def test_digits_with_underscores_are_not_a_uuid():
     word = "1_" + "1" * 30
     assert uuid.UUID(word), "Python reads digits as `int` does, with underscores in them"
     assert aggregate_uuid(word) == aggregate_uuid(aggregate_uuid(word)) != str(uuid.UUID(word))
+
+
+def test_cycle_is_reported_only_for_its_members_beside_other_errors(client, tmp_path):
+    text = """
+providers:
+  - {name: a, parent: b}
+  - {name: b, parent: A3C4C0B8-0000-4000-8000-000000000001}
+  - {name: c, uuid: a3c4c0b8-0000-4000-8000-000000000001, parent: a}
+  - {name: below, parent: c}
+  - {name: self, parent: self}
+  - {name: twice}
+  - {name: twice, traits: [lower]}
+"""
+    with pytest.raises(TopologyError) as caught:
+        topology(tmp_path, text)
+    problems = with_endpoint_problems(client, caught.value).problems
+    assert [(problem.line, problem.text.split(":")[0]) for problem in problems] == [
+        (3, "'a' would be below itself"),
+        (4, "'b' would be below itself"),
+        (5, "'c' would be below itself"),
+        (7, "'self' would be below itself"),
+        (9, "name 'twice' is that of line 8 too"),
+        (9, "traits"),
+    ]

@@ -6,11 +6,10 @@ checks that. So names and errors that somebody else wrote reach a terminal only 
 each.
 """
 
-import codecs
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -28,17 +27,6 @@ INTERRUPTED = 130
 
 _WIDEST = 1_000_000
 """Columns of a pipe or a file: lines are not cut there."""
-
-_PLAIN = {
-    "█": "#",
-    "░": ".",
-    "→": "->",
-    "…": "...",
-    "“": '"',
-    "”": '"',
-}
-"""Substitutes for characters that a terminal cannot show; all others become `?`."""
-
 
 _LONGEST = 2_000
 """Characters of a line on standard error: a server's words may be an attacker's."""
@@ -93,11 +81,6 @@ class _ClosableStream:
             return self._stream.write(text)
         except BrokenPipeError as error:
             raise ClosedOutputError from error
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines that end themselves; raises OutputClosed."""
-        for line in lines:
-            self.write(line)
 
     def flush(self) -> None:
         """Write what is buffered; raises OutputClosed."""
@@ -209,16 +192,8 @@ def discard_output() -> None:
 
 
 def replace_unencodable_characters() -> None:
-    """Let no character that a terminal does not know end a command."""
-    codecs.register_error("treeclaim", _escape_character)
+    """Print `?` for a character that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="treeclaim")
-
-
-def _escape_character(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    wrong = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(character, "?") for character in wrong), error.end
+            reconfigure(errors="replace")

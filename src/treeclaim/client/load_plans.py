@@ -11,7 +11,6 @@ from treeclaim.client.client import Client
 from treeclaim.client.provider_batches import PlannedChange
 from treeclaim.client.states import State, read_rows, state_of
 from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
-from treeclaim.client.topology.file import cycle_problem
 from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
 from treeclaim.model.names import is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
@@ -153,7 +152,7 @@ class _Planner:
         in_cycle = find_cycles(self.parents)
         for planned in self._topology.providers:
             if planned.parent is not None and self._uuids[planned.name] in in_cycle:
-                self.problems.append(cycle_problem(planned.parent, planned.name))
+                self._report(planned.parent.line, f"{planned.name!r} would be below itself")
 
     def _uuid_of(self, planned: PlannedProvider) -> str:
         by_name = self._by_name.get(planned.name)

@@ -4,7 +4,7 @@
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,8 @@ _MOST_REASONS = 10
 """Servers for which the reason why their request is unknown is printed one by one."""
 
 
-@dataclass(slots=True)
-class _Source:
-    """The requests that a source has.
-
-    Attributes:
-        requests: Queries by uuid of a consumer; None to forget them.
-        unknown: Why the request of others is not known, by uuid.
-    """
-
-    requests: dict[str, Sequence[str] | None] = field(default_factory=dict)
-    unknown: dict[str, str] = field(default_factory=dict)
+_Requests = dict[str, Sequence[str] | None]
+"""Queries by uuid of a consumer; None to forget them."""
 
 
 class ImportRequests(CloudAction):
@@ -54,12 +45,11 @@ class ImportRequests(CloudAction):
         with shown_progress() as report:
             client.require_extension("storing requests")
             if options.source == NOVA:
-                source = _requests_of_nova(self.compute(options, "nova")(), report)
+                requests, failures = _requests_of_nova(self.compute(options, "nova")(), report)
             else:
-                source = _requests_in(Path(options.source))
+                requests, failures = _requests_in(Path(options.source)), {}
             done, unknown = 0, 0
-            requests = list(source.requests.items())
-            for batch in in_batches(requests):
+            for batch in in_batches(list(requests.items())):
                 if not options.dry_run:
                     body = {"requests": dict(batch)}
                     unknown += len(client.call("POST", "/treeclaim/requests", body)["unknown"])
@@ -69,15 +59,17 @@ class ImportRequests(CloudAction):
         say(f"{done - unknown} requests {would}stored")
         if unknown:
             say(f"{unknown} are of consumers that hold nothing")
-        for consumer, reason in list(source.unknown.items())[:_MOST_REASONS]:
+        for consumer, reason in list(failures.items())[:_MOST_REASONS]:
             warn(f"{consumer}: {reason}")
-        if source.unknown:
-            warn(f"the requests of {len(source.unknown)} servers are not known")
-        return 1 if source.unknown else 0
+        if failures:
+            warn(f"the requests of {len(failures)} servers are not known")
+        return 1 if failures else 0
 
 
-def _requests_of_nova(compute: Adapter, report: Report) -> _Source:
-    source = _Source()
+def _requests_of_nova(compute: Adapter, report: Report) -> tuple[_Requests, dict[str, str]]:
+    """Return the requests of all servers, and why those of others are not known, by uuid."""
+    requests: _Requests = {}
+    failures: dict[str, str] = {}
     everywhere = {"all_tenants": "True"}
     servers = list_pages(
         compute, "/servers/detail", "servers", everywhere, microversion=SERVERS_VERSION
@@ -85,13 +77,13 @@ def _requests_of_nova(compute: Adapter, report: Report) -> _Source:
     for server in servers:
         consumer = str(server["id"])
         try:
-            source.requests[consumer] = [_query(server)]
+            requests[consumer] = [_query(server)]
         except FlavorError as error:
-            source.unknown[consumer] = str(error)
-        done = len(source.requests) + len(source.unknown)
+            failures[consumer] = str(error)
+        done = len(requests) + len(failures)
         if done % PAGE == 0:
             report("reading servers", done, done)
-    return source
+    return requests, failures
 
 
 def _query(server: Mapping[str, Any]) -> str:
@@ -112,9 +104,9 @@ def _query(server: Mapping[str, Any]) -> str:
     return str(CandidateQuery(server_flavor(size).parameters))
 
 
-def _requests_in(path: Path) -> _Source:
+def _requests_in(path: Path) -> _Requests:
     """Read lines of consumers and their requests."""
-    source = _Source()
+    requests: _Requests = {}
     for number, line in enumerate(text_in(path).splitlines(), 1):
         if not line.strip():
             continue
@@ -131,8 +123,8 @@ def _requests_in(path: Path) -> _Source:
             raise CommandError(
                 f'{path}, line {number}: {{"consumer": UUID, "request": [QUERY, …]}} is expected'
             )
-        source.requests[consumer_uuid(consumer)] = request
-    return source
+        requests[consumer_uuid(consumer)] = request
+    return requests
 
 
 def _are_queries(request: Any) -> bool:

@@ -102,14 +102,11 @@ def _findings(
     configuration: Configuration, groups: OptionGroups, places: OptionPlaces
 ) -> list[Finding]:
     options = configuration.options
-    missing = list(missing_files(options, places))
-    # A missing folder of the log is not reported twice.
-    has_errors = any(finding.is_error for finding in missing)
     return [
         *unknown_options(groups, places),
         *without_effect(groups, places),
-        *missing,
-        *(() if has_errors else log_handlers(configuration, places)),
+        *missing_files(options, places),
+        *log_handlers(configuration, places),
         *database(configuration, places),
         *authentication(configuration, places),
         *flavors(configuration, places),

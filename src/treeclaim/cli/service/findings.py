@@ -48,9 +48,11 @@ _FILES = (
     (_KEYSTONE, "cafile"),
     (_KEYSTONE, "certfile"),
     (_KEYSTONE, "keyfile"),
-    (_DEFAULT, "log_config_append"),
 )
 """Options that name a file that has to be there."""
+
+_LOG_FILES = ("log_config_append", "log_dir", "log_file")
+"""Options that name files of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Findi
 
 
 def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
-    """Find files that are named but missing, and log folders that cannot be written to."""
+    """Find files that are named but missing."""
     for group, name in _FILES:
         value = _set_value(options, places, group, name)
         if value and not Path(value).is_file() and options.find_file(value) is None:
@@ -192,26 +194,13 @@ def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
                 yield places.warning(group, name, f"{text}; the defaults apply")
             else:
                 yield places.error(group, name, text)
-    for name in ("log_dir", "log_file"):
-        value = _set_value(options, places, _DEFAULT, name)
-        if not value:
-            continue
-        log_dir = getattr(options, "log_dir", None) or "."
-        folder = Path(value) if name == "log_dir" else Path(log_dir, value).parent
-        if not folder.is_dir():
-            text = f"{name}: there is no folder {folder} to write logs to"
-            yield places.error(_DEFAULT, name, text)
-        elif not os.access(folder, os.W_OK | os.X_OK):
-            text = f"{name}: {folder} cannot be written by this user"
-            yield places.error(_DEFAULT, name, text)
 
 
 def _set_value(options: Any, places: OptionPlaces, group: str, name: str) -> str:
     """Return the value of an option; empty if it is not set."""
     if places.find(group, name) is None:
         return ""
-    values = options if group == _DEFAULT else getattr(options, group, None)
-    return str(getattr(values, name, None) or "")
+    return str(getattr(getattr(options, group, None), name, None) or "")
 
 
 def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
@@ -220,7 +209,8 @@ def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator
         check_logging(configuration.options, PROJECT)
     except LoggingError as error:
         match = _NAMED_OPTION.match(str(error))
-        name = "log_config_append" if match is None else match[1]
+        names = _LOG_FILES if match is None else (match[1],)
+        name = next((name for name in names if places.find(_DEFAULT, name)), names[0])
         yield places.error(_DEFAULT, name, str(error))
 
 

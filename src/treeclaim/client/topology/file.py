@@ -10,7 +10,6 @@ from typing import Any
 
 from treeclaim.client.topology.document import Items, Members, Problem, read_document
 from treeclaim.client.topology.entries import Entry, EntryReader, filled_in
-from treeclaim.client.topology.tree import find_cycles
 from treeclaim.model.names import NAMESPACE
 from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
 
@@ -145,7 +144,6 @@ def parse_topology(text: str, source: str) -> Topology:
         problems.append(Problem(1, "a mapping with a list 'providers' is expected"))
     planned = _expand_all(entries, problems)
     _check_unique(planned, problems)
-    _check_cycles(planned, problems)
     topology = Topology(source, planned, reader.traits, reader.classes, reader.aggregates)
     if problems:
         raise TopologyError(source, problems, topology if planned else None)
@@ -217,29 +215,3 @@ def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -
                 where = f"that of line {first} too" if first != provider.line else "repeated"
                 problem = f"{kind} {text!r} is {where}: it can stand for one only"
                 problems.append(Problem(provider.line, problem))
-
-
-def _check_cycles(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:
-    """Find providers that would be below themselves according to the file alone."""
-    first: dict[str, PlannedProvider] = {}
-    for provider in planned:
-        first.setdefault(provider.name, provider)
-    by_uuid = {provider.uuid: provider.name for provider in planned}
-
-    def parent_of(provider: PlannedProvider) -> str | None:
-        name = None if provider.parent is None else provider.parent.name
-        if name is None or name in first:
-            return name
-        return by_uuid.get(name.lower())
-
-    in_cycle = find_cycles({name: parent_of(provider) for name, provider in first.items()})
-    problems.extend(
-        cycle_problem(provider.parent, provider.name)
-        for provider in first.values()
-        if provider.parent is not None and provider.name in in_cycle
-    )
-
-
-def cycle_problem(parent: Parent, name: str) -> Problem:
-    """Return the problem of a provider whose parent is below it."""
-    return Problem(parent.line, f"{name!r} would be below itself")
