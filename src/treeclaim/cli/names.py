@@ -8,7 +8,7 @@ service keeps no names.
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from treeclaim.cli.output import CommandError
@@ -97,9 +97,7 @@ DOMAINS_HELP = (
     "is each aggregate named rack-0, rack-1, and so on"
 )
 
-_NUMBER = re.compile(r"\{n(:0\d)?\}")
-_NUMBERS = 10_000
-"""Numbers that are tried in the place of `{n}`, from 0."""
+_NUMBER = re.compile(r"\{n(?::0(\d))?\}")
 
 
 def domains_of(client: Client, text: str) -> Domains:
@@ -116,15 +114,15 @@ def domains_of(client: Client, text: str) -> Domains:
         return list(dict.fromkeys(map(aggregate_uuid, words)))
     names = read_aggregate_names(client) or {}
     parts = client.rows("/treeclaim/totals", "parts", by="aggregate")
-    used = [str(part["uuid"]) for part in parts]
+    uuids_in_use = (str(part["uuid"]) for part in parts)
+    used = {uuid: names.get(normalised_uuid(uuid) or uuid) for uuid in uuids_in_use}
     uuids: dict[str, None] = {}
     for word in words:
-        spellings = set(_spelled_out(word))
-        keys = set(map(aggregate_uuid, spellings))
+        key, pattern = aggregate_uuid(word), _pattern_of(word)
         matches = [
             uuid
-            for uuid in used
-            if uuid in keys or names.get(normalised_uuid(uuid) or uuid) in spellings
+            for uuid, name in used.items()
+            if uuid == key or (name is not None and pattern.fullmatch(name))
         ]
         if not matches and not normalised_uuid(word):
             raise CommandError(
@@ -132,16 +130,14 @@ def domains_of(client: Client, text: str) -> Domains:
                 "separated by commas: their uuids, names, or words of a topology file, such as "
                 "rack-1,rack-2; 'rack-{n}' is each that has a number there"
             )
-        uuids |= dict.fromkeys(matches or keys)
+        uuids |= dict.fromkeys(matches or [key])
     return list(uuids)
 
 
-def _spelled_out(word: str) -> Iterator[str]:
-    """Yield a word with each number that may stand in the place of `{n}`."""
+def _pattern_of(word: str) -> re.Pattern[str]:
+    """Return a pattern of the names that a word stands for: numbers in the place of `{n}`, or only itself."""
     place = _NUMBER.search(word)
     if place is None:
-        yield word
-        return
-    form = (place[1] or ":")[1:]
-    for number in range(_NUMBERS):
-        yield word.replace(place[0], format(number, form))
+        return re.compile(re.escape(word))
+    number = rf"\d{{{place[1]},}}" if place[1] else "(?:0|[1-9]\\d*)"
+    return re.compile(re.escape(word[: place.start()]) + number + re.escape(word[place.end() :]))
