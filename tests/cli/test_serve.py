@@ -182,26 +182,6 @@ def test_stopping_service_answers_already_accepted_connections(environment, tmp_
         assert service.process.wait(timeout=60) == 0
 
 
-@pytest.mark.slow
-def test_a_reload_reads_the_configuration_again(environment, tmp_path, url):
-    file = tmp_path / "placement.conf"
-    file.write_text("[placement]\nmax_allocation_candidates = -1\n")
-
-    def candidates():
-        answer = httpx.get(
-            f"{url}/allocation_candidates?resources=VCPU:1", headers=HEADERS, timeout=60
-        )
-        return len(answer.json()["allocation_requests"])
-
-    with serving(environment, tmp_path, url=url) as service:
-        for number in range(2):
-            add_host(url, f"host {number}")
-        assert candidates() == 2
-        file.write_text("[placement]\nmax_allocation_candidates = 1\n")
-        service.send(signal.SIGHUP)
-        assert eventually(lambda: candidates() == 1, "the option counts")
-
-
 def add_host(url, name):
     """Make a provider with an inventory."""
     identifier = str(uuid.uuid4())
@@ -429,25 +409,6 @@ def test_worker_forked_after_changes_shows_them(environment, tmp_path, url):
         assert len(answer.json()["allocation_requests"]) == 2
         assert not before & workers_of(service)
         assert loaders_of(service) == [loaded]
-
-
-@pytest.mark.slow
-def test_workers_killed_during_a_reload_are_replaced_by_new_ones(environment, tmp_path, url):
-    with serving(environment, tmp_path, "--workers=2", url=url) as service:
-        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
-        (former,) = loaders_of(service)
-        before = workers_of(service)
-        service.send(signal.SIGHUP)
-        for one in before:
-            psutil.Process(one).kill()
-        eventually(lambda: former not in loaders_of(service), "the loader is new")
-        eventually(
-            lambda: service.log.read_text().count("runs as process") >= 4, "both were replaced"
-        )
-        eventually(lambda: len(workers_of(service)) == 2, "nobody is too many")
-        assert not before & workers_of(service)
-        assert httpx.get(url, timeout=60).status_code == 200
-        assert service.stop() == 0
 
 
 class FakeSystemd:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.client.hosts import HOST, held, make_host
 from tests.peer import openstack_placement_on
-from treeclaim.client import Client, ClientError, UnsupportedFeatureError
+from treeclaim.client import Client, UnsupportedFeatureError
 
 pytestmark = pytest.mark.slow
 
@@ -47,13 +47,3 @@ def test_unsupported_features_are_refused_before_sending(endpoint):
             client.candidates("resources=VCPU:1&can_split=VCPU")
         with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):
             client.explain("resources=VCPU:1")
-
-
-def test_a_claim_without_room_is_an_error(endpoint):
-    with Client(endpoint, "admin") as client, pytest.raises(ClientError, match="409"):
-        client.claim(
-            str(uuid.uuid4()),
-            {"allocations": {HOST: {"resources": {"VCPU": 5}}}},
-            project_id="p",
-            user_id="u",
-        )

@@ -138,12 +138,6 @@ def test_profiles_cover_only_existing_slices():
                 assert begin + profile.memory <= card.memory
 
 
-def test_profiles_of_a_card_have_distinct_classes():
-    for card in CARDS.values():
-        names = [profile.resource_class for profile in card.profiles]
-        assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize("name", EIGHT_SLICES)
 def test_cards_with_eight_memory_slices_have_documented_profiles(name):
     card = CARDS[name]

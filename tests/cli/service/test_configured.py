@@ -93,14 +93,6 @@ def test_check_shows_values_with_their_sources(environment, tmp_path):
     assert "[placement]/randomize_allocation_candidates" in every
 
 
-@pytest.mark.slow
-def test_option_in_deprecated_group_gives_a_warning(environment, tmp_path):
-    (tmp_path / "placement.conf").write_text("[DEFAULT]\nauth_strategy = noauth2\n")
-    shown = run(environment, "config", "check")
-    assert 'Option "auth_strategy" from group "DEFAULT" is deprecated' in shown.stderr
-    assert "noauth2" in shown.stdout
-
-
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

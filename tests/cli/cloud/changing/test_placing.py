@@ -64,12 +64,6 @@ def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environm
     assert len({name.partition("-")[0] for name in hosts}) == 1
 
 
-def test_fit_accepts_domains_by_rack_name(environment):
-    result = call(environment, "fit", "resources=VCPU:1", "--domains", "rack-{n}", "-f", "json")
-    assert result.returncode == 0, result.stderr
-    assert len(json.loads(result.stdout)["request"]["domains"]) == 2
-
-
 @pytest.mark.parametrize(
     "option", [["place", "--spread"], ["place", "--together"], ["fit", "--domains"]]
 )
@@ -92,14 +86,6 @@ def test_fit_shows_counts_for_several_flavors(environment, tmp_path):
     result = call(environment, "fit", "resources=VGPU:1", "-f", "json")
     capacity = json.loads(result.stdout)["request"]
     assert 0 < capacity["fits"] <= capacity["at_most"] <= capacity["when_empty"]
-
-
-def test_candidates_can_be_ordered(environment):
-    command = ["candidates", "resources=VGPU:1", "-f", "json", "--order-by", "pack"]
-    result = call(environment, *command)
-    assert result.returncode == 0, result.stderr
-    scores = json.loads(result.stdout)["scores"]
-    assert scores == sorted(scores, reverse=True)
 
 
 def test_ordered_candidates_are_shown_with_their_scores(environment):

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.cli.processes import run
 from tests.cli.services import client_in, refused, served
 from tests.servers import TREECLAIM
 from treeclaim.model.parts import Part
@@ -147,12 +146,3 @@ def test_watch_continues_after_a_service_outage(tmp_path):
 def test_invalid_or_expired_cursor_is_refused(environment, cursor):
     message = refused(environment, "watch", "--since", cursor)
     assert "cursor" in message.lower()
-
-
-@pytest.mark.slow
-def test_watch_reports_unreachable_service_at_start(tmp_path, environment):
-    nobody = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
-    result = run(nobody, "watch")
-    assert result.returncode == 1
-    assert "Traceback" not in result.stderr
-    assert "127.0.0.1:9" in result.stderr
