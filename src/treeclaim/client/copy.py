@@ -61,28 +61,18 @@ def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
         ClientError: if an endpoint fails, or the target cannot hold what the source has.
     """
     target.require_extension("the target of a copy")
-    source_contents = read_contents(source, progress, title="source")
-    present = read_contents(target, progress, title="target", only=source_contents.providers)
-    outcome = CopyOutcome()
-    _copy_names(target, source_contents, present)
-    _copy_providers(target, source_contents, present, outcome, progress)
-    if names := differing_items(source_contents.aggregates, present.aggregates):
-        name_aggregates(target, names)
-    for name, requests in differing_items(source_contents.mixes, present.mixes).items():
-        with _noting_refusals(outcome, f"mix {name}"):
-            path = f"/treeclaim/mixes/{escape_url(name)}"
-            target.call("PUT", path, {"requests": requests})
-    _copy_consumers(target, source_contents, present, outcome, progress)
-    if source_contents.is_extended:
-        _copy_requests(target, source_contents, present, outcome)
+    contents = read_contents(source, progress, title="source")
+    present = read_contents(target, progress, title="target", only=contents.providers)
+    copier = _Copier(target, contents, present, progress)
+    copier.copy_names()
+    copier.copy_providers()
+    copier.copy_mixes()
+    copier.copy_consumers()
+    copier.copy_requests()
     # Conditions come last: they would stop the claims.
-    conditions = differing_items(source_contents.conditions, present.conditions)
-    for (uuid, key), members in conditions.items():
-        with _noting_refusals(outcome, f"condition {key} of provider {uuid}"):
-            path = f"/treeclaim/providers/{uuid}/conditions/{escape_url(key)}"
-            target.call("PUT", path, members)
-    outcome.differences = compare(source, target, progress)
-    return outcome
+    copier.copy_conditions()
+    copier.outcome.differences = compare(source, target, progress)
+    return copier.outcome
 
 
 def compare(source: Client, target: Client, progress: Progress) -> list[str]:
@@ -94,155 +84,159 @@ def compare(source: Client, target: Client, progress: Progress) -> list[str]:
     return find_differences(source_contents, copied)
 
 
-def _copy_names(target: Client, source_contents: Contents, present: Contents) -> None:
-    """Create custom names; require that the target has the standard names in use."""
-    traits, classes = (
-        source_contents.traits - present.traits,
-        source_contents.classes - present.classes,
-    )
-    used = {
-        name
-        for provider in source_contents.providers.values()
-        for part in (TRAITS, INVENTORIES)
-        for name in part.or_empty(provider.values)
-    }
-    unknown = sorted(name for name in used & (traits | classes) if not is_custom_name(name))
-    if unknown:
-        raise ClientError(
-            f"the target does not know these standard names: {', '.join(unknown)}; install newer "
-            "os-traits and os-resource-classes there and restart it"
-        )
-    for kind, names in (("traits", traits), ("resource_classes", classes)):
-        for name in sorted(filter(is_custom_name, names)):
-            target.call("PUT", f"/{kind}/{name}")
+class _Copier:
+    """Writes what the target lacks or has different, kind by kind."""
 
+    def __init__(
+        self, target: Client, source: Contents, present: Contents, progress: Progress
+    ) -> None:
+        self.outcome = CopyOutcome()
+        self._target = target
+        self._source = source
+        self._present = present
+        self._progress = progress
 
-def _copy_providers(
-    target: Client,
-    source_contents: Contents,
-    present: Contents,
-    outcome: CopyOutcome,
-    progress: Progress,
-) -> None:
-    changes = [
-        PlannedChange(present.providers.get(uuid), provider)
-        for uuid, provider in source_contents.providers.items()
-    ]
-    kept = sum(change.action is Action.KEEP for change in changes)
-    outcome.unchanged += kept
+    @contextmanager
+    def _noting_refusals(self, title: str) -> Iterator[None]:
+        """Record the refusal of an object; any other error is about the service or the caller's rights."""
+        try:
+            yield
+        except ClientError as error:
+            if error.status not in _REFUSALS:
+                raise
+            self.outcome.refused.append(f"{title}: {error}")
 
-    def note(written: Sequence[PlannedChange]) -> None:
-        outcome.providers += len(written)
-        progress("writing providers", outcome.providers, len(changes) - kept)
+    def copy_names(self) -> None:
+        """Create custom names and names of aggregates; require the standard names that are in use."""
+        traits = self._source.traits - self._present.traits
+        classes = self._source.classes - self._present.classes
+        used = {
+            name
+            for provider in self._source.providers.values()
+            for part in (TRAITS, INVENTORIES)
+            for name in part.or_empty(provider.values)
+        }
+        unknown = sorted(name for name in used & (traits | classes) if not is_custom_name(name))
+        if unknown:
+            raise ClientError(
+                f"the target does not know these standard names: {', '.join(unknown)}; install "
+                "newer os-traits and os-resource-classes there and restart it"
+            )
+        for kind, names in (("traits", traits), ("resource_classes", classes)):
+            for name in sorted(filter(is_custom_name, names)):
+                self._target.call("PUT", f"/{kind}/{name}")
+        if aggregates := differing_items(self._source.aggregates, self._present.aggregates):
+            name_aggregates(self._target, aggregates)
 
-    parents = {uuid: provider.parent for uuid, provider in source_contents.providers.items()}
-    refusals = write_trees(target, in_trees(changes, parents), note=note)
-    outcome.refused += [
-        f"provider {uuid} ({source_contents.providers[uuid].name}): {reason}"
-        for uuid, reason in refusals.items()
-    ]
+    def copy_providers(self) -> None:
+        providers, outcome = self._source.providers, self.outcome
+        changes = [
+            PlannedChange(self._present.providers.get(uuid), provider)
+            for uuid, provider in providers.items()
+        ]
+        kept = sum(change.action is Action.KEEP for change in changes)
+        outcome.unchanged += kept
 
+        def note(written: Sequence[PlannedChange]) -> None:
+            outcome.providers += len(written)
+            self._progress("writing providers", outcome.providers, len(changes) - kept)
 
-@contextmanager
-def _noting_refusals(outcome: CopyOutcome, title: str) -> Iterator[None]:
-    """Record the refusal of an object, and go on.
+        parents = {uuid: provider.parent for uuid, provider in providers.items()}
+        refusals = write_trees(self._target, in_trees(changes, parents), note=note)
+        outcome.refused += [
+            f"provider {uuid} ({providers[uuid].name}): {reason}"
+            for uuid, reason in refusals.items()
+        ]
 
-    Raises:
-        ClientError: if the error is about the service or the caller's rights.
-    """
-    try:
-        yield
-    except ClientError as error:
-        if error.status not in _REFUSALS:
-            raise
-        outcome.refused.append(f"{title}: {error}")
+    def copy_mixes(self) -> None:
+        for name, requests in differing_items(self._source.mixes, self._present.mixes).items():
+            with self._noting_refusals(f"mix {name}"):
+                path = f"/treeclaim/mixes/{escape_url(name)}"
+                self._target.call("PUT", path, {"requests": requests})
 
+    def copy_conditions(self) -> None:
+        conditions = differing_items(self._source.conditions, self._present.conditions)
+        for (uuid, key), members in conditions.items():
+            with self._noting_refusals(f"condition {key} of provider {uuid}"):
+                path = f"/treeclaim/providers/{uuid}/conditions/{escape_url(key)}"
+                self._target.call("PUT", path, members)
 
-def _copy_requests(
-    target: Client, source_contents: Contents, present: Contents, outcome: CopyOutcome
-) -> None:
-    source_requests, present_requests = (
-        {uuid: consumer.request for uuid, consumer in contents.consumers.items()}
-        for contents in (source_contents, present)
-    )
-    for batch in in_batches(list(differing_items(source_requests, present_requests).items())):
-        with _noting_refusals(outcome, f"requests of {len(batch)} consumers"):
-            target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
-
-
-def _copy_consumers(
-    target: Client,
-    source_contents: Contents,
-    present: Contents,
-    outcome: CopyOutcome,
-    progress: Progress,
-) -> None:
-    """Write the allocations; retry those that found no room after the others have moved."""
-    changed = [
-        consumer
-        for uuid, consumer in source_contents.consumers.items()
-        if consumer_differences(
-            consumer, present.consumers.get(uuid), is_extended=source_contents.is_extended
-        )
-        - {REQUEST}
-    ]
-    outcome.unchanged += len(source_contents.consumers) - len(changed)
-    drawing = [consumer for consumer in changed if consumer.drawn_from]
-    drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})
-    # A hold from which others draw gets its own amounts after them.
-    holds = [
-        source_contents.consumers[uuid] for uuid in drawn if uuid in source_contents.consumers
-    ]
-    apart = {consumer.uuid for consumer in drawing} | set(drawn)
-    waiting = [consumer for consumer in changed if consumer.uuid not in apart]
-
-    def write(consumer: Consumer) -> None:
-        if consumer.drawn_from:
-            _draw(target, consumer, source_contents)
-        else:
-            _claim(target, consumer, consumer.held)
-        outcome.consumers += 1
-        progress("writing consumers", outcome.consumers, len(changed))
-
-    for consumers in (waiting, drawing, holds):
-        _write_in_turns(consumers, write, outcome)
-
-
-def _write_in_turns(
-    waiting: Sequence[Consumer], write: Callable[[Consumer], None], outcome: CopyOutcome
-) -> None:
-    """Write consumers; repeat those that are refused for as long as others succeed."""
-    while waiting:
-        refused: list[Consumer] = []
-        refusals = CopyOutcome()
-        for consumer in waiting:
-            with _noting_refusals(refusals, consumer.title):
-                write(consumer)
-            if len(refusals.refused) > len(refused):
-                refused.append(consumer)
-        if len(refused) == len(waiting):
-            outcome.refused += refusals.refused
+    def copy_requests(self) -> None:
+        """Write the kept requests, where the source has any."""
+        if not self._source.is_extended:
             return
-        waiting = refused
+        source, present = (
+            {uuid: consumer.request for uuid, consumer in contents.consumers.items()}
+            for contents in (self._source, self._present)
+        )
+        for batch in in_batches(list(differing_items(source, present).items())):
+            with self._noting_refusals(f"requests of {len(batch)} consumers"):
+                self._target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
+    def copy_consumers(self) -> None:
+        consumers, is_extended = self._source.consumers, self._source.is_extended
+        changed = [
+            consumer
+            for uuid, consumer in consumers.items()
+            if consumer_differences(
+                consumer, self._present.consumers.get(uuid), is_extended=is_extended
+            )
+            - {REQUEST}
+        ]
+        self.outcome.unchanged += len(consumers) - len(changed)
+        drawing = [consumer for consumer in changed if consumer.drawn_from]
+        drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})
+        # A hold from which others draw gets its own amounts after them.
+        holds = [consumers[uuid] for uuid in drawn if uuid in consumers]
+        apart = {consumer.uuid for consumer in drawing} | set(drawn)
+        waiting = [consumer for consumer in changed if consumer.uuid not in apart]
 
-def _draw(target: Client, consumer: Consumer, source_contents: Contents) -> None:
-    """Write a consumer that draws from holds, so that each amount is drawn from its own hold.
+        def write(consumer: Consumer) -> None:
+            if consumer.drawn_from:
+                self._draw(consumer)
+            else:
+                _claim(self._target, consumer, consumer.held)
+            self.outcome.consumers += 1
+            self._progress("writing consumers", self.outcome.consumers, len(changed))
 
-    The consumer gets first the amounts that it did not draw. Then each hold gets for a moment exactly the
-    amounts that the consumer draws from it.
-    """
-    amounts = {uuid: Counter(resources) for uuid, resources in consumer.held.items()}
-    for drawn in consumer.drawn_from.values():
-        for uuid, resources in drawn.items():
-            amounts[uuid].subtract(resources)
-    _claim(target, consumer, _positive(amounts))
-    for hold, drawn in consumer.drawn_from.items():
-        if hold in source_contents.consumers:
-            _claim(target, source_contents.consumers[hold], drawn)
-        for uuid, resources in drawn.items():
-            amounts[uuid].update(resources)
-        _claim(target, consumer, _positive(amounts), from_holds=[hold])
+        for group in (waiting, drawing, holds):
+            self._write_in_turns(group, write)
+
+    def _write_in_turns(
+        self, waiting: Sequence[Consumer], write: Callable[[Consumer], None]
+    ) -> None:
+        """Write consumers; repeat those that found no room for as long as others move."""
+        refused_before = len(self.outcome.refused)
+        while waiting:
+            del self.outcome.refused[refused_before:]
+            refused = []
+            for consumer in waiting:
+                count = len(self.outcome.refused)
+                with self._noting_refusals(consumer.title):
+                    write(consumer)
+                if len(self.outcome.refused) > count:
+                    refused.append(consumer)
+            if len(refused) == len(waiting):
+                return
+            waiting = refused
+
+    def _draw(self, consumer: Consumer) -> None:
+        """Write a consumer that draws from holds, so that each amount is drawn from its own hold.
+
+        The consumer gets first the amounts that it did not draw. Then each hold gets for a moment exactly the
+        amounts that the consumer draws from it.
+        """
+        amounts = {uuid: Counter(resources) for uuid, resources in consumer.held.items()}
+        for drawn in consumer.drawn_from.values():
+            for uuid, resources in drawn.items():
+                amounts[uuid].subtract(resources)
+        _claim(self._target, consumer, _positive(amounts))
+        for hold, drawn in consumer.drawn_from.items():
+            if hold in self._source.consumers:
+                _claim(self._target, self._source.consumers[hold], drawn)
+            for uuid, resources in drawn.items():
+                amounts[uuid].update(resources)
+            _claim(self._target, consumer, _positive(amounts), from_holds=[hold])
 
 
 def _positive(amounts: Mapping[str, Mapping[str, int]]) -> Amounts:
