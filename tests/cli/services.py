@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import httpx
 
+from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.server.fronts import running
 from tests.servers import usual_environment
@@ -46,11 +47,32 @@ def client_in(environment):
     return Client(environment["TREECLAIM_ENDPOINT"], "admin")
 
 
-def succeed(environment, *arguments):
-    """Run a command that has to succeed; returns what it prints."""
+@contextmanager
+def served_hosts(folder, *entries):
+    """Run a service with some providers, entries of POST /treeclaim/providers, for a block."""
+    with served(folder) as environment:
+        with client_in(environment) as client:
+            client.apply_providers(entries)
+        yield environment
+
+
+def hold(environment, consumer, at, amount, **members):
+    """Give a consumer VCPU of a provider; members of the claim may be other ones."""
+    body = claim_of({at: {"resources": {"VCPU": amount}}}, **members)
+    with client_in(environment) as client:
+        client.call("PUT", f"/allocations/{consumer}", body, extended=True)
+
+
+def output_of(environment, *arguments, code=0):
+    """Run a command that has to end with a status; return what it prints."""
     result = call(environment, *arguments)
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == code, (result.stdout, result.stderr)
     return result.stdout
+
+
+def succeed(environment, *arguments):
+    """Run a command that has to succeed; return what it prints."""
+    return output_of(environment, *arguments)
 
 
 def claim(environment, *arguments):

@@ -4,13 +4,11 @@
 import io
 import json
 import uuid
-from typing import Any
 
-import httpx
 import pytest
 
 from tests.cli.processes import call
-from tests.cli.services import client_in, refused, served
+from tests.cli.services import client_in, output_of, refused, served_hosts
 from tests.compute import compute_with, with_cloud
 
 HOST = str(uuid.UUID(int=1))
@@ -20,39 +18,22 @@ SERVERS = [str(uuid.UUID(int=100 + number)) for number in range(5)]
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """A service with one host and five servers on it."""
-    with served(tmp_path_factory.mktemp("service")) as found:
-        with client_in(found) as client:
-            host = {"name": "cmp-1", "uuid": HOST}
-            client.call("POST", "/resource_providers", json=host)
-            body: dict[str, Any] = {
-                "inventories": {"VCPU": {"total": 64}},
-                "resource_provider_generation": 0,
-            }
-            client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
-            for server in SERVERS:
-                claim(found["TREECLAIM_ENDPOINT"], server)
+    entry = {"name": "cmp-1", "uuid": HOST, "inventories": {"VCPU": {"total": 64}}}
+    with served_hosts(tmp_path_factory.mktemp("service"), entry) as found:
+        for server in SERVERS:
+            claim(found, server)
         yield found
 
 
-def claim(endpoint, consumer, minor=36):
-    """Claim as Nova does: at 1.36, so that the consumer has no type."""
-    body = {
-        "allocations": {HOST: {"resources": {"VCPU": 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-    }
-    if minor >= 38:
-        body["consumer_type"] = "INSTANCE"
-    headers = {"OpenStack-API-Version": f"placement 1.{minor}", "X-Auth-Token": "admin"}
-    url = f"{endpoint}/allocations/{consumer}"
-    httpx.put(url, json=body, headers=headers).raise_for_status()
+def claim(environment, consumer, kind=None):
+    """Claim as Nova does, without a type, or with one."""
+    candidate = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
+    with client_in(environment) as client:
+        client.claim(consumer, candidate, project_id="p", user_id="u", consumer_type=kind)
 
 
 def audited(environment, *arguments, code):
-    result = call(environment, "audit", *arguments)
-    assert result.returncode == code, (result.stdout, result.stderr)
-    return result.stdout
+    return output_of(environment, "audit", *arguments, code=code)
 
 
 @pytest.mark.slow
@@ -91,7 +72,7 @@ def test_findings_name_the_provider(environment):
 @pytest.mark.slow
 def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
     lost = str(uuid.uuid4())
-    claim(environment["TREECLAIM_ENDPOINT"], lost)
+    claim(environment, lost)
     wanted = ["--living-from", "nova", "--older-than", "0", "--kind", "orphaned"]
     with compute_with(SERVERS) as (compute, url):
         cloud = with_cloud(environment, tmp_path, url)
@@ -130,7 +111,7 @@ def test_running_migrations_and_restorable_servers_are_not_orphans(environment, 
     living, over, restorable = (str(uuid.uuid4()) for _ in range(3))
     consumers = (living, over, restorable)
     for consumer in consumers:
-        claim(environment["TREECLAIM_ENDPOINT"], consumer, minor=39 if consumer == over else 36)
+        claim(environment, consumer, "INSTANCE" if consumer == over else None)
     more = {"migrations": [(living, "finished"), (over, "confirmed")], "deleted": [restorable]}
     with compute_with(SERVERS, **more) as (_, url):
         cloud = with_cloud(environment, tmp_path, url)

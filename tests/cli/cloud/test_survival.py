@@ -6,30 +6,22 @@ import json
 import pytest
 
 from tests.api.resources.planning.clouds import host, uuid_of
-from tests.bodies import claim_of
 from tests.cli.processes import call
-from tests.cli.services import client_in, served
+from tests.cli.services import client_in, hold, output_of, served_hosts
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("service")) as found:
-        with client_in(found) as client:
-            entries = [host("a", "r1", VCPU=8), host("b", "r2", VCPU=4)]
-            client.call("POST", "/treeclaim/providers", json={"providers": entries}, extended=True)
-            for name, at, amount in (("i1", "a", 5), ("i2", "b", 2)):
-                body = claim_of(
-                    {uuid_of(at): {"resources": {"VCPU": amount}}},
-                    request=[f"resources=VCPU:{amount}"],
-                )
-                client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
+    hosts = [host("a", "r1", VCPU=8), host("b", "r2", VCPU=4)]
+    with served_hosts(tmp_path_factory.mktemp("service"), *hosts) as found:
+        for name, at, amount in (("i1", "a", 5), ("i2", "b", 2)):
+            request = [f"resources=VCPU:{amount}"]
+            hold(found, uuid_of(name), uuid_of(at), amount, request=request)
         yield found
 
 
 def asked(environment, *arguments, code):
-    result = call(environment, "survival", *arguments)
-    assert result.returncode == code, (result.stdout, result.stderr)
-    return result.stdout
+    return output_of(environment, "survival", *arguments, code=code)
 
 
 @pytest.mark.slow

@@ -7,9 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.bodies import claim_of
 from tests.cli.processes import call
-from tests.cli.services import client_in, refused, served, succeed
+from tests.cli.services import client_in, hold, refused, served_hosts, succeed
 from treeclaim.cli.planning.mixes import LONGEST, without_preferences
 
 HOST = uuid_of("host")
@@ -19,23 +18,14 @@ BODY = {"requests": {"größe": {"query": "resources=VCPU:4", "weight": 3}}}
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """A service with a host, and a database file beside it."""
-    folder = tmp_path_factory.mktemp("service")
-    with served(folder) as environment:
-        with client_in(environment) as client:
-            client.call("POST", "/resource_providers", json={"name": "host", "uuid": HOST})
-            body = {
-                "inventories": {"VCPU": {"total": 100_000}},
-                "resource_provider_generation": 0,
-            }
-            client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
+    entry = {"name": "host", "uuid": HOST, "inventories": {"VCPU": {"total": 100_000}}}
+    with served_hosts(tmp_path_factory.mktemp("service"), entry) as environment:
         yield environment
 
 
 def keep(environment, name, *queries):
     """Let a consumer hold something, placed by some queries."""
-    body = claim_of({HOST: {"resources": {"VCPU": 1}}}, request=list(queries) or None)
-    with client_in(environment) as client:
-        client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
+    hold(environment, uuid_of(name), HOST, 1, request=list(queries) or None)
 
 
 def by_hand(environment, statement):

@@ -11,25 +11,20 @@ import pytest
 from tests.api.resources.extension.clouds import uuid_of
 from tests.bodies import claim_of
 from tests.cli.processes import call
-from tests.cli.services import client_in, served, succeed
+from tests.cli.services import client_in, served_hosts, succeed
 from tests.compute import compute_with, with_cloud
 from treeclaim.cli.consumers import requests
 from treeclaim.client import Client
 from treeclaim.client.session import in_batches
 
 HOST = uuid_of("host")
-ROOM = 100_000
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("service")
-    with served(folder) as environment:
-        with client_in(environment) as client:
-            client.call("POST", "/resource_providers", json={"name": "host", "uuid": HOST})
-            stock = {name: {"total": ROOM} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
-            body = {"inventories": stock, "resource_provider_generation": 0}
-            client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
+    stock = {name: {"total": 100_000} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+    entry = {"name": "host", "uuid": HOST, "inventories": stock}
+    with served_hosts(tmp_path_factory.mktemp("service"), entry) as environment:
         yield environment
 
 
