@@ -5,7 +5,6 @@ import re
 import signal
 import sqlite3
 import subprocess
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
-from tests.cli.services import client_in, refused, succeed
+from tests.cli.services import refused, succeed
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
 from treeclaim.cli.registry import GROUPS, all_commands
@@ -23,27 +22,6 @@ from treeclaim.cli.registry import GROUPS, all_commands
 def offline(tmp_path):
     """The environment of commands with a database of their own."""
     return command_environment(tmp_path)
-
-
-@pytest.mark.slow
-def test_claim_refuses_consumer_with_allocations_without_replace(environment):
-    consumer = str(uuid.uuid4())
-    question = ("resources=VGPU:1", "--consumer", consumer)
-    succeed(environment, "claim", *question, "--project", "mine", "--user", "me")
-    with client_in(environment) as client:
-        before = client.get(f"/allocations/{consumer}")
-        message = refused(environment, "claim", *question)
-        assert consumer in message
-        assert "mine" in message
-        assert "--replace" in message
-        assert client.get(f"/allocations/{consumer}") == before
-        succeed(environment, "claim", "resources=VGPU:2", *question[1:], "--replace")
-        after = client.get(f"/allocations/{consumer}")
-        assert (after["project_id"], after["user_id"]) == ("mine", "me")
-        assert after["consumer_type"] == before["consumer_type"]
-        succeed(environment, "claim", *question, "--replace", "--project", "yours")
-        assert client.get(f"/allocations/{consumer}")["project_id"] == "yours"
-        client.release(consumer)
 
 
 @pytest.mark.parametrize("revision", ["", "head"])

@@ -12,7 +12,6 @@ from tests.cli.services import client_in, hold, refused, served_hosts, succeed
 from treeclaim.cli.planning.mixes import LONGEST, without_preferences
 
 HOST = uuid_of("host")
-BODY = {"requests": {"größe": {"query": "resources=VCPU:4", "weight": 3}}}
 
 
 @pytest.fixture(scope="module")
@@ -40,25 +39,6 @@ def by_hand(environment, statement):
 def mix(environment, name):
     with client_in(environment) as client:
         return client.get(f"/treeclaim/mixes/{name}")["requests"]
-
-
-@pytest.mark.slow
-def test_a_mix_is_put_shown_listed_and_deleted(environment, tmp_path):
-    assert "There is no mix." in succeed(environment, "mix", "list")
-    path = tmp_path / "mix.json"
-    path.write_text(json.dumps(BODY))
-    succeed(environment, "mix", "set", "day", str(path))
-    assert json.loads(succeed(environment, "mix", "show", "day", "-f", "json")) == BODY
-    shown = succeed(environment, "mix", "show", "day")
-    assert "größe" in shown
-    assert "resources=VCPU:4" in shown
-    assert json.loads(succeed(environment, "mix", "list", "-f", "json")) == {
-        "mixes": {"day": BODY}
-    }
-    assert "day" in succeed(environment, "mix", "list")
-    succeed(environment, "mix", "delete", "day")
-    assert "No mix named day found" in refused(environment, "mix", "delete", "day")
-    assert "No mix named day found" in refused(environment, "mix", "show", "day")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"requests": []}', '{"requests": {"a": 1}}'])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
-from tests.cli.services import claim, refused, succeed
+from tests.cli.services import refused, succeed
 from tests.paths import EXAMPLE
 from tests.resources import needs
 from tests.service import InProcess, WithoutExtension
@@ -23,48 +23,6 @@ from treeclaim.cli.search.explanation import nearest_amount
 from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
-
-
-@pytest.fixture
-def claimed(environment):
-    """A consumer that holds two VGPU of the first host."""
-    question = ("resources=VGPU:2", "in_tree=host-1")
-    consumer = claim(environment, *question, "--project", "mine")
-    yield consumer
-    succeed(environment, "release", consumer)
-
-
-@pytest.mark.slow
-def test_explain_shows_the_limits_and_the_nearest_amount(environment):
-    shown = succeed(environment, "explain", "resources=VGPU:6", "required=CUSTOM_GPU_A100")
-    assert "max_unit 4" in shown
-    assert "step_size 1" in shown
-    assert "nearest amount that would fit: 4" in shown
-    shown = succeed(environment, "explain", "resources=MEMORY_MB:300", "in_tree=host-1")
-    assert "step_size 256" in shown
-    assert "nearest amount that would fit: 256" in shown
-
-
-@pytest.mark.slow
-def test_explain_shows_traits_of_providers_lacking_one(environment):
-    shown = succeed(environment, "explain", "resources=VGPU:1", "required=HW_NUMA_ROOT")
-    assert "its traits: CUSTOM_GPU_A100" in shown
-
-
-@pytest.mark.slow
-def test_explain_never_suggests_an_empty_query(environment):
-    shown = succeed(environment, "explain", "resources=VGPU:100")
-    assert "Without resources=VGPU:100 " not in shown
-    shown = succeed(environment, "explain", "resources_A=VGPU:1", "required_A=HW_NUMA_ROOT")
-    assert "Without resources_A" not in shown
-    assert "Without required_A" in shown
-
-
-def test_trees_are_explained_by_name(environment):
-    shown = succeed(environment, "explain", "resources=VGPU:1", "--tree", "host-2_numa1_gpu")
-    assert "host-2" in shown
-    assert "host-1" not in shown
-
 
 LIMITS = st.builds(
     dict, min_unit=st.integers(1, 12), max_unit=st.integers(1, 30), step_size=st.integers(1, 9)
@@ -80,14 +38,6 @@ def test_nearest_amount_satisfies_every_limit(limits, free, requested):
     ]
     best = min(fitting, key=lambda amount: (abs(amount - requested), amount), default=None)
     assert nearest_amount(limits, free, requested) == best
-
-
-def test_reached_limit_is_shown_and_empty_result_suggests_explain(environment):
-    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2")
-    assert "2 candidates, which is the limit" in shown
-    shown = succeed(environment, "candidates", "resources=VGPU:1")
-    assert "limit" not in shown.replace("limit=20", "")
-    assert "treeclaim explain" in succeed(environment, "candidates", "resources=VGPU:100")
 
 
 @pytest.mark.parametrize(
@@ -106,34 +56,6 @@ def test_piped_output_is_complete_and_plain(environment, arguments):
     assert "\x1b[" not in shown
     assert shown == run(environment, *arguments).stdout
     assert "…" not in shown
-
-
-@pytest.mark.slow
-def test_a_tree_is_filtered_by_class_trait_load_and_depth(environment, claimed):
-    shown = succeed(environment, "tree", "--class", "VGPU")
-    assert "VGPU" in shown
-    assert "VCPU" not in shown
-    assert "pool" not in shown
-    shown = succeed(environment, "tree", "--trait", "CUSTOM_LICENSED")
-    assert "edge-1" in shown
-    assert "host-1" not in shown
-    shown = succeed(environment, "tree", "--load", "25")
-    assert "host-1_numa1_gpu" in shown
-    assert "host-2" not in shown
-    shown = succeed(environment, "tree", "--depth", "0")
-    assert "host-1" in shown
-    assert "numa" not in shown
-    assert "numa0" in succeed(environment, "tree", "host-1", "--depth", "1")
-    assert "nic" not in succeed(environment, "tree", "host-1", "--depth", "1")
-
-
-def test_tree_shows_totals_with_option(environment):
-    usual = succeed(environment, "tree", "host-1")
-    shown = succeed(environment, "tree", "host-1", "--inventories")
-    assert "total 65536, reserved 512, ratio 1.0" in shown
-    assert "reserved" not in usual
-    assert "HW_NUMA_ROOT" in usual
-    assert "HW_NUMA_ROOT" not in succeed(environment, "tree")
 
 
 ATTRIBUTES = """
@@ -219,34 +141,6 @@ def test_provider_deleted_during_the_read_is_left_out(fresh_service):
     client.call("DELETE", f"/resource_providers/{gone['uuid']}")
     documents = read_contents(client, rows, (), silent)
     assert documents.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
-
-
-def test_a_provider_is_shown(environment, claimed):
-    shown = succeed(environment, "provider", "show", "host-1_numa1_gpu")
-    assert "CUSTOM_GPU_A100" in shown
-    assert re.search(r"Parent +\| host-1_numa1 ", shown)
-    assert "VGPU 2/7 (total " in shown
-    assert claimed in shown
-    document = json.loads(
-        succeed(environment, "provider", "show", "host-1_numa1_gpu", "-f", "json")
-    )
-    assert document["allocations"][claimed]["resources"] == {"VGPU": 2}
-
-
-def test_a_consumer_is_shown(environment, claimed):
-    shown = succeed(environment, "allocation", "show", claimed)
-    assert re.search(r"Project +\| mine", shown)
-    assert "host-1_numa1_gpu" in shown
-    assert "2 VGPU" in shown
-    document = json.loads(succeed(environment, "allocation", "show", claimed, "-f", "json"))
-    assert document["project_id"] == "mine"
-    assert "no allocations" in refused(environment, "allocation", "show", str(uuid.uuid4()))
-
-
-def test_usage_of_a_project_is_shown(environment, claimed):
-    shown = succeed(environment, "usage", "show", "--project", "mine")
-    assert re.search(r"INSTANCE .* 1 .* VGPU .* 2", shown)
-    assert "uses nothing" in succeed(environment, "usage", "show", "--project", "nobody")
 
 
 def editor(folder, *steps):
