@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`treeclaim load`: a file is applied once, and again without effect; bad files are explained."""
 
-import uuid
-
 import pytest
 
 from tests.service import InProcess, WithoutExtension
@@ -12,7 +10,6 @@ from treeclaim.client.load_plans import make_plan, with_endpoint_problems
 from treeclaim.client.loading import apply_plan, apply_topology
 from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import TopologyError, read_topology
-from treeclaim.model.names import aggregate_uuid
 
 
 @pytest.fixture
@@ -120,12 +117,6 @@ def test_deletions_run_last_with_children_before_parents(client, tmp_path):
     again = apply_topology(client, planned, prune=True)
     assert {change.action for change in again.done} == {Action.KEEP}
     assert set(again.names(Action.KEEP)) == {"staying", "top", "new", "newer"}
-
-
-def test_digits_with_underscores_are_not_a_uuid():
-    word = "1_" + "1" * 30
-    assert uuid.UUID(word), "Python reads digits as `int` does, with underscores in them"
-    assert aggregate_uuid(word) == aggregate_uuid(aggregate_uuid(word)) != str(uuid.UUID(word))
 
 
 def test_cycle_is_reported_only_for_its_members_beside_other_errors(client, tmp_path):

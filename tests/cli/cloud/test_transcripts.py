@@ -25,15 +25,15 @@ def run_session(environment, command_lines):
     uuids = {}
 
     def number(match):
-        label = f"#{numbers.setdefault(match[0], len(numbers) + 1)}".ljust(36, "-")
+        label = f"#{numbers.setdefault(match[0], len(numbers) + 1)}"
         uuids[label] = match[0]
-        return label
+        return label.ljust(36, "-")
 
     transcript = []
     for line in command_lines:
         # A command may name a uuid that was printed before by its number.
-        words = [uuids.get(word.ljust(36, "-"), word) for word in shlex.split(line)]
-        result = call(environment, *words)
+        spelled_out = re.sub(r"#\d+", lambda match: uuids[match[0]], line)
+        result = call(environment, *shlex.split(spelled_out))
         transcript.append(f"$ {line}")
         transcript += [UUID.sub(number, text).rstrip() for text in result.stdout.splitlines()]
         transcript += [f"! {UUID.sub(number, text)}" for text in result.stderr.splitlines()]

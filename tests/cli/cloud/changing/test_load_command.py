@@ -91,24 +91,6 @@ def test_omitted_list_items_are_removed_only_with_prune(cloud):
     assert cloud.state() == before | {"traits": {"CUSTOM_B"}, "inventories": {"VCPU": (8, 4.0)}}
 
 
-def test_errors_of_file_and_service_are_reported_together(cloud):
-    message = cloud.refuse(
-        f"""
-providers:
-  - {{name: a, parent: nobody, traits: [HW_NOPE]}}
-  - {{name: a, inventories: {{VCPU: -1}}}}
-  - {{name: {cloud.host}, parent: {cloud.child}}}
-  - {{name: b, inventories: {{VCPU: {{reserved: 1}}, NOPE: 1}}}}
-  - {{name: {cloud.host}-new}}
-"""
-    )
-    assert not cloud.client.providers(name=f"{cloud.host}-new")
-    lines = [line.partition("topology.yaml:")[2] for line in message.splitlines()]
-    assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6", "6"]
-    assert "needs a total" in message
-    assert "HW_NOPE" in message
-
-
 def interrupted(process):
     """The output of a process after Ctrl-C, which is pressed again if the first came too early.
 
@@ -218,30 +200,6 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
 def refused_names(done):
     """The names of the providers that a command says are refused."""
     return set(re.findall(r"^refused: ([a-z-]+)", done.stderr, re.MULTILINE))
-
-
-def test_dry_run_shows_each_change_and_writes_nothing(cloud):
-    before = cloud.state()
-    shown = cloud.load(
-        f"""
-providers:
-  - name: {cloud.child}
-    inventories: {{VCPU: {{total: 9, reserved: 1}}, CUSTOM_FRESH: 3}}
-    traits: [CUSTOM_C]
-  - name: {cloud.host}-new
-    inventories: {{VCPU: 1}}
-""",
-        "--dry-run",
-    )
-    assert f"~ {cloud.child}" in shown
-    assert re.search(r"inventories\.VCPU\.total: 8 → 9", shown)
-    assert re.search(r"inventories\.VCPU\.reserved: 0 → 1", shown)
-    assert re.search(r"\+ inventories\.CUSTOM_FRESH: .*total 3", shown)
-    assert "+ trait CUSTOM_C" in shown
-    assert f"+ {cloud.host}-new" in shown
-    assert "1 would be created, 1 changed, 0 deleted, 0 unchanged" in shown
-    assert cloud.state() == before
-    assert not cloud.client.providers(name=f"{cloud.host}-new")
 
 
 def test_a_provider_with_a_uuid_that_is_there_is_renamed(cloud):

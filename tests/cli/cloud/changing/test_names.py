@@ -9,16 +9,8 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.services import client_in, refused, served, succeed
 from tests.compute import compute_with, with_cloud
 from treeclaim.client.aggregates import read_aggregate_names
-from treeclaim.model.names import aggregate_uuid
 
 RACK, ZONE, PLAIN = (uuid_of(name) for name in ("rack", "zone", "plain"))
-WORDS = f"""
-providers:
-- name: host
-  inventories: {{VCPU: 8}}
-  aggregates: ["rack {{7}}", {RACK}]
-"""
-IN_WORDS = aggregate_uuid("rack {7}")
 
 
 @pytest.fixture
@@ -35,12 +27,6 @@ def names(environment):
 
 def rename(environment, aggregate, name):
     return succeed(environment, "aggregate", "set", aggregate, "--name", name)
-
-
-def load(environment, folder, *more):
-    path = folder / "topology.yaml"
-    path.write_text(WORDS)
-    return succeed(environment, "load", str(path), *more)
 
 
 @pytest.mark.slow
@@ -95,40 +81,3 @@ def test_aggregate_names_are_set_and_removed_by_command_and_file(environment, tm
         path.write_text(wrong)
         assert refused(environment, "aggregate", "import", str(path))
     assert names(environment) == {}
-
-
-@pytest.mark.slow
-def test_topology_names_aggregates_and_keeps_later_renames(environment, tmp_path):
-    dry = load(environment, tmp_path, "--dry-run")
-    assert f"+ name of an aggregate rack {{7}} ({IN_WORDS})" in dry
-    assert names(environment) == {}
-    load(environment, tmp_path)
-    assert names(environment) == {IN_WORDS: "rack {7}"}
-    rename(environment, IN_WORDS, "seven")
-    assert "name of an aggregate" not in load(environment, tmp_path, "--dry-run")
-    load(environment, tmp_path)
-    assert names(environment) == {IN_WORDS: "seven"}
-
-
-@pytest.mark.slow
-def test_aggregate_names_are_shown_beside_uuids(environment, tmp_path):
-    load(environment, tmp_path)
-    rename(environment, RACK, "seven")
-    shown = f"seven ({RACK})"
-    assert f"aggregate {shown}" in succeed(environment, "tree", "host")
-    assert shown in succeed(environment, "provider", "show", "host")
-    fits = succeed(environment, "fit", "resources=VCPU:1", "--domains", "seven")
-    assert shown in fits
-    assert IN_WORDS not in fits
-    # By the word of the topology file, and by uuid, as ever.
-    for word in ("rack {7}", IN_WORDS):
-        assert IN_WORDS in succeed(environment, "fit", "resources=VCPU:1", "--domains", word)
-    assert "no provider is in an aggregate 'eight'" in refused(
-        environment, "fit", "resources=VCPU:1", "--domains", "eight"
-    )
-    why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=!{RACK}")
-    assert f"forbidden_member_of aggregate={shown}" in why
-    rename(environment, PLAIN, "plain")
-    why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=in:{PLAIN},{ZONE}")
-    assert f"plain ({PLAIN})" in why
-    assert f"its aggregates: {', '.join(sorted([shown, f'rack {{7}} ({IN_WORDS})']))}" in why

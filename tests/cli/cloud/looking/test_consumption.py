@@ -26,13 +26,6 @@ def environment(tmp_path_factory):
         yield found, folder
 
 
-def test_repeated_load_of_a_card_changes_nothing(environment):
-    found, folder = environment
-    shown = succeed(found, "load", str(folder / "card.yaml"))
-    assert "unchanged" in shown
-    assert "0 created" in shown or "created" not in shown
-
-
 def test_dry_run_shows_changes_of_consumption(environment):
     found, folder = environment
     changed = folder / "changed.yaml"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tree`, `show`, `usage`, `edit`, `explain` and `candidates`: what they show, with few requests."""
 
-import json
 import os
 import re
 import stat
@@ -56,71 +55,6 @@ def test_piped_output_is_complete_and_plain(environment, arguments):
     assert "\x1b[" not in shown
     assert shown == run(environment, *arguments).stdout
     assert "…" not in shown
-
-
-ATTRIBUTES = """
-providers:
-  - name: host-1
-    attributes: {mem_gib: 80, driver: 570.86.10, ecc: true, nodes: "1", odd: "\\u202e\\U0001f600"}
-"""
-
-
-@pytest.fixture
-def attributed(environment, tmp_path):
-    """A file that gives a host attributes, which it has."""
-    file = tmp_path / "attributes.yaml"
-    file.write_text(ATTRIBUTES)
-    succeed(environment, "load", str(file))
-    yield file
-    file.write_text("providers: [{name: host-1, attributes: {}}]")
-    succeed(environment, "load", str(file))
-
-
-@pytest.mark.slow
-def test_attributes_are_shown(environment, attributed):
-    for text in (
-        "attribute mem_gib=80",
-        'attribute driver="570.86.10"',
-        "attribute ecc=true",
-        'attribute nodes="1"',
-    ):
-        assert text in succeed(environment, "tree", "host-1")
-    assert "attribute" not in succeed(environment, "tree")
-    shown = succeed(environment, "provider", "show", "host-1")
-    for text in ('driver="570.86.10"', "ecc=true", "mem_gib=80", 'nodes="1"', "odd="):
-        assert text in shown
-    assert "\u202e" not in shown
-    document = json.loads(succeed(environment, "provider", "show", "host-1", "-f", "json"))
-    assert document["attributes"]["odd"] == "\u202e\U0001f600"
-    (tree,) = json.loads(succeed(environment, "tree", "host-1", "-f", "json"))
-    assert tree["attributes"] == document["attributes"]
-
-
-@pytest.mark.slow
-def test_load_dry_run_shows_attribute_changes_with_types(environment, attributed):
-    text = "{mem_gib: 40, driver: 570.86.10, ecc: 1, nodes: 1, more: '-'}"
-    attributed.write_text(f"providers: [{{name: host-1, attributes: {text}}}]")
-    shown = succeed(environment, "load", str(attributed), "--dry-run", "--prune")
-    for text in (
-        "~ attribute ecc: true → 1",
-        "~ attribute mem_gib: 80 → 40",
-        '~ attribute nodes: "1" → 1',
-        '+ attribute more: "-"',
-        "- attribute odd: ",
-    ):
-        assert text in shown
-    assert "driver" not in shown
-    assert "- attribute" not in succeed(environment, "load", str(attributed), "--dry-run")
-    for wrong in ("570.86", "yes", "12:30", "null", "[1]", "2026-11-24", "0x10", "''"):
-        attributed.write_text(f"providers: [{{name: host-1, attributes: {{a: {wrong}}}}}]")
-        message = refused(environment, "load", str(attributed))
-        assert (
-            ":1: attributes.a: true, false, an integer or a text of 1 to 255 characters" in message
-        )
-    attributed.write_text("providers: [{name: host-1, attributes: {or: 1, A: 1}}]")
-    assert "'or' is not an attribute" in refused(environment, "load", str(attributed))
-    attributed.write_text("providers: [{name: host-1, attributes: }]")
-    assert "write {} to remove them all" in refused(environment, "load", str(attributed))
 
 
 def silent(*_progress):
