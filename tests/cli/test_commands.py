@@ -6,14 +6,11 @@ import re
 import socket
 import sqlite3
 
-import httpx
 import pytest
 
 from tests.cli.processes import call, run
 from tests.servers import (
     command_environment,
-    service_environment,
-    serving,
     usual_environment,
 )
 from treeclaim.cli.registry import COMMANDS, all_commands
@@ -90,25 +87,6 @@ def test_a_port_in_use_is_named(environment):
         refused = run(environment, "serve", "--port", port)
     assert refused.returncode == 1
     assert port in refused.stderr
-
-
-@pytest.mark.slow
-def test_several_workers_serve_one_database(tmp_path):
-    headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
-    with (
-        serving(service_environment(tmp_path), tmp_path, "--workers=2") as server,
-        httpx.Client(base_url=server.url, headers=headers) as client,
-    ):
-        # Each on a connection of its own, so that both workers answer.
-        for number in range(20):
-            body = {"name": f"provider {number}"}
-            created = client.post(
-                "/resource_providers", json=body, headers={"connection": "close"}
-            )
-            assert created.status_code == 200
-            answer = client.get("/resource_providers", headers={"connection": "close"})
-            assert len(answer.json()["resource_providers"]) == number + 1
-        assert server.stop() == 0
 
 
 def test_the_help_names_each_command_with_its_line(tmp_path):

@@ -125,6 +125,20 @@ def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):
     assert "MEMORY_MB:512" in shown
 
 
+def test_os_variables_name_a_cloud(environment):
+    elsewhere = environment | {
+        "OS_AUTH_URL": "http://127.0.0.1:9/v3",
+        "OS_USERNAME": "somebody",
+        "OS_PASSWORD": "secret",
+        "OS_PROJECT_NAME": "admin",
+    }
+    del elsewhere["TREECLAIM_ENDPOINT"]
+    refused = call(elsewhere, "tree")
+    assert refused.returncode == 1
+    assert "127.0.0.1" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 REFUSED = {
     "candidates --flavor vcpu=4": "'vcpus'",
     "candidates --flavor vcpus=4 memory=5": "ram",

@@ -5,7 +5,6 @@ import uuid
 
 import pytest
 from httpx import Response
-from keystoneauth1 import session, token_endpoint
 
 from tests.client.hosts import HOST, WHO, held, make_host
 from tests.service import FakeAdapter, InProcess, WithoutExtension, client_of, make_application
@@ -16,7 +15,6 @@ from treeclaim.client import (
     ConsumerExistsError,
     LostConnectionError,
     UnsupportedFeatureError,
-    make_adapter,
 )
 from treeclaim.model.microversions import ExtensionFeature
 
@@ -120,14 +118,6 @@ def test_foreign_endpoint_raises_client_error():
 
     with pytest.raises(ClientError, match="not the version document"):
         Client(adapter=Elsewhere()).candidates("resources=VCPU:1")
-
-
-def test_unreachable_service_raises_client_error():
-    with pytest.raises(ClientError):
-        Client("http://127.0.0.1:9", "token").providers()
-    source = session.Session(auth=token_endpoint.Token("http://127.0.0.1:9", "token"))
-    with pytest.raises(ClientError):
-        Client(adapter=make_adapter(source)).providers()
 
 
 def test_a_claim_keeps_its_query_as_the_request(application):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of a shell are sent byte for byte, whether or not they are UTF-8."""
 
+import uuid
+
 from treeclaim.client import queries
 from treeclaim.client.session import escape_url, query_string
 from treeclaim.model.names import aggregate_uuid
@@ -16,3 +18,9 @@ def test_non_utf8_bytes_are_percent_encoded_unchanged():
 
 def test_aggregate_name_may_be_non_utf8():
     assert aggregate_uuid(NOT_UTF_8) != aggregate_uuid("aé")
+
+
+def test_digits_with_underscores_are_not_a_uuid():
+    word = "1_" + "1" * 30
+    assert uuid.UUID(word), "Python reads digits as `int` does, with underscores in them"
+    assert aggregate_uuid(word) == aggregate_uuid(aggregate_uuid(word)) != str(uuid.UUID(word))

@@ -37,39 +37,6 @@ def audited(environment, *arguments, code):
 
 
 @pytest.mark.slow
-def test_a_sound_cloud_is_clean(environment):
-    assert audited(environment, code=0) == "Nothing found.\n"
-    assert json.loads(audited(environment, "-f", "json", code=0))["findings"]["over_capacity"] == {
-        "count": 0,
-        "items": [],
-    }
-
-
-@pytest.mark.slow
-def test_findings_are_shown_with_exit_status_1(environment):
-    with client_in(environment) as client:
-        client.call("PUT", "/traits/CUSTOM_FORGOTTEN")
-    shown = audited(environment, code=1)
-    assert "unused_trait: 1" in shown
-    assert "name=CUSTOM_FORGOTTEN" in shown
-    assert audited(environment, "--kind", "over_capacity", code=0) == "Nothing found.\n"
-    with client_in(environment) as client:
-        client.call("DELETE", "/traits/CUSTOM_FORGOTTEN")
-
-
-@pytest.mark.slow
-def test_findings_name_the_provider(environment):
-    path = f"/resource_providers/{HOST}/inventories/VCPU"
-    with client_in(environment) as client:
-        inventory = client.get(path)
-        smaller = client.call("PUT", path, json=inventory | {"total": 1})
-    assert f"provider=cmp-1 ({HOST})" in audited(environment, code=1)
-    with client_in(environment) as client:
-        generation = {"resource_provider_generation": smaller["resource_provider_generation"]}
-        client.call("PUT", path, json=inventory | generation)
-
-
-@pytest.mark.slow
 def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
     lost = str(uuid.uuid4())
     claim(environment, lost)

@@ -8,25 +8,6 @@ import pytest
 from tests.cli.processes import call
 
 
-def test_place_dry_run_shows_the_placements(environment):
-    command = [
-        "place",
-        "resources=VCPU:1",
-        "--amount",
-        "3",
-        "--most",
-        "1",
-        "--dry-run",
-        "--partial",
-    ]
-    result = call(environment, *command, "-f", "json")
-    document = json.loads(result.stdout)
-    roots = [row["root_providers"][0]["uuid"] for row in document["placements"]]
-    assert len(roots) == len(set(roots)) > 0
-    assert all(row["consumer_generation"] is None for row in document["placements"])
-    assert result.returncode == (1 if document["unplaced"] else 0)
-
-
 @pytest.mark.parametrize(
     "option", [["place", "--spread"], ["place", "--together"], ["fit", "--domains"]]
 )

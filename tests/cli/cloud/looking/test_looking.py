@@ -45,7 +45,7 @@ def test_nearest_amount_satisfies_every_limit(limits, free, requested):
         ("candidates", "resources=VCPU:1,MEMORY_MB:512", "resources_G=VGPU:1"),
         pytest.param(("tree", "host-1", "--inventories"), marks=pytest.mark.slow),
         pytest.param(("explain", "resources=VGPU:6"), marks=pytest.mark.slow),
-        pytest.param(("provider", "provider", "show", "host-1"), marks=pytest.mark.slow),
+        pytest.param(("provider", "show", "host-1"), marks=pytest.mark.slow),
     ],
     ids=lambda arguments: arguments[0],
 )
