@@ -6,10 +6,9 @@ ever reaches the file system.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,18 +84,12 @@ class Pages:
 
 def _read_files() -> Mapping[str, _File]:
     """Return the files by their paths below `static`."""
-    return dict(_files_in(resources.files(__package__) / "static", ""))
-
-
-def _files_in(folder: Traversable, prefix: str) -> Iterator[tuple[str, _File]]:
-    for entry in folder.iterdir():
-        name = f"{prefix}{entry.name}"
-        if entry.is_dir():
-            yield from _files_in(entry, f"{name}/")
-            continue
-        media_type = _TYPES.get(entry.name[entry.name.rfind(".") :])
-        if media_type is not None:
-            yield name, _file(entry.read_bytes(), media_type)
+    folder = Path(__file__).parent / "static"
+    return {
+        path.relative_to(folder).as_posix(): _file(path.read_bytes(), _TYPES[path.suffix])
+        for path in folder.rglob("*")
+        if path.suffix in _TYPES
+    }
 
 
 def _file(content: bytes, media_type: str) -> _File:
