@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress of a long command, on standard error, only on a terminal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from rich import progress
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeRemainingColumn,
 )
 
 from treeclaim.cli.output import is_watched
 from treeclaim.cli.printing import Printer
-
-Report = Callable[[str, int, int], None]
-"""Told a stage, how much of it is done, and how much there is."""
+from treeclaim.client.session import Progress
 
 
 @contextmanager
-def shown_progress() -> Iterator[Report]:
+def shown_progress() -> Iterator[Progress]:
     """Give a function that shows how far each stage is."""
     columns = (
         TextColumn("{task.description}"),
@@ -30,7 +28,7 @@ def shown_progress() -> Iterator[Report]:
         TimeRemainingColumn(),
     )
     is_seen = is_watched()
-    with Progress(*columns, console=Printer(stderr=True), disable=not is_seen) as bars:
+    with progress.Progress(*columns, console=Printer(stderr=True), disable=not is_seen) as bars:
         stages: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.client import Client
-from treeclaim.client.session import in_parallel
+from treeclaim.client.session import Progress, in_parallel
 from treeclaim.client.states import State, state_of
 from treeclaim.client.topology.tree import order_trees
 from treeclaim.model.parts import CONDITIONS, PARTS
@@ -20,9 +20,6 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 _TERMS = ("until", "returns", "projects", "note")
 """Terms of a hold that a claim has, and that its document shows (contract page 100, section 1)."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, how much of it is done, and how much there is."""
 
 Result = TypeVar("Result")
 

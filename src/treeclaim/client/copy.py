@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
-from treeclaim.client.contents import Amounts, Consumer, Contents, Progress, read_contents
+from treeclaim.client.contents import Amounts, Consumer, Contents, read_contents
 from treeclaim.client.differences import (
     REQUEST,
     consumer_differences,
@@ -18,7 +18,7 @@ from treeclaim.client.differences import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.session import escape_url, in_batches
+from treeclaim.client.session import Progress, escape_url, in_batches
 from treeclaim.model.names import UNKNOWN_TYPE, is_custom_name
 from treeclaim.model.parts import INVENTORIES, TRAITS
 

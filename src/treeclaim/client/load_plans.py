@@ -9,14 +9,12 @@ from typing import Any
 from treeclaim.client.aggregates import LONGEST_NAME, read_aggregate_names
 from treeclaim.client.client import Client
 from treeclaim.client.provider_batches import PlannedChange
+from treeclaim.client.session import Progress, no_progress
 from treeclaim.client.states import State, read_rows, state_of
 from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
 from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
 from treeclaim.model.names import is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, the number of providers done, and their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def make_plan(
     topology: Topology,
     *,
     prune: bool = False,
-    progress: Progress = lambda _stage, _done, _total: None,
+    progress: Progress = no_progress,
 ) -> LoadPlan:
     """Plan the changes from an endpoint to a file; write nothing.
 

@@ -9,9 +9,9 @@ from itertools import groupby
 from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.load_plans import LoadPlan, Progress, make_plan
+from treeclaim.client.load_plans import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
-from treeclaim.client.session import in_parallel
+from treeclaim.client.session import Progress, in_parallel, no_progress
 from treeclaim.client.states import read_rows
 from treeclaim.client.topology import Topology
 from treeclaim.client.topology.tree import order_trees
@@ -62,7 +62,7 @@ def apply_plan(
     plan: LoadPlan,
     *,
     dry_run: bool = False,
-    progress: Progress = lambda _stage, _done, _total: None,
+    progress: Progress = no_progress,
 ) -> LoadOutcome:
     """Carry a plan out: whole trees first, then deletions, the deepest first.
 

@@ -104,34 +104,31 @@ class PlannedChange:
             entry |= {"name": after.name, "parent_provider_uuid": after.parent}
         if self.before is not None:
             entry["generation"] = self.before.generation
-        for part in changed_parts(self.before or after.without_parts, after):
+        for part in changed_parts(self.before or replace(after, values={}), after):
             entry[part.name] = part.written(part.value_in(after.values))
         return entry
 
-    def fields(self, names: Mapping[str, str]) -> list[FieldChange]:
-        """Return the differences.
+    def fields(self, names: Mapping[str, str]) -> Iterator[FieldChange]:
+        """Yield the differences, with parents by their names.
 
         Args:
-            names: Names of providers by uuid, to name parents.
+            names: Names of providers by uuid.
         """
-        before = self.before or replace(self.after.without_parts, parent=None)
-        return list(_differences(before, self.after, names))
-
-
-def _differences(before: State, after: State, names: Mapping[str, str]) -> Iterator[FieldChange]:
-    if before.name != after.name:
-        yield FieldChange("~", "name", before.name, after.name)
-    if before.parent != after.parent:
-        old, new = (
-            None if uuid is None else names.get(uuid, uuid)
-            for uuid in (before.parent, after.parent)
-        )
-        sign = "+" if old is None else "-" if new is None else "~"
-        yield FieldChange(sign, "parent", old, new)
-    for part in PARTS:
-        value = part.value_in(after.values)
-        if value is not None:
-            yield from find_differences(part, part.or_empty(before.values), value)
+        before, after = self.before or replace(self.after, parent=None, values={}), self.after
+        if before.name != after.name:
+            yield FieldChange("~", "name", before.name, after.name)
+        if before.parent != after.parent:
+            old, new = (
+                None if uuid is None else names.get(uuid, uuid)
+                for uuid in (before.parent, after.parent)
+            )
+            yield FieldChange(
+                "+" if old is None else "-" if new is None else "~", "parent", old, new
+            )
+        for part in PARTS:
+            value = part.value_in(after.values)
+            if value is not None:
+                yield from find_differences(part, part.or_empty(before.values), value)
 
 
 Tree = Sequence[PlannedChange]

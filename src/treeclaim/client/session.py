@@ -122,6 +122,14 @@ of its threads is ever idle."""
 BATCH = 1_000
 """Most entries of a page, and of one write of providers, requests, holds or repairs."""
 
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a stage, how much of it is done, and how much there is."""
+
+
+def no_progress(_stage: str, _done: int, _total: int) -> None:
+    """Report no progress."""
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

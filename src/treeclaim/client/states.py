@@ -30,11 +30,6 @@ class State:
     generation: int = 0
     values: Values = field(default_factory=dict)
 
-    @property
-    def without_parts(self) -> "State":
-        """Return the state right after the provider was created, before anything else was written."""
-        return State(self.uuid, self.name, self.parent)
-
 
 def capacity_of(fields: Mapping[str, Any]) -> int:
     """Return how much of an inventory can be allocated (contract page 30, section 1)."""

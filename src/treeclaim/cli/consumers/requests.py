@@ -14,9 +14,9 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
-from treeclaim.cli.progress import Report, shown_progress
+from treeclaim.cli.progress import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
-from treeclaim.client.session import in_batches
+from treeclaim.client.session import Progress, in_batches
 from treeclaim.model.flavors import flavor_of
 from treeclaim.model.server_flavors import server_flavor
 
@@ -66,7 +66,7 @@ class ImportRequests(CloudAction):
         return 1 if failures else 0
 
 
-def _requests_of_nova(compute: Adapter, report: Report) -> tuple[_Requests, dict[str, str]]:
+def _requests_of_nova(compute: Adapter, report: Progress) -> tuple[_Requests, dict[str, str]]:
     """Return the requests of all servers, and why those of others are not known, by uuid."""
     requests: _Requests = {}
     failures: dict[str, str] = {}

@@ -7,10 +7,10 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.cli.names import Row
-from treeclaim.cli.progress import Report
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.part_changes import attribute_in_words
+from treeclaim.client.session import Progress
 from treeclaim.client.states import capacity_of, read_rows
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, ProviderPart
 
@@ -23,7 +23,7 @@ that consume it now (contract page 102, section 2)."""
 
 
 def read_contents(
-    client: Client, rows: Sequence[Row], parts: Sequence[ProviderPart[Any]], report: Report
+    client: Client, rows: Sequence[Row], parts: Sequence[ProviderPart[Any]], report: Progress
 ) -> dict[str, Document]:
     """Read inventories, usages and some other parts of providers.
 

@@ -13,6 +13,7 @@ from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import read_contents, stock_in_words, texts_of
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import read_aggregate_names
+from treeclaim.client.session import no_progress
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import SHOWN_PARTS
@@ -34,7 +35,7 @@ class ShowProvider(CloudShow):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         row = find_provider(client, options.provider)
-        documents = read_contents(client, [row], SHOWN_PARTS, lambda *_progress: None)
+        documents = read_contents(client, [row], SHOWN_PARTS, no_progress)
         if row["uuid"] not in documents:
             raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
         path = f"/resource_providers/{row['uuid']}/allocations"
