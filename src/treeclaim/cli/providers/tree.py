@@ -31,7 +31,7 @@ from treeclaim.model.parts import (
     INVENTORIES,
     SHOWN_PARTS,
     TRAITS,
-    ListedPart,
+    ProviderPart,
 )
 
 _FIELDS = ("total", "reserved", "allocation_ratio")
@@ -111,7 +111,7 @@ def _read_trees(
     return (_with_ancestors(rows, documents) if _is_filtered(options) else rows), documents
 
 
-def _shown_parts(options: argparse.Namespace) -> Sequence[ListedPart[Any]]:
+def _shown_parts(options: argparse.Namespace) -> Sequence[ProviderPart[Any]]:
     return SHOWN_PARTS if options.roots else (CONDITIONS,)
 
 
