@@ -9,7 +9,7 @@ each.
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -81,6 +81,11 @@ class _ClosableStream:
             return self._stream.write(text)
         except BrokenPipeError as error:
             raise ClosedOutputError from error
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines that end themselves, as the generator of oslo.policy does."""
+        for line in lines:
+            self.write(line)
 
     def flush(self) -> None:
         """Write what is buffered; raises OutputClosed."""
