@@ -6,9 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import falcon
-from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
-from oslo_policy.policy import Enforcer
 
 from treeclaim.api.admission import Admission
 from treeclaim.api.description.openapi import description
@@ -19,13 +17,13 @@ from treeclaim.api.middleware.authentication import (
 )
 from treeclaim.api.middleware.layers import CommonHeaders, RequestRecord
 from treeclaim.api.pipeline import Pipeline
-from treeclaim.api.policy_rules import load_policy
+from treeclaim.api.policy_rules import list_rules
 from treeclaim.api.protocol.operations.call import Limits, Services
-from treeclaim.api.protocol.policy import Policy, state_of
+from treeclaim.api.protocol.policy import Policy
 from treeclaim.api.protocol.texts import json_bytes
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
-from treeclaim.model.errors import PolicyFileError, TreeclaimError
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
@@ -49,7 +47,7 @@ def start_services(configuration: Configuration) -> Services:
         SchemaRevisionError: if the database's schema is not the one understood.
         StoreUnavailableError: if the database cannot be reached.
     """
-    policy = policy_of(configuration.options)
+    policy = Policy(configuration.options, list_rules())
     store = store_of(configuration)
     try:
         prepare_database(store, configuration)
@@ -128,31 +126,6 @@ def _openapi_document() -> bytes:
     Few ask for it, and as objects it takes seven times as much memory.
     """
     return json_bytes(description(OPERATIONS))
-
-
-def policy_of(options: cfg.ConfigOpts) -> Policy:
-    """Load the policy from the operator's files; log rules in them that are doubtful or have no effect.
-
-    A file with doubtful rules takes effect at the start alone: later, the last good rules are better.
-
-    Raises:
-        PolicyFileError: if the policy files cannot be understood.
-    """
-    is_loaded = False
-
-    def load() -> Enforcer:
-        nonlocal is_loaded
-        enforcer, findings = load_policy(options)
-        if is_loaded and findings.doubtful:
-            raise PolicyFileError(str(findings.doubtful[0]))
-        is_loaded = True
-        for doubt in findings.doubtful:
-            _LOG.warning("In the policy files: %s", doubt)
-        for unknown in findings.unknown:
-            _LOG.warning("Without effect in the policy files: %s", unknown)
-        return enforcer
-
-    return Policy(load, lambda: state_of(options))
 
 
 def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":

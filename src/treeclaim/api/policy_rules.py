@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.policy import Findings, enforcer_of, make_enforcer
+from treeclaim.api.protocol.policy import PolicyFindings, load_rules, make_enforcer
 from treeclaim.api.routes import OPERATIONS
 
 _DEPRECATED_SINCE = "2023.1"
@@ -118,13 +118,13 @@ _DEFAULTS = {
 }
 
 
-def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, Findings]:
-    """Make an enforcer from the operator's current files, and report rules without effect.
+def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, PolicyFindings]:
+    """Make an enforcer from the operator's current files, and report doubtful rules in them.
 
     Raises:
         PolicyFileError: if a file cannot be understood.
     """
-    return enforcer_of(configuration, list_rules())
+    return load_rules(configuration, list_rules())
 
 
 def registered_enforcer(configuration: cfg.ConfigOpts) -> oslo_policy.Enforcer:

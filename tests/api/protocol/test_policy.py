@@ -77,37 +77,42 @@ def test_file_in_policy_folder_overrides_the_main_file(path):
     assert status(application, roles="other") == 200
 
 
-BROKEN: dict[str, tuple[str | bytes, str]] = {
-    "no YAML": ("a: b\n'placement:usages': [\n", "line 3"),
-    "a tab": ("a: b\n\tb: c\n", "line 2"),
-    "no names": ("- a\n", "line 1"),
-    "only a text": ("text\n", "line 1"),
-    "a rule with parts": (f'"a": "@"\n"{LIST}":\n  x: y\n', "line 2"),
-    "a number": (f'\n"{LIST}": 5\n', "line 2"),
-    "a circle": (f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n', "circle"),
-    "no UTF-8": (b"\xff\xfe\x00", "policy.yaml"),
+BROKEN: dict[str, str | bytes] = {
+    "no YAML": "a: b\n'placement:usages': [\n",
+    "a tab": "a: b\n\tb: c\n",
+    "no names": "- a\n",
+    "only a text": "text\n",
+    "a number": f'\n"{LIST}": 5\n',
+    "no form": f'"{LIST}": "project_id:%(project_id"\n',
+    "a circle": f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n',
+    "no UTF-8": b"\xff\xfe\x00",
 }
-DOUBTFUL: dict[str, tuple[str | bytes, str]] = {
-    "a slip of the pen": (f'"{LIST}": "role:admin andd role:x"\n', "line 1"),
-    "an open bracket": (f'"{LIST}": "(role:admin"\n', "line 1"),
-    "no kind": (f'"{LIST}": "admin"\n', "line 1"),
-    "a rule that there is not": (f'\n\n"{LIST}": "not rule:nobody_knows"\n', "line 3"),
+DOUBTFUL = {
+    "a slip of the pen": f'"{LIST}": "role:admin andd role:x"\n',
+    "an open bracket": f'"{LIST}": "(role:admin"\n',
+    "no kind": f'"{LIST}": "admin"\n',
+    "no kind beside never": f'"{LIST}": "! or admin"\n',
+    "a rule with parts": f'"{LIST}":\n  x: y\n',
+    "a rule that there is not": f'\n\n"{LIST}": "not rule:nobody_knows"\n',
 }
+
+
+def write_bytes(path, text):
+    """Write a file that may be no text."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_file_is_refused_at_start_with_its_place(path, kind):
-    text, place = BROKEN[kind]
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(PolicyFileError, match=place) as refused:
+def test_broken_file_is_named_and_refused_at_start(path, kind):
+    write_bytes(path, BROKEN[kind])
+    with pytest.raises(PolicyFileError, match="circle" if kind == "a circle" else str(path)):
         serve(path)
-    assert kind == "a circle" or str(path) in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", DOUBTFUL)
-def test_doubtful_rule_is_reported_at_start_with_its_location(path, kind, caplog):
-    text, place = DOUBTFUL[kind]
-    path.write_text(str(text) + '"placement:traits:list": "role:good"\n')
+def test_doubtful_rule_is_reported_at_start(path, kind, caplog):
+    text = DOUBTFUL[kind]
+    path.write_text(text + '"placement:traits:list": "role:good"\n')
     with caplog.at_level(logging.WARNING):
         application = serve(path)
     said = [
@@ -116,9 +121,9 @@ def test_doubtful_rule_is_reported_at_start_with_its_location(path, kind, caplog
         if "In the policy files" in record.getMessage()
     ]
     assert len(said) == 1
-    assert f"{path}, {place}: {LIST}" in said[0]
+    assert f": {LIST} " in said[0]
     # An undefined rule is false, so that `not` makes it true, as for oslo.policy.
-    allowed = 200 if "not rule" in str(text) else 403
+    allowed = 200 if "not rule" in text else 403
     assert status(application, roles="admin") == allowed
     assert status(application, "/traits", roles="good") == 200
 
@@ -128,8 +133,7 @@ def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
     write(path, f'"{LIST}": "role:good"\n')
     application = serve(path)
     assert status(application, roles="good") == 200
-    text, place = (BROKEN | DOUBTFUL)[kind]
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    write_bytes(path, (BROKEN | DOUBTFUL)[kind])
     os.utime(path, ns=(1, 1))
     with caplog.at_level(logging.ERROR):
         for _ in range(5):
@@ -137,7 +141,6 @@ def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
             assert status(application, roles="admin") == 403
     said = [record for record in caplog.records if "last good rules" in record.getMessage()]
     assert len(said) == 1, "once, not with each look"
-    assert place in said[0].getMessage()
     write(path, f'"{LIST}": "role:better"\n')
     assert status(application, roles="good") == 403
     assert status(application, roles="better") == 200
@@ -163,8 +166,7 @@ def test_unused_rule_is_reported(path, caplog):
         record.getMessage() for record in caplog.records if "Without effect" in record.getMessage()
     ]
     assert len(said) == 1
-    assert "line 3" in said[0]
-    assert "placement:usage" in said[0]
+    assert said[0].endswith(" placement:usage")
 
 
 CREDENTIALS = {

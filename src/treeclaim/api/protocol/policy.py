@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy: finds, reads and checks the operator's files, and decides by the rules, also when files change.
+"""The policy: loads the operator's files by oslo.policy, and decides by their rules, also when files change.
 
-oslo.policy treats a rule that it cannot parse as "never", and a reference to an undefined rule as false, and logs
-that. At start, the log names such a rule with file and line; a changed file that has one does not take effect. Rules are parsed by the public interface of oslo.policy. No operation is known here; the rules of
-the operations are in `api/policy_rules`.
+oslo.policy reads a rule that it does not understand as "never", and a reference to an undefined rule as false. At
+start, such rules are logged; a changed file that has one does not take effect.
 """
 
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
@@ -33,8 +31,13 @@ some 300. Callers choose the target's project."""
 _LOOK_EVERY = 1.0
 """Seconds between two checks of the policy files: a check costs more than a search."""
 
-_SAY_EVERY = 60.0
+_REPORT_EVERY = 60.0
 """Seconds between two log lines about files that stay broken."""
+
+_REFERENCE = re.compile(r"\brule:([^\s()]+)")
+
+_NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
+"""The rule that nobody satisfies, as a word."""
 
 _Target = tuple[tuple[str, str | None], ...]
 
@@ -47,27 +50,27 @@ class Policy:
     """
 
     def __init__(
-        self, load: Callable[[], oslo_policy.Enforcer], state: Callable[[], Hashable]
+        self, configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
     ) -> None:
-        """Load the rules.
-
-        Args:
-            load: Makes an enforcer from the files; it never looks at them again.
-            state: Returns something else whenever the files change.
+        """Load the rules; log those in files that are doubtful or have no effect.
 
         Raises:
             PolicyFileError: if a file cannot be understood.
         """
-        self._load = load
-        self._state = state
+        self._configuration = configuration
+        self._defaults = defaults
         self._lock = threading.Lock()
-        self._loaded = state()
+        self._loaded = _state_of(configuration)
         self._look_at = time.monotonic() + _LOOK_EVERY
-        self._say_at = 0.0
-        self._decide = _deciding(load())
+        self._report_at = 0.0
+        enforcer, findings = load_rules(configuration, defaults)
+        for doubt in findings.doubtful.values():
+            _LOG.warning("In the policy files: %s", doubt)
+        _log_unknown(findings)
+        self._decide = _deciding(enforcer)
 
     def allows(self, rule: str, identity: Identity, target: Mapping[str, str | None]) -> bool:
-        """Tell whether a rule lets the caller act on a target."""
+        """Return whether a rule lets the caller act on a target."""
         if time.monotonic() >= self._look_at:
             self._follow_files()
         return self._decide(rule, identity.values, tuple(sorted(target.items())))
@@ -77,22 +80,27 @@ class Policy:
             if time.monotonic() < self._look_at:
                 return
             self._look_at = time.monotonic() + _LOOK_EVERY
-            state = self._state()
+            state = _state_of(self._configuration)
             if state == self._loaded:
                 return
             try:
-                self._decide = _deciding(self._load())
+                enforcer, findings = load_rules(self._configuration, self._defaults)
             except PolicyFileError as error:
-                self._say(error)
-            else:
-                self._loaded = state
-                self._say_at = 0.0
-                _LOG.info("The changed policy files are in force.")
+                self._report_fault(str(error))
+                return
+            if findings.doubtful:
+                self._report_fault("; ".join(findings.doubtful.values()))
+                return
+            self._decide = _deciding(enforcer)
+            self._loaded = state
+            self._report_at = 0.0
+            _log_unknown(findings)
+            _LOG.info("The changed policy files are in force.")
 
-    def _say(self, error: PolicyFileError) -> None:
-        if time.monotonic() >= self._say_at:
-            self._say_at = time.monotonic() + _SAY_EVERY
-            _LOG.error("The policy files are broken, the last good rules stay in force: %s", error)
+    def _report_fault(self, fault: str) -> None:
+        if time.monotonic() >= self._report_at:
+            self._report_at = time.monotonic() + _REPORT_EVERY
+            _LOG.error("The policy files are broken, the last good rules stay in force: %s", fault)
 
 
 def _deciding(
@@ -107,64 +115,25 @@ def _deciding(
     return decide
 
 
-_WORDS = re.compile(r"[^\s()]+")
-_NEVER = "!"
-"""The rule that nobody satisfies."""
-
-_EXAMPLE = {"project_id": "p", "user_id": "u"}
-"""The target that a rule is checked against (contract page 05, section 2)."""
-
-
 @dataclass(frozen=True, slots=True)
-class RuleDoubt:
-    """A rule that oslo.policy takes for "never" in whole or in part.
+class PolicyFindings:
+    """Rules in valid policy files that an operator should know of.
 
     Attributes:
-        file, line: Where it is.
-        text: Why.
+        unknown: Names of rules that no operation has and no rule refers to.
+        doubtful: By name, why a rule is "never" or false in whole or in part.
     """
 
-    file: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        """Return it with its place."""
-        return f"{self.file}, line {self.line}: {self.text}"
+    unknown: Sequence[str]
+    doubtful: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """Doubtful rules in valid policy files.
-
-    Attributes:
-        unknown: Rules that no operation has and no rule refers to, each with its place.
-        doubtful: Rules that oslo.policy does not understand, or that refer to undefined rules.
-    """
-
-    unknown: tuple[str, ...]
-    doubtful: tuple[RuleDoubt, ...]
+def _log_unknown(findings: PolicyFindings) -> None:
+    for name in findings.unknown:
+        _LOG.warning("Without effect in the policy files: no operation asks for %s", name)
 
 
-@dataclass(frozen=True, slots=True)
-class _FileRule:
-    """A rule as written in a file.
-
-    Attributes:
-        name: Its name.
-        check: What it was parsed to.
-        file, line: Where it is.
-        is_understood: Whether oslo.policy understands all of it.
-    """
-
-    name: str
-    check: object
-    file: str
-    line: int
-    is_understood: bool
-
-
-def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
+def _state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
     """Return a value that changes when a policy file appears, changes or disappears."""
     states = []
     for path in files_of(configuration):
@@ -176,33 +145,29 @@ def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], 
     return tuple(states)
 
 
-def enforcer_of(
+def load_rules(
     configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
-) -> tuple[oslo_policy.Enforcer, Findings]:
+) -> tuple[oslo_policy.Enforcer, PolicyFindings]:
     """Make an enforcer from defaults and files; it does not look at the files again.
 
     Raises:
         PolicyFileError: if a file cannot be read or understood, or rules refer to each other in a circle.
     """
-    rules = [rule for path in files_of(configuration) for rule in _rules_of(path)]
-    names = {default.name for default in defaults}
-    default = configuration.oslo_policy.policy_default_rule
-    # Where the default rule is defined, it stands for every undefined rule.
-    has_default = default in {rule.name for rule in rules}
-    doubtful = _doubtful(rules, None if has_default else names)
+    for path in files_of(configuration):
+        _require_rules(path)
     enforcer = make_enforcer(configuration, defaults)
+    # Undefined rules are reported by name.
+    enforcer.skip_undefined_check = True
     try:
         with _silenced_parser():
             enforcer.load_rules()
-        # Undefined rules are reported with their places.
-        enforcer.skip_undefined_check = True
         enforcer.check_rules(raise_on_violation=True)
     except oslo_policy.InvalidDefinitionError as error:
         raise PolicyFileError(f"rules refer to each other in a circle: {error}") from error
     except (OSError, ValueError, TypeError) as error:
         raise PolicyFileError(str(error)) from error
     enforcer.use_conf = False
-    return enforcer, Findings(tuple(_unknown(rules, {*names, default})), tuple(doubtful))
+    return enforcer, _find_doubts(enforcer, configuration.oslo_policy.policy_default_rule)
 
 
 def make_enforcer(
@@ -232,114 +197,49 @@ def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
     return files
 
 
-def _rules_of(path: Path) -> Iterator[_FileRule]:
+def _require_rules(path: Path) -> None:
+    """Raise PolicyFileError for a file that oslo.policy does not read, or whose rules fail at each request."""
     try:
-        document = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyFileError(f"{path}: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}, line {mark.line + 1}" if mark else str(path)
-        raise PolicyFileError(f"{where}: {getattr(error, 'problem', None) or error}") from error
-    if document is None:
-        return
-    if not isinstance(document, yaml.MappingNode):
-        raise PolicyFileError(f"{path}, line 1: rules are written as 'name': 'rule'")
-    for key, value in document.value:
-        place = f"{path}, line {key.start_mark.line + 1}"
-        if not isinstance(key, yaml.ScalarNode) or isinstance(value, yaml.MappingNode):
-            raise PolicyFileError(f"{place}: rules are written as 'name': 'rule'")
-        yield _read_rule(str(path), key, value)
+        rules = oslo_policy.parse_file_contents(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PolicyFileError(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(rules, dict):
+        raise PolicyFileError(f"{path}: rules are written as 'name': 'rule'")
+    for name, rule in rules.items():
+        try:
+            with _silenced_parser():
+                check = oslo_policy.Rules.from_dict({name: rule})[name]
+            # Each request fills its values into the text of a check, as `%(project_id)s`.
+            str(check) % defaultdict(str)
+        except (TypeError, ValueError, AttributeError) as error:
+            message = f"{path}: {name}: {rule!r} cannot be understood as a rule"
+            raise PolicyFileError(message) from error
 
 
-def _read_rule(file: str, key: yaml.ScalarNode, node: yaml.Node) -> _FileRule:
-    """Parse a rule; refuse what oslo.policy refuses, or fails at with each request."""
-    line = key.start_mark.line + 1
-    where = f"{file}, line {line}, {key.value}"
-    try:
-        value = yaml.SafeLoader("").construct_document(node)
-        check = _parse_rule("" if value is None else value)
-    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
-        raise PolicyFileError(f"{where}: this cannot be understood as a rule") from error
-    if not isinstance(value, str | list | None):
-        raise PolicyFileError(f"{where}: {value!r} is not a rule")
-    words = _flat(value) if isinstance(value, list) else _WORDS.findall(value or "")
-    nevers = sum(str(part) == _NEVER for part in _inside(check))
-    if not all(map(_can_be_filled, _inside(check))):
-        raise PolicyFileError(f"{where}: {value!r} cannot be understood as a rule")
-    is_understood = nevers == words.count(_NEVER)
-    return _FileRule(key.value, check, file, line, is_understood)
-
-
-def _can_be_filled(check: object) -> bool:
-    """Tell whether values can be put into a check as `%(project_id)s`, which is done at each request."""
-    try:
-        str(getattr(check, "match", "")) % _EXAMPLE
-    except (TypeError, ValueError):
-        return False
-    except KeyError:
-        # A check of a value that a request lacks fails.
-        return True
-    return True
-
-
-def _parse_rule(rule: Any) -> object:
-    """Return what oslo.policy makes of a text, or of nested lists, which its types leave out."""
-    with _silenced_parser():
-        return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
+def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> PolicyFindings:
+    doubtful: dict[str, str] = {}
+    referred = {default_rule}
+    for name, rule in enforcer.file_rules.items():
+        check = str(rule.check)
+        if len(_NEVER.findall(check)) > len(_NEVER.findall(str(rule.check_str))):
+            doubtful[name] = f"{name} cannot be understood as a rule, and allows nobody"
+        for other in _REFERENCE.findall(check):
+            referred.add(other)
+            # Where the default rule is defined, it stands for every undefined rule.
+            if not {other, default_rule} & enforcer.rules.keys():
+                doubtful[name] = (
+                    f"{name} refers to rule:{other}, which is not defined, and so is false"
+                )
+    unknown = enforcer.file_rules.keys() - enforcer.registered_rules.keys() - referred
+    return PolicyFindings(sorted(unknown), doubtful)
 
 
 @contextmanager
 def _silenced_parser() -> Iterator[None]:
-    """Keep oslo.policy from logging a traceback for a rule that it cannot parse: it is reported with its place."""
+    """Keep oslo.policy from logging a traceback for a rule that it cannot parse: it is reported by name."""
     logger = logging.getLogger("oslo_policy._parser")
     was_disabled, logger.disabled = logger.disabled, True
     try:
         yield
     finally:
         logger.disabled = was_disabled
-
-
-def _flat(value: object) -> list[str]:
-    """Return the parts of a rule in the form of nested lists."""
-    if isinstance(value, list):
-        return [part for inner in value for part in _flat(inner)]
-    return [str(value)]
-
-
-def _inside(check: object) -> Iterator[object]:
-    """Yield a check and all its parts."""
-    yield check
-    parts = getattr(check, "rules", None)
-    for part in parts if parts is not None else [getattr(check, "rule", None)]:
-        if part is not None:
-            yield from _inside(part)
-
-
-def _references(check: object) -> list[str]:
-    return [part.match for part in _inside(check) if isinstance(part, oslo_policy.RuleCheck)]
-
-
-def _doubtful(rules: Collection[_FileRule], names: Collection[str] | None) -> Iterator[RuleDoubt]:
-    """Yield rules that oslo.policy does not understand, or that refer to undefined rules.
-
-    Args:
-        rules: Rules of files.
-        names: Further names that are defined; None if every name is.
-    """
-    defined = {rule.name for rule in rules} | set(names or ())
-    for rule in rules:
-        if not rule.is_understood:
-            text = f"{rule.name} cannot be understood as a rule, and allows nobody"
-            yield RuleDoubt(rule.file, rule.line, text)
-        for name in _references(rule.check):
-            if names is not None and name not in defined:
-                text = f"{rule.name} refers to rule:{name}, which is not defined, and so is false"
-                yield RuleDoubt(rule.file, rule.line, text)
-
-
-def _unknown(rules: Collection[_FileRule], names: Collection[str]) -> Iterator[str]:
-    referred = {name for rule in rules for name in _references(rule.check)}
-    for rule in rules:
-        if rule.name not in names and rule.name not in referred:
-            yield f"{rule.file}, line {rule.line}: no operation asks for {rule.name}"

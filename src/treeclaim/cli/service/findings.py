@@ -7,7 +7,7 @@ The lines of the configuration files are read here: oslo.config knows only the f
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -287,16 +287,15 @@ def policy(
     is given twice, are warnings.
     """
     refused = None
+    doubts: Mapping[str, str] = {}
     try:
-        _, loaded = load_policy(options)
-        for doubt in loaded.doubtful:
-            yield Finding(False, f"{doubt.file}:{doubt.line}", doubt.text)
+        doubts = load_policy(options)[1].doubtful
     except PolicyFileError as error:
         refused = str(error)
     findings = [
         replace(finding, is_error=finding.is_error and refused is not None)
         for file in files_of(options)
-        for finding in _policy_file(enforcer, file)
+        for finding in _policy_file(enforcer, file, doubts)
     ]
     yield from findings
     # A refusal that a finding reports with its line is not reported twice.
@@ -304,7 +303,9 @@ def policy(
         yield places.error("oslo_policy", "policy_file", f"policy_file: {refused}")
 
 
-def _policy_file(enforcer: oslo_policy.Enforcer, file: Path) -> Iterator[Finding]:
+def _policy_file(
+    enforcer: oslo_policy.Enforcer, file: Path, doubts: Mapping[str, str]
+) -> Iterator[Finding]:
     problems: list[Problem] = []
     try:
         document = read_document(file.read_text(encoding="utf-8", errors="replace"), problems)
@@ -317,6 +318,8 @@ def _policy_file(enforcer: oslo_policy.Enforcer, file: Path) -> Iterator[Finding
     registered = set(enforcer.registered_rules)
     referred = {name for value in document.values() for name in _REFERENCE.findall(str(value))}
     for name, number in document.lines.items():
+        if name in doubts:
+            yield Finding(False, f"{file}:{number}", doubts[name])
         if name not in registered | referred:
             text = f"no operation uses rule {name!r}{_near(name, registered)}"
             yield Finding(False, f"{file}:{number}", text)

@@ -14,8 +14,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from treeclaim import config, logs, metrics, wsgi
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
-from treeclaim.api.app import policy_of, prepare_database, store_of
+from treeclaim.api.app import prepare_database, store_of
 from treeclaim.api.middleware.authentication import read_password_file
+from treeclaim.api.policy_rules import list_rules
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
@@ -139,7 +140,7 @@ def _load_configuration(settings: ServerSettings) -> Configuration:
 
 def _load_policy(configuration: Configuration) -> Policy:
     try:
-        return policy_of(configuration.options)
+        return Policy(configuration.options, list_rules())
     except PolicyFileError as error:
         raise UnusableError(f"[oslo_policy]/policy_file: {error}") from error
 
