@@ -60,7 +60,7 @@ class _Loader:
         exit_code: Its exit code once it has ended, negative for a signal.
         is_lost: Whether it, or another process of an only worker, has ended or stalled while it serves.
         is_alone: Whether it has become the only worker, which reports no work.
-        admin_address, admin_listener: Where its admin listener answers probes.
+        admin_address: Host and port of its admin listener; empty for none.
     """
 
     def __init__(self, settings: ServerSettings, *, is_first: bool) -> None:
@@ -68,8 +68,7 @@ class _Loader:
         self.heard_at = time.monotonic()
         self.has_ended = self.is_lost = self.is_alone = False
         self.exit_code = 0
-        self.admin_address: Sequence[Any] = ()
-        self.admin_listener: socket.socket | None = None
+        self.admin_address: tuple[Any, ...] = ()
         self.control, theirs = make_controls()
         standard_input, self._lifeline = os.pipe()
         role = "first" if is_first else "next"
@@ -113,8 +112,7 @@ class _Loader:
 class Master:
     """The first process.
 
-    `_serving` is the loader whose generation serves, `_starting` the loader of its successor, and `_failed` the last
-    loader with an admin listener that was replaced before any served.
+    `_serving` is the loader whose generation serves, and `_starting` the loader of its successor.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -122,8 +120,8 @@ class Master:
         self._loaders: list[_Loader] = []
         self._serving: _Loader | None = None
         self._starting: _Loader | None = None
-        self._failed: _Loader | None = None
         self._listener: socket.socket | None = None
+        self._admin_listeners: dict[tuple[Any, ...], socket.socket] = {}
         self._is_stopping = self._is_reload_due = False
         self._starts = 0
         self._problem = ""
@@ -208,29 +206,26 @@ class Master:
         problems = [self._problem] if self._problem else []
         if self._listener is None and self._settings.workers:
             self._listener = listening_socket(self._settings)
-        serving, loader.admin_address = self._serving, address
-        former = serving or self._failed
+        loader.admin_address = tuple(address)
         try:
-            if former is not None and former.admin_address == address:
-                loader.admin_listener = former.admin_listener
-            elif self._failed is not None:
-                _close_admin(self._failed, kept=None)
-            self._failed = None
-            if address and loader.admin_listener is None:
-                loader.admin_listener = admin_socket(*address)
+            # A listener that serves already, or that a loader before had, is not opened again: a process that
+            # inherited it may not have left the address yet.
+            if address and loader.admin_address not in self._admin_listeners:
+                self._admin_listeners[loader.admin_address] = admin_socket(*address)
         except ListenError as error:
-            if serving is not None or not self._settings.workers:
+            if self._serving is not None or not self._settings.workers:
                 self._give_up(loader, str(error))
                 return
             problems.append(str(error))
-        sockets = [one for one in (self._listener, loader.admin_listener) if one is not None]
+        admin_listener = self._admin_listeners.get(loader.admin_address)
+        sockets = [one for one in (self._listener, admin_listener) if one is not None]
         loader.control.send("serve", sockets, problems=problems)
 
     def _note_ready(self, loader: _Loader, where: str) -> None:
         former, self._serving, self._starting = self._serving, loader, None
         if former is not None:
             former.stop()
-            _close_admin(former, kept=loader)
+        self._close_other_admin_listeners(loader)
         self._pause, self._problem = 0.0, ""
         _notify(f"READY=1\nSTATUS=Serving at {where}")
 
@@ -247,13 +242,10 @@ class Master:
             if self._serving is None:
                 if not may_try_again or self._starts >= STARTS:
                     raise StartError(why)
-                # Its admin listener stays open: a process that it forked may not have left the address yet.
-                if loader.admin_listener is not None:
-                    self._failed = loader
                 self._note_problem(why)
                 self._postpone()
                 return
-            _close_admin(loader, kept=self._serving)
+            self._close_other_admin_listeners(self._serving)
             if self._serving.is_lost:
                 self._note_problem(why)
                 self._postpone()
@@ -263,6 +255,10 @@ class Master:
         elif loader is self._serving and not loader.is_lost:
             loader.is_lost = True
             self._note_problem(why)
+
+    def _close_other_admin_listeners(self, serving: _Loader) -> None:
+        for address in self._admin_listeners.keys() - {serving.admin_address}:
+            self._admin_listeners.pop(address).close()
 
     def _postpone(self) -> None:
         self._start_at = time.monotonic() + self._pause
@@ -291,13 +287,6 @@ class Master:
         for loader in loaders:
             loader.kill()
             loader.control.close()
-
-
-def _close_admin(loader: _Loader, kept: _Loader | None) -> None:
-    """Close the admin listener of a loader, unless another one has the same."""
-    listener = loader.admin_listener
-    if listener is not None and (kept is None or kept.admin_listener is not listener):
-        listener.close()
 
 
 def run_master(settings: ServerSettings) -> None:
