@@ -3,6 +3,7 @@
 
 import asyncio
 from time import thread_time
+from typing import Any
 
 from tests.loops import in_a_loop
 from treeclaim.server.http.watchers import Watchers
@@ -116,7 +117,7 @@ def test_loop_turn_is_bounded_with_many_watchers():
 def test_constantly_woken_watcher_does_not_starve_others():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
-        restless = Member(watchers, watchers.wake)
+        restless: Any = Member(watchers, watchers.wake)
         others = [Member(watchers) for _ in range(100)]
         watchers.wake(restless)
         wake_all(watchers, others)

@@ -87,7 +87,7 @@ BROKEN: dict[str, str | bytes] = {
     "a circle": f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n',
     "no UTF-8": b"\xff\xfe\x00",
 }
-DOUBTFUL = {
+DOUBTFUL: dict[str, str | bytes] = {
     "a slip of the pen": f'"{LIST}": "role:admin andd role:x"\n',
     "an open bracket": f'"{LIST}": "(role:admin"\n',
     "no kind": f'"{LIST}": "admin"\n',
@@ -111,7 +111,7 @@ def test_broken_file_is_named_and_refused_at_start(path, kind):
 
 @pytest.mark.parametrize("kind", DOUBTFUL)
 def test_doubtful_rule_is_reported_at_start(path, kind, caplog):
-    text = DOUBTFUL[kind]
+    text = str(DOUBTFUL[kind])
     path.write_text(text + '"placement:traits:list": "role:good"\n')
     with caplog.at_level(logging.WARNING):
         application = serve(path)

@@ -9,30 +9,12 @@ connections hold more than half. Requests that are worked on are never evicted; 
 
 import threading
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from treeclaim.server.bounds import CLOSED_AT_ONCE, ROOM_SECONDS, SMALL_BYTES
 
-
-class BudgetMember(Protocol):
-    """A connection.
-
-    Attributes:
-        held: Bytes that it holds.
-        is_evictable: Whether it may be made to release them.
-    """
-
-    held: int
-    is_evictable: bool
-
-    def evict(self) -> None:
-        """Release an unfinished request or an unread answer."""
-
-    def read_on(self) -> None:
-        """Read again: there is room."""
-
-    def refuse_for_room(self) -> None:
-        """Answer 503: there was no room in time."""
+if TYPE_CHECKING:
+    from treeclaim.server.http.connection import HttpConnection
 
 
 class MemoryBudget:
@@ -49,13 +31,13 @@ class MemoryBudget:
     def __init__(self, most: int) -> None:
         self.total = 0
         self.most = most
-        self.waiting: dict[BudgetMember, float] = {}
+        self.waiting: dict[HttpConnection, float] = {}
         self._lock = threading.Lock()
-        self._evictable: dict[BudgetMember, None] = {}
+        self._evictable: dict[HttpConnection, None] = {}
         """Evictable connections above `SMALL_BYTES`, the oldest first."""
         self._evictable_bytes = 0
 
-    def add(self, member: BudgetMember, change: int) -> None:
+    def add(self, member: "HttpConnection", change: int) -> None:
         """Count more bytes of a connection, or fewer."""
         with self._lock:
             member.held += change
@@ -64,7 +46,7 @@ class MemoryBudget:
                 self._evictable_bytes += change
                 self._enlist(member)
 
-    def set_evictable(self, member: BudgetMember, is_evictable: bool) -> None:  # noqa: FBT001 - a setter
+    def set_evictable(self, member: "HttpConnection", is_evictable: bool) -> None:  # noqa: FBT001 - a setter
         """Change whether a connection may be evicted."""
         with self._lock:
             if member.is_evictable is not is_evictable:
@@ -72,28 +54,28 @@ class MemoryBudget:
                 self._evictable_bytes += member.held if is_evictable else -member.held
                 self._enlist(member)
 
-    def _enlist(self, member: BudgetMember) -> None:
+    def _enlist(self, member: "HttpConnection") -> None:
         if not member.is_evictable or member.held <= SMALL_BYTES:
             self._evictable.pop(member, None)
         else:
             self._evictable.setdefault(member)
 
-    def room_of(self, member: BudgetMember) -> int:
+    def room_of(self, member: "HttpConnection") -> int:
         """Return how many bytes more a connection may hold, after evicting other ones."""
         while not (room := self._room_of(member)) and self._evictable_bytes * 2 > self.most:
             if not self._evict_oldest(member):
                 break
         return room
 
-    def _room_of(self, member: BudgetMember) -> int:
+    def _room_of(self, member: "HttpConnection") -> int:
         return max(SMALL_BYTES - member.held, self.most - self.total, 0)
 
-    def enforce(self, exempt: BudgetMember) -> None:
+    def enforce(self, exempt: "HttpConnection") -> None:
         """Evict other connections than one until the bound holds."""
         while self.total > self.most and self._evict_oldest(exempt):
             pass
 
-    def _evict_oldest(self, exempt: BudgetMember) -> bool:
+    def _evict_oldest(self, exempt: "HttpConnection") -> bool:
         with self._lock:
             oldest = next(
                 (member for member in islice(self._evictable, 2) if member is not exempt), None

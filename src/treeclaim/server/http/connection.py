@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client's connection: requests are read, exchanges make their answers, and these are written.
 
-A connection is in one phase (`Phase`), with a deadline. All methods run in the event loop, except those
-that `ExchangeClient` declares without `_in_loop` in their names: threads call these.
+A connection is in one phase (`Phase`), with a deadline. All methods run in the event loop, except those that threads
+call.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from treeclaim.server.bounds import (
     AHEAD_SECONDS,
@@ -26,15 +26,18 @@ from treeclaim.server.http.errors import OverloadedError, RefusedError, render_r
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.reader import RequestReader
-from treeclaim.server.http.shared import SharedState
 from treeclaim.server.http.table import Phase
-from treeclaim.server.http.watchers import ReservedWatch, Watch
+from treeclaim.server.http.watchers import ReservedWatch
 from treeclaim.server.http.writer import (
     CONTINUE,
     AnswerWriter,
     has_failed,
     has_received_bytes,
 )
+from treeclaim.watching import Watch
+
+if TYPE_CHECKING:
+    from treeclaim.server.http.listener import HttpListener
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,24 +70,24 @@ class HttpConnection(asyncio.BufferedProtocol):
         opening: Makes the connection; it may still negotiate TLS.
     """
 
-    def __init__(self, shared: SharedState, accepted: socket.socket) -> None:
+    def __init__(self, listener: "HttpListener", accepted: socket.socket) -> None:
         """Wait for the first request."""
         self.phase = Phase.OPENING
-        self.deadline = shared.loop.time() + shared.limits.header_seconds
+        self.deadline = listener.loop.time() + listener.limits.header_seconds
         self.held = 0
         self.is_evictable = False
         self.is_gone = False
         self.has_ended = False
         self.is_kept = True
         self.opening: asyncio.Task[Any] | None = None
-        self._shared = shared
+        self._listener = listener
         self._socket = accepted
         self._transport = cast("asyncio.Transport", None)
         self._writer = cast("AnswerWriter", None)
         self._environment: dict[str, Any] = {}
         self._is_dropped = False
         # Reading.
-        self._reader = RequestReader(shared.limits.body_bytes)
+        self._reader = RequestReader(listener.limits.body_bytes)
         self._counted = 0
         self._is_paused = False
         self._has_waited = False
@@ -95,14 +98,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._next = _Next.MORE
 
     def _enter(self, phase: Phase, deadline: float = math.inf) -> None:
-        self._shared.table.move(self, phase)
+        self._listener.table.move(self, phase)
         self.deadline = deadline
         if (phase in _EVICTABLE) is not self.is_evictable:
-            self._shared.budget.set_evictable(self, phase in _EVICTABLE)
+            self._listener.budget.set_evictable(self, phase in _EVICTABLE)
         self._regulate()
 
     def _after(self, seconds: float) -> float:
-        return self._shared.loop.time() + seconds
+        return self._listener.loop.time() + seconds
 
     # Called by the event loop.
 
@@ -113,9 +116,11 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         self._writer = AnswerWriter(
-            self._socket, self._transport, self._shared.loop, self.add_bytes, self._go_on
+            self._socket, self._transport, self._listener.loop, self.add_bytes, self._go_on
         )
-        self._environment = self._shared.environment | {"treeclaim.client_gone": self._get_is_gone}
+        self._environment = self._listener.environment | {
+            "treeclaim.client_gone": self._get_is_gone
+        }
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._environment |= {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
@@ -125,13 +130,13 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
         """Return the buffer for the next bytes, no longer than the connection may hold."""
-        return self._shared.buffer[: max(self._room(), 1)]
+        return self._listener.buffer[: max(self._room(), 1)]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Read bytes of the client."""
-        self._reader.feed(self._shared.buffer[:nbytes])
+        self._reader.feed(self._listener.buffer[:nbytes])
         self._count_read()
-        self._shared.note_answered()
+        self._listener.note_answered()
         self._read_request()
         if self.phase is Phase.LINGERING and (self._reader.dropped or 0) > LINGER_BYTES:
             self.drop()
@@ -141,11 +146,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Note that the client sends no more; return whether it may still get an answer."""
         self.has_ended = True
         # With TLS that is the end of the connection.
-        self.is_gone = self.is_gone or self._shared.is_tls
+        self.is_gone = self.is_gone or self._listener.is_tls
         self.attend()
-        self._shared.note_answered()
+        self._listener.note_answered()
         self._read_request()
-        if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self._shared.is_tls:
+        if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self._listener.is_tls:
             return False
         self._probe()
         return True
@@ -153,10 +158,10 @@ class HttpConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Release all resources."""
         self.is_gone = True
-        shared = self._shared
-        shared.table.remove(self)
-        shared.budget.set_evictable(self, False)
-        shared.budget.waiting.pop(self, None)
+        listener = self._listener
+        listener.table.remove(self)
+        listener.budget.set_evictable(self, False)
+        listener.budget.waiting.pop(self, None)
         self._reader.drop()
         self._count_read()
         if self._writer is not None:
@@ -165,7 +170,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         # A turn that is under way notices it at its end.
         if self._next is _Next.TURN:
             self._close_exchange()
-        shared.budget.wake()
+        listener.budget.wake()
 
     def pause_writing(self) -> None:
         """Note that the kernel takes no more for now; TLS may cause this before the connection is made."""
@@ -203,7 +208,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def drop(self) -> None:
         """Close at once, and discard unsent bytes."""
         self._is_dropped = True
-        self._shared.table.remove(self)
+        self._listener.table.remove(self)
         if self._transport is not None:
             self._transport.abort()
         elif self.opening is not None:
@@ -236,7 +241,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         watch, exchange = self._watch, self._exchange
         if watch is None or exchange is None or self.phase is not Phase.WATCHING:
             return
-        piece = watch.take(ends=self.has_ended or self._shared.is_stopping)
+        piece = watch.take(ends=self.has_ended or self._listener.is_stopping)
         data = exchange.frame(piece) if piece else b""
         due = watch.watch.due
         self.deadline = min(due, self._after(AHEAD_SECONDS)) if self._is_paused else due
@@ -245,7 +250,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             data += exchange.last_bytes
             self._end_watch()
             self._enter(Phase.ANSWERING)
-            self.is_kept = self.is_kept and not self._shared.is_stopping
+            self.is_kept = self.is_kept and not self._listener.is_stopping
         self._send(data, is_last=is_over)
 
     # Reading.
@@ -256,7 +261,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if reader.dropped is not None:
             return reader.piece if reader.dropped <= LINGER_BYTES else 0
         if self.phase in _BEFORE_ANSWER:
-            return min(reader.piece, self._shared.budget.room_of(self))
+            return min(reader.piece, self._listener.budget.room_of(self))
         # Requests sent ahead remain in the kernel until the answer has been read.
         return SMALL_BYTES - reader.ahead
 
@@ -266,7 +271,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._pause()
         elif self._is_paused:
             self._is_paused = False
-            self._shared.budget.waiting.pop(self, None)
+            self._listener.budget.waiting.pop(self, None)
             if not self._transport.is_closing():
                 self._transport.resume_reading()
 
@@ -276,7 +281,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
-        waiting, now = self._shared.budget.waiting, self._shared.loop.time()
+        waiting, now = self._listener.budget.waiting, self._listener.loop.time()
         if self.phase in _BEFORE_ANSWER:
             self._has_waited = True
             waiting.setdefault(self, now)
@@ -288,7 +293,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _count_read(self) -> None:
         held = self._reader.held_bytes
         if held != self._counted:
-            self._shared.budget.add(self, held - self._counted)
+            self._listener.budget.add(self, held - self._counted)
             self._counted = held
 
     def _drop_received(self) -> None:
@@ -313,7 +318,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _await_request(self) -> None:
         """Give the client its time for the remainder of a request."""
-        reader, limits = self._reader, self._shared.limits
+        reader, limits = self._reader, self._listener.limits
         if self.has_ended:
             self._transport.close()
         elif reader.head is not None:
@@ -331,15 +336,15 @@ class HttpConnection(asyncio.BufferedProtocol):
     # Answering.
 
     def _begin(self, head: RequestHead) -> None:
-        shared = self._shared
+        listener = self._listener
         self._has_waited = False
         self._head = head
         self.is_kept = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
-        self._exchange = exchange = Exchange(shared.application, self, head, shared.date())
+        self._exchange = exchange = Exchange(listener.application, self, head, listener.date())
         self._enter(Phase.ANSWERING)
         self._writer.begin()
-        if not shared.pool.offer(exchange.run):
+        if not listener.pool.offer(exchange.run):
             exchange.close()
             self._send_refusal(OverloadedError())
 
@@ -363,21 +368,21 @@ class HttpConnection(asyncio.BufferedProtocol):
         peer = self._environment.get("REMOTE_ADDR", "-")
         _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
         headers = self.connection_headers()
-        self._send(render_refusal(error, self._shared.date(), headers), is_last=True)
+        self._send(render_refusal(error, self._listener.date(), headers), is_last=True)
 
     def _finish(self) -> None:
         """Close the connection, or wait for the next request."""
         self._exchange = self._head = None
         self._next = _Next.MORE
-        self._shared.budget.wake()
+        self._listener.budget.wake()
         reader = self._reader
         has_more = self._is_paused or not reader.is_empty or reader.dropped is not None
         if not has_more and (self.has_ended or not self.is_kept):
             self._transport.close()
         elif self.is_kept:
-            self._enter(Phase.IDLE, self._after(self._shared.limits.keep_alive_seconds))
+            self._enter(Phase.IDLE, self._after(self._listener.limits.keep_alive_seconds))
             if not reader.is_empty:
-                self._shared.loop.call_soon(self._read_request)
+                self._listener.loop.call_soon(self._read_request)
         else:
             self._linger()
 
@@ -393,7 +398,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _probe(self) -> None:
         """Find out whether a client that sends no more still reads."""
         if self.phase is Phase.ANSWERING:
-            self.deadline = self._shared.loop.time()
+            self.deadline = self._listener.loop.time()
             if self._head is not None and not self._head.is_http_1_0:
                 self._writer.probe()
 
@@ -413,12 +418,12 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _close_exchange(self) -> None:
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
-            self._shared.pool.proceed(exchange.close)
+            self._listener.pool.proceed(exchange.close)
 
     def _end_watch(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
-            self._shared.watchers.remove(self)
+            self._listener.watchers.remove(self)
             watch.close()
 
     # Writing.
@@ -433,7 +438,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             if self.phase is not Phase.SENDING:
                 self._enter(Phase.SENDING)
                 self._give_time_to_read()
-            self._shared.budget.enforce(self)
+            self._listener.budget.enforce(self)
         elif is_last:
             self._finish()
 
@@ -450,50 +455,50 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._finish()
         elif self._next is _Next.TURN and self._exchange is not None:
             self._next = _Next.MORE
-            self._shared.pool.proceed(self._exchange.go_on)
+            self._listener.pool.proceed(self._exchange.go_on)
 
     def _give_time_to_read(self) -> None:
         self._writer.start_measuring()
-        self.deadline = self._after(self._shared.limits.answer_seconds)
+        self.deadline = self._after(self._listener.limits.answer_seconds)
 
     # Called by threads.
 
     def add_bytes(self, change: int) -> None:
         """Count more bytes, or fewer."""
-        self._shared.budget.add(self, change)
+        self._listener.budget.add(self, change)
 
     def reserve_watch(self, watch: Watch) -> ReservedWatch | None:
         """Reserve a place for a watch; None if there is no room."""
-        return self._shared.watchers.reserve(watch, self.add_bytes)
+        return self._listener.watchers.reserve(watch, self.add_bytes)
 
     def connection_headers(self) -> str:
         """Return the headers that say what becomes of the connection after this answer."""
         head = self._head
-        if self._shared.is_stopping or (head is not None and not head.keep_alive):
+        if self._listener.is_stopping or (head is not None and not head.keep_alive):
             self.is_kept = False
         if not self.is_kept:
             return "Connection: close\r\n"
         if head is not None and head.is_http_1_0:
-            return f"Connection: keep-alive\r\n{self._shared.keep_alive_header}"
-        return self._shared.keep_alive_header
+            return f"Connection: keep-alive\r\n{self._listener.keep_alive_header}"
+        return self._listener.keep_alive_header
 
     def send_piece(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the answer."""
-        self._shared.post(partial(self._send, data, is_last=is_last))
+        self._listener.post(partial(self._send, data, is_last=is_last))
 
     def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Send an answer, from this thread as far as the kernel takes it: the client waits for no other thread."""
-        shared = self._shared
-        data = b"".join(pieces) if shared.is_tls else self._writer.send_now(pieces)
+        listener = self._listener
+        data = b"".join(pieces) if listener.is_tls else self._writer.send_now(pieces)
         if data:
             self.send_piece(data, is_last=True)
             return
         # The event loop looks there when it reads the next request: to wake it for that alone costs a fifth of the
         # time of a small request. After the append, since the loop may be reading now.
-        shared.answered.append(self)
-        has_more = self.has_ended or not self._reader.is_empty or bool(shared.budget.waiting)
+        listener.answered.append(self)
+        has_more = self.has_ended or not self._reader.is_empty or bool(listener.budget.waiting)
         if has_more or not self.is_kept:
-            shared.post(shared.note_answered)
+            listener.post(listener.note_answered)
 
     def finish(self) -> None:
         """Note that a thread has sent the whole answer."""
@@ -501,7 +506,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def end_turn(self) -> None:
         """Continue the exchange once the client has read all pieces."""
-        self._shared.post(self._end_turn)
+        self._listener.post(self._end_turn)
 
     def _end_turn(self) -> None:
         if self._writer.is_lost:
@@ -509,27 +514,27 @@ class HttpConnection(asyncio.BufferedProtocol):
         elif self._writer.unread:
             self._next = _Next.TURN
         elif self._exchange is not None:
-            self._shared.pool.proceed(self._exchange.go_on)
+            self._listener.pool.proceed(self._exchange.go_on)
 
     def start_watch(self, data: bytes, watch: ReservedWatch) -> None:
         """Send the beginning of an answer that a watch continues."""
-        self._shared.post(self._begin_watch, data, watch)
+        self._listener.post(self._begin_watch, data, watch)
 
     def _begin_watch(self, data: bytes, watch: ReservedWatch) -> None:
         if self._exchange is None or self._transport.is_closing():
             watch.close()
             return
         self._watch = watch
-        watch.watch.wake = partial(self._shared.watchers.wake, self)
-        self._shared.watchers.add(self)
+        watch.watch.wake = partial(self._listener.watchers.wake, self)
+        self._listener.watchers.add(self)
         self._enter(Phase.WATCHING)
         self._writer.write(data)
         # Events that occurred before `wake` was set are sent now.
         self.attend()
 
-    def refuse_in_loop(self, error: RefusedError) -> None:
+    def refuse(self, error: RefusedError) -> None:
         """Answer without the application."""
-        self._shared.post(self._refuse_exchange, error)
+        self._listener.post(self._refuse_exchange, error)
 
     def _refuse_exchange(self, error: RefusedError) -> None:
         if not self._transport.is_closing():
@@ -537,4 +542,4 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Close the connection: the answer cannot be finished."""
-        self._shared.post(self.drop)
+        self._listener.post(self.drop)

@@ -10,15 +10,18 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
 from treeclaim.server.http.errors import OverloadedError, RefusedError
 from treeclaim.server.http.head import RequestHead
-from treeclaim.server.http.watchers import ReservedWatch, Watch
+from treeclaim.server.http.watchers import ReservedWatch
+from treeclaim.watching import Watch
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
+
+    from treeclaim.server.http.connection import HttpConnection
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,48 +39,15 @@ _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgra
 """Headers that only the server writes."""
 
 
-class ExchangeClient(Protocol):
-    """The connection, as threads see it.
-
-    Attributes:
-        is_gone: Whether the client has closed the connection.
-    """
-
-    is_gone: bool
-
-    def add_bytes(self, change: int) -> None:
-        """Count more bytes, or fewer."""
-
-    def reserve_watch(self, watch: Watch) -> ReservedWatch | None:
-        """Reserve a place for a watch; None if there is no room."""
-
-    def connection_headers(self) -> str:
-        """Return the headers that say what becomes of the connection after this answer."""
-
-    def send_piece(self, data: bytes, *, is_last: bool) -> None:
-        """Send a part of the answer."""
-
-    def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Send a whole answer."""
-
-    def end_turn(self) -> None:
-        """Call `go_on` once the client has read all pieces."""
-
-    def start_watch(self, data: bytes, watch: ReservedWatch) -> None:
-        """Send the beginning of an answer that a watch continues."""
-
-    def refuse_in_loop(self, error: RefusedError) -> None:
-        """Answer without the application."""
-
-    def abort(self) -> None:
-        """Close the connection: the answer cannot be finished."""
-
-
 class Exchange:
     """A request until its response is made; until then its bytes are counted."""
 
     def __init__(
-        self, application: "WSGIApplication", client: ExchangeClient, head: RequestHead, date: str
+        self,
+        application: "WSGIApplication",
+        client: "HttpConnection",
+        head: RequestHead,
+        date: str,
     ) -> None:
         self._application = application
         self._client = client
@@ -107,7 +77,7 @@ class Exchange:
             return
         if waited > WAITING_SECONDS:
             self.close()
-            self._client.refuse_in_loop(OverloadedError())
+            self._client.refuse(OverloadedError())
             return
         try:
             self._head.fill_environment()
@@ -241,7 +211,7 @@ class Exchange:
             self._client.abort()
         else:
             detail = "The request could not be answered."
-            self._client.refuse_in_loop(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
+            self._client.refuse(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
 
     def _has_body(self) -> bool:
         return self._head.method != "HEAD" and int(self._status[:3]) not in _NO_BODY

@@ -7,8 +7,12 @@ import logging
 import socket
 import ssl
 import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from email.utils import formatdate
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.bounds import (
@@ -18,11 +22,17 @@ from treeclaim.server.bounds import (
     BACKLOG,
     CLOSED_AT_ONCE,
     GRACE_SECONDS,
+    HELD_BYTES,
     LINGER_SECONDS,
+    READ_BYTES,
     SWEEP_SECONDS,
 )
+from treeclaim.server.http.budget import MemoryBudget
 from treeclaim.server.http.connection import HttpConnection
-from treeclaim.server.http.shared import SharedState
+from treeclaim.server.http.loop import post
+from treeclaim.server.http.pool import ThreadPool
+from treeclaim.server.http.table import ConnectionTable
+from treeclaim.server.http.watchers import Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -33,8 +43,24 @@ _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _POLL_SECONDS = 0.02
 
 
-class HttpListener(SharedState):
-    """Accepts the connections of a listening socket."""
+class HttpListener:
+    """Accepts the connections of a listening socket, and keeps the state that they share.
+
+    Attributes:
+        application: The WSGI application.
+        limits: Durations and sizes that clients are allowed.
+        loop: The event loop of all connections.
+        table: The connections.
+        budget: The bytes that they hold.
+        buffer: Receives bytes in each turn of the loop.
+        pool: The threads.
+        watchers: The connections that watch.
+        answered: Connections whose answers threads have sent, until the event loop looks there.
+        is_stopping: Whether each answer is the last of its connection.
+        is_tls: Whether TLS is spoken.
+        environment: The part of the WSGI environment that all requests share.
+        keep_alive_header: Announces for how long an idle connection is kept.
+    """
 
     def __init__(
         self,
@@ -43,9 +69,39 @@ class HttpListener(SharedState):
         threads: int,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(application, limits, threads, is_tls=tls is not None)
+        """Start the threads; accept nothing yet."""
+        self.application = application
+        self.limits = limits
+        self.loop = asyncio.get_running_loop()
+        self.table = ConnectionTable(limits.connections)
+        self.budget = MemoryBudget(max(HELD_BYTES, 2 * limits.body_bytes))
+        self.buffer = memoryview(bytearray(READ_BYTES))
+        self.pool = ThreadPool(threads, limits.waiting)
+        self.watchers = Watchers(self.loop, limits.most_watchers)
+        self.answered: deque[HttpConnection] = deque()
+        self.is_stopping = False
+        self.is_tls = tls is not None
+        self.environment: dict[str, Any] = {}
+        self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
+        self._date = (0, "")
         self._tls = tls
         self._listener: socket.socket | None = None
+
+    def note_answered(self) -> None:
+        """Let the connections whose answers were sent wait for their next requests."""
+        while self.answered:
+            self.answered.popleft().finish()
+
+    def post(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Run a function in the event loop; threads call this."""
+        post(self.loop, function, *arguments)
+
+    def date(self) -> str:
+        """Return the value of the Date header."""
+        now = int(time.time())
+        if self._date[0] != now:
+            self._date = (now, formatdate(now, usegmt=True))
+        return self._date[1]
 
     def listen(self, listener: socket.socket) -> None:
         """Accept connections and check deadlines from now on."""
@@ -67,7 +123,7 @@ class HttpListener(SharedState):
         if await self._are_closed_within(ARRIVAL_SECONDS):
             return
         for number, member in enumerate(self.table, 1):
-            cast("HttpConnection", member).close_if_unused()
+            member.close_if_unused()
             if number % CLOSED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         if await self._are_closed_within(GRACE_SECONDS - ARRIVAL_SECONDS):

@@ -59,8 +59,3 @@ def post(
     except RuntimeError:
         if not loop.is_closed():
             raise
-
-
-def new_loop() -> ShortTurnLoop:
-    """Return the event loop of a process that answers requests."""
-    return ShortTurnLoop()

@@ -2,10 +2,13 @@
 """The connections of a process by phase, with their deadlines and the order in which they are closed."""
 
 import logging
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from enum import Enum, auto
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from treeclaim.server.http.connection import HttpConnection
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,31 +49,18 @@ _CLOSED_FIRST = (
 Connections that are answered, or watch, are never closed."""
 
 
-class TableEntry(Hashable, Protocol):
-    """A connection as the table knows it; `deadline` is in the event loop's time."""
-
-    phase: Phase
-    deadline: float
-
-    def expire(self) -> None:
-        """Act on a deadline that has passed."""
-
-    def drop(self) -> None:
-        """Close at once."""
-
-
 class ConnectionTable:
     """The open connections; those of each phase in the order in which they entered it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._phases: dict[Phase, dict[TableEntry, None]] = {phase: {} for phase in Phase}
+        self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
 
     def __len__(self) -> int:
         """Return how many are open."""
         return sum(len(members) for members in self._phases.values())
 
-    def __iter__(self) -> Iterator[TableEntry]:
+    def __iter__(self) -> "Iterator[HttpConnection]":
         """Return all that are open now."""
         return iter([member for members in self._phases.values() for member in members])
 
@@ -78,17 +68,17 @@ class ConnectionTable:
         """Return how many are in a phase."""
         return len(self._phases[phase])
 
-    def add(self, member: TableEntry) -> None:
+    def add(self, member: "HttpConnection") -> None:
         """Add a connection."""
         self._phases[member.phase][member] = None
 
-    def move(self, member: TableEntry, phase: Phase) -> None:
+    def move(self, member: "HttpConnection", phase: Phase) -> None:
         """Move a connection to another phase."""
         self._phases[member.phase].pop(member, None)
         member.phase = phase
         self._phases[phase][member] = None
 
-    def remove(self, member: TableEntry) -> None:
+    def remove(self, member: "HttpConnection") -> None:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
 

@@ -7,57 +7,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from time import thread_time
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from treeclaim.server.bounds import WATCH_BYTES
 from treeclaim.server.http.loop import post
+from treeclaim.watching import Watch
+
+if TYPE_CHECKING:
+    from treeclaim.server.http.connection import HttpConnection
 
 _LOG = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
 """Seconds of CPU time for watchers in one turn of the event loop."""
-
-
-class Watch(Protocol):
-    """An answer that an application continues from the event loop (`treeclaim.watching.Watch`).
-
-    The event loop calls all methods; any thread calls `wake`.
-
-    Attributes:
-        wake: Set by the server; called when there may be something to send.
-        nbytes: Bytes that the watch holds.
-        is_over: Whether nothing more will be sent.
-        due: When to call `take` at the latest, of the monotonic clock.
-    """
-
-    wake: object
-    nbytes: int
-    is_over: bool
-    due: float
-
-    def take(self) -> bytes | None:
-        """Return the bytes to send now; None for nothing."""
-        ...
-
-    def finish(self) -> bytes | None:
-        """Return the last bytes, because the server stops."""
-        ...
-
-    def close(self) -> None:
-        """Release all resources."""
-        ...
-
-
-class Watcher(Protocol):
-    """A connection that watches."""
-
-    def attend(self) -> None:
-        """Send pending data."""
-        ...
-
-    def drop(self) -> None:
-        """Close at once."""
-        ...
 
 
 class ReservedWatch:
@@ -103,8 +65,8 @@ class Watchers:
         self._lock = threading.Lock()
         self._reserved = 0
         self._bytes = 0
-        self._members: dict[Watcher, None] = {}
-        self._woken: OrderedDict[Watcher, None] = OrderedDict()
+        self._members: dict[HttpConnection, None] = {}
+        self._woken: OrderedDict[HttpConnection, None] = OrderedDict()
         self._is_scheduled = False
 
     def __len__(self) -> int:
@@ -129,15 +91,15 @@ class Watchers:
         with self._lock:
             self._bytes += change
 
-    def add(self, watcher: Watcher) -> None:
+    def add(self, watcher: "HttpConnection") -> None:
         """Add a connection."""
         self._members[watcher] = None
 
-    def remove(self, watcher: Watcher) -> None:
+    def remove(self, watcher: "HttpConnection") -> None:
         """Remove a connection."""
         self._members.pop(watcher, None)
 
-    def wake(self, watcher: Watcher) -> None:
+    def wake(self, watcher: "HttpConnection") -> None:
         """Attend to a watcher soon, after those that were woken before."""
         with self._lock:
             self._woken[watcher] = None
