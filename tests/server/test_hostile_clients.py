@@ -3,7 +3,6 @@
 
 import contextlib
 import socket
-import struct
 import threading
 from contextlib import ExitStack
 
@@ -227,50 +226,6 @@ def test_application_detects_a_disconnected_client():
             client.sendall(HELLO)
             assert begun.wait(60)
         assert seen.wait(60)
-
-
-@pytest.mark.parametrize("number", [0, 1_000, 200_000])
-@pytest.mark.parametrize("phase", ["works", "streams"])
-@pytest.mark.parametrize("resets", [False, True])
-def test_disconnect_is_detected_behind_pipelined_bytes(number, phase, resets):
-    """Also where its end stands in the kernel behind bytes that nobody reads."""
-    seen, begun = threading.Event(), threading.Event()
-
-    def waits(environment, start_response):
-        gone = environment["treeclaim.client_gone"]
-        if environment["PATH_INFO"] != "/first":
-            start_response("204 No Content", [])
-            return []
-        start_response("200 OK", [])
-        return works(gone) if phase == "works" else streams(gone)
-
-    def works(gone):
-        begun.set()
-        eventually(gone, "the client is gone")
-        seen.set()
-        return []
-
-    def streams(gone):
-        begun.set()
-        try:
-            yield b"x"
-            eventually(gone, "the client is gone")
-        finally:
-            seen.set()
-
-    with running(waits, threads=1) as server:
-        client = server.connect()
-        client.sendall(HELLO.replace(b" / ", b" /first "))
-        assert begun.wait(60)
-        client.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            client.sendall(HELLO * number)
-        if resets:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.close()
-        assert seen.wait(60)
-        eventually(lambda: len(server.front.table) == 0, "it is forgotten")
-        eventually(lambda: server.front.budget.total == 0, "nothing is held for it")
 
 
 @pytest.mark.slow

@@ -57,10 +57,6 @@ SLOWEST_BYTES = 16 * 1024
 """Bytes that a client must read in each `answer_seconds` of an unfinished response: 500 bytes
 a second at the default, far below what any network gives to a client that reads."""
 
-AHEAD_SECONDS = 1.0
-"""Seconds for which pipelined requests stay unread while a request is handled. Then they are read and dropped, and
-the connection closed after the answer: behind it may be the end of a client that has hung up."""
-
 LINGER_SECONDS = 5.0
 """Seconds for which a connection that is closed with an unread body is read from, so that the client sees
 the answer instead of a reset. Those that send in good faith stop at the answer."""

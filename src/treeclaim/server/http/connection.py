@@ -16,7 +16,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from treeclaim.server.bounds import (
-    AHEAD_SECONDS,
     LINGER_BYTES,
     LINGER_SECONDS,
     SMALL_BYTES,
@@ -243,8 +242,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         piece = watch.take(ends=self.has_ended or self._listener.is_stopping)
         data = exchange.frame(piece) if piece else b""
-        due = watch.watch.due
-        self.deadline = min(due, self._after(AHEAD_SECONDS)) if self._is_paused else due
+        self.deadline = watch.watch.due
         is_over = watch.watch.is_over
         if is_over:
             data += exchange.last_bytes
@@ -281,14 +279,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         if not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
-        waiting, now = self._listener.budget.waiting, self._listener.loop.time()
+        waiting = self._listener.budget.waiting
         if self.phase in _BEFORE_ANSWER:
             self._has_waited = True
-            waiting.setdefault(self, now)
+            waiting.setdefault(self, self._listener.loop.time())
         else:
             waiting.pop(self, None)
-            if self.phase in (Phase.ANSWERING, Phase.WATCHING):
-                self.deadline = min(self.deadline, now + AHEAD_SECONDS)
 
     def _count_read(self) -> None:
         held = self._reader.held_bytes
@@ -403,17 +399,11 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._writer.probe()
 
     def _check_client(self) -> None:
-        """Find out whether a client is gone whose connection is not read from."""
+        """Find out whether a client is gone that sends no more: its connection is not read from."""
         if has_failed(self._socket):
             self.drop()
-            return
-        if self._is_paused:
-            # The end of the connection may be behind the bytes that were sent ahead.
-            self.is_kept = False
-            self._drop_received()
-            self._regulate()
-        is_watched = self.has_ended or self._is_paused
-        self.deadline = self._after(SWEEP_SECONDS) if is_watched else math.inf
+        else:
+            self.deadline = self._after(SWEEP_SECONDS) if self.has_ended else math.inf
 
     def _close_exchange(self) -> None:
         exchange, self._exchange = self._exchange, None
