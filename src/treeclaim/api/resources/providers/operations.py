@@ -33,7 +33,6 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
-    few_providers_json,
     json_for_provider,
     path_of,
     provider_json,
@@ -135,10 +134,6 @@ _ANY_SELECTION: dict[str, Schema] = {
 }
 """Filters with names of every form: whether a name exists is not asked where the other filters leave no provider."""
 
-_FEW = 8
-"""Providers up to which a list is written one by one, and is not worth keeping: a tree, or what a
-name finds. Writing a longer one column by column is quicker."""
-
 
 @operation(
     "GET /resource_providers",
@@ -158,17 +153,11 @@ def list_providers(call: Call) -> Reply:
             return _list_reply(list(kept_answer.pieces), kept_answer.modified_at)
         version = replica.version
         with lists.classes_named_by("resources"):
-            rows = matching_providers(forest, query)
-        is_short = len(rows) <= _FEW
-        few = [forest.provider(row) for row in rows.tolist()] if is_short else []
-        many = None if is_short else provider_list(forest, rows)
-    if many is None:
-        newest = max((provider.modified_at for provider in few), default=None)
-        return _list_reply([few_providers_json(few, call)], newest)
-    body = provider_list_json(many, call)
+            providers = provider_list(forest, matching_providers(forest, query))
+    body = provider_list_json(providers, call)
     if isinstance(body, list):
-        replica.keep(version, key, KeptAnswer.of(body, modified_at=many.newest))
-    return _list_reply(body, many.newest)
+        replica.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
+    return _list_reply(body, providers.newest)
 
 
 def _list_reply(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
