@@ -46,8 +46,6 @@ from treeclaim.store.operations import aggregate_names
 from treeclaim.store.operations.providers import part_tables
 
 AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
-"""The aggregates of a provider."""
-
 _KIND = "names"
 _MOST = 10_000
 

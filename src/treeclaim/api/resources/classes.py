@@ -28,18 +28,9 @@ from treeclaim.store.operations.catalogue import resource_classes as store
 _CLASS = record({"name": STRING, "links": LINKS})
 
 CLASS = Answer(body=_CLASS)
-"""A resource class."""
-
 CLASSES = Answer(body=record({"resource_classes": {"type": "array", "items": _CLASS}}))
-"""All resource classes."""
-
 CREATED = Answer(HTTPStatus.CREATED, dated=False, located=True)
-"""A class was created."""
-
 EXISTED = Answer(HTTPStatus.NO_CONTENT, dated=False, located=True)
-"""The class existed already."""
-
-
 _GIVEN = record({"name": CUSTOM_NAME})
 _NAME = Checker(_GIVEN)
 

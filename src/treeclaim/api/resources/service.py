@@ -24,10 +24,8 @@ VERSIONS = Answer(
         }
     )
 )
-"""The versions of the API."""
 
 DESCRIPTION = Answer(body={"type": "object"}, dated=False)
-"""The description of the API."""
 
 
 @operation(

@@ -33,26 +33,12 @@ from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.part_tables import clear_traits, replace_traits
 
 TRAITS = Answer(body=record({"traits": STRINGS}))
-"""Names of traits."""
-
 PROVIDER_TRAITS = Answer(body=record({"traits": STRINGS} | GENERATION))
-"""The traits of a provider."""
-
 FOUND = Answer(HTTPStatus.NO_CONTENT)
-"""The trait exists."""
-
 CREATED = Answer(HTTPStatus.CREATED, located=True)
-"""A trait was created."""
-
 EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
-"""The trait existed already."""
-
-
 REPLACED = VersionedSchema(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
-"""The body of PUT /resource_providers/{uuid}/traits."""
-
 QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
-"""The query of GET /traits."""
 
 
 @operation(

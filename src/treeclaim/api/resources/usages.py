@@ -24,10 +24,7 @@ from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
 PROVIDER = Answer(body=record(GENERATION | {"usages": AMOUNTS}))
-"""The used amount of each inventory of a provider."""
-
 PROJECT = Answer(body=record({"usages": mapping(".*", AMOUNTS)}))
-"""The amounts of the consumers of a project, by consumer type."""
 
 
 def usage_query(version: Version) -> Schema:
@@ -40,9 +37,6 @@ def usage_query(version: Version) -> Schema:
 
 
 QUERY = VersionedSchema(usage_query)
-"""The query of GET /usages."""
-
-
 _ALL_TYPES = "all"
 
 

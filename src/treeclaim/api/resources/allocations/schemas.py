@@ -106,7 +106,6 @@ SHOWN_HOLD = record(
         "drawn": mapping(".*", AMOUNTS),
     }
 )
-"""Terms of a hold, and what is drawn from it."""
 
 HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
 """Terms of a hold; null for other consumers."""
@@ -146,4 +145,3 @@ PROVIDER = Answer(
         | GENERATION
     )
 )
-"""The allocations at a provider."""

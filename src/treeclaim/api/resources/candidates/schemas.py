@@ -89,10 +89,7 @@ def explain_query(version: Version) -> Schema:
 
 
 QUERY = VersionedSchema(candidate_query)
-"""The query of GET /allocation_candidates."""
-
 EXPLAIN_QUERY = VersionedSchema(explain_query)
-"""The query of GET /allocation_candidates/explain."""
 
 
 CANDIDATES = Answer(
@@ -125,7 +122,6 @@ CANDIDATES = Answer(
         },
     )
 )
-"""Candidates and the summaries of their providers."""
 
 EXPLANATION = Answer(
     body=record(
@@ -158,7 +154,6 @@ EXPLANATION = Answer(
         }
     )
 )
-"""The explanation of a search's result."""
 
 
 TYPE_UNLESS_HOLD: Schema = {
@@ -207,4 +202,3 @@ _REPEATED = frozenset(
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 
 SEARCH_FORMS = Forms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)
-"""Forms of a search, and of an explanation."""

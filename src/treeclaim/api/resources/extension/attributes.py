@@ -16,7 +16,6 @@ from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.store.operations.providers import part_tables
 
 ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
-"""The attributes of a provider."""
 
 
 @operation(

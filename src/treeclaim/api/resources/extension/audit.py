@@ -40,8 +40,6 @@ from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
 
 MOST_REPAIRS = 1_000
-"""Repairs that one call may make."""
-
 DEFAULT_AGE = 3_600
 """Seconds since its newest allocation after which a consumer that is not listed is an orphan: a
 server that is being built holds something before anybody lists it."""
@@ -150,10 +148,7 @@ _FINDINGS = record(
 )
 
 FINDINGS = Answer(body=_FINDINGS)
-"""The findings by kind."""
-
 FINDINGS_FOR_A_LIST = Answer(body=_FINDINGS, dated=False)
-"""The findings for a client that sent a list of living consumers."""
 
 REPAIRED = Answer(
     body=record(

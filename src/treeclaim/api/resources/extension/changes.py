@@ -62,7 +62,6 @@ CHANGES = Answer(
         }
     )
 )
-"""The changes since a cursor."""
 
 
 ADOPT_KEY = "treeclaim.adopt"

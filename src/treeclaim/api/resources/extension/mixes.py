@@ -31,10 +31,7 @@ _LONGEST = 256 * 1024
 
 _SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
 MIX = Answer(body=_SHOWN)
-"""A mix, as it was written."""
-
 MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
-"""All mixes."""
 
 
 class WeightedQuery(Body):

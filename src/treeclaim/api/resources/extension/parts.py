@@ -76,7 +76,6 @@ SHOWN: Mapping[ProviderPart[Any], Schema] = {
         ),
     ),
 }
-"""Schemas of the parts in responses."""
 
 
 def _check_name(name: str) -> str:

@@ -88,8 +88,6 @@ _OPTIONAL: dict[str, Schema] = {
 }
 
 TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
-"""Sums, and a page of parts."""
-
 GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False)
 """The response for the inventory as it would be."""
 

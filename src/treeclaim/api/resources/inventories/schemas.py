@@ -153,15 +153,8 @@ CONSUMED: dict[str, Schema] = {
 """The consumption of an inventory, which the extension shows."""
 
 FIELDS = record(_FIELDS, CONSUMED)
-"""Fields of an inventory."""
-
 _INVENTORY = record(_FIELDS | GENERATION, CONSUMED)
 
 INVENTORY = Answer(body=_INVENTORY)
-"""An inventory."""
-
 ADDED = Answer(HTTPStatus.CREATED, _INVENTORY, located=True)
-"""An inventory that was added."""
-
 INVENTORIES = Answer(body=record(GENERATION | {"inventories": mapping(".*", FIELDS)}))
-"""All inventories of a provider."""

@@ -149,8 +149,6 @@ _PLACED = record(
 )
 
 PLACED = Answer(HTTPStatus.CREATED, body=_PLACED, dated=False)
-"""The places of consumers."""
-
 NOTHING_WRITTEN = Answer(HTTPStatus.OK, body=_PLACED, dated=False)
 """The places that consumers have, or would get."""
 
@@ -181,4 +179,3 @@ CAPACITY = Answer(
     ),
     dated=False,
 )
-"""The number of consumers that fit."""

@@ -145,7 +145,6 @@ MOVES = Answer(
     ),
     dated=False,
 )
-"""A plan of moves."""
 
 
 @operation(

@@ -58,7 +58,6 @@ SURVIVAL = Answer(
     ),
     dated=False,
 )
-"""The failures that are survived."""
 
 
 @operation(

@@ -97,7 +97,6 @@ def provider_query(version: Version) -> Schema:
 
 
 QUERY = VersionedSchema(provider_query)
-"""The query of GET /resource_providers."""
 
 
 _PROVIDER = record(
@@ -112,15 +111,8 @@ _PROVIDER = record(
 )
 
 PROVIDER = Answer(body=_PROVIDER)
-"""A provider."""
-
 CREATED = Answer(body=_PROVIDER, located=True)
-"""A provider that was created."""
-
 PROVIDERS = Answer(body=record({"resource_providers": {"type": "array", "items": _PROVIDER}}))
-"""A list of providers."""
-
-
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 """Characters that are stripped from an element of a list: regular expressions differ about blanks."""
 
