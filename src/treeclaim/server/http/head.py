@@ -206,7 +206,7 @@ def _read_headers(head: RequestHead, parsed: ParsedHead) -> None:
     environment = head.environment
     repeated: dict[str, list[str]] = {}
     for name, value in parsed.headers:
-        key = _KEYS.get(name) or _key_of(name)
+        key = _key_of(name)
         text = value.decode("latin-1")
         if key in environment:
             repeated.setdefault(key, [environment[key]]).append(text)
@@ -233,19 +233,6 @@ def _check_host(host: str | None, *, is_optional: bool) -> None:
 def _key_of(name: bytes) -> str:
     """Return the name of a header in WSGI, empty for one that is left out."""
     return "" if b"_" in name else "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
-
-
-_USUAL = (
-    *("Host", "User-Agent", "Accept", "Accept-Encoding", "Connection", "Content-Type"),
-    *("Content-Length", "X-Auth-Token", "OpenStack-API-Version", "X-Openstack-Request-Id"),
-    *("X-Service-Token", "Traceparent", "X-Forwarded-For", "X-Forwarded-Proto"),
-)
-_KEYS = {
-    spelling.encode(): _key_of(name.encode())
-    for name in _USUAL
-    for spelling in (name, name.lower())
-}
-"""Names of headers that nearly every request has, as clients spell them."""
 
 
 def _read_connection(head: RequestHead, value: str) -> None:
