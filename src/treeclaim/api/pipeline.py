@@ -18,35 +18,21 @@ from treeclaim.api.protocol.callers import (
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
 from treeclaim.api.protocol.errors.documents import error_body, with_details
-from treeclaim.api.protocol.negotiation import (
-    JSON,
-    InvalidVersionError,
-    UnacceptableExtensionError,
-    UnacceptableVersionError,
-    best_match,
-    header_of,
-    negotiate,
-)
+from treeclaim.api.protocol.negotiation import JSON, best_match
 from treeclaim.api.protocol.operations import Call, Operation
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quote_value
+from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.microversions import (
-    EXTENSION_VERSION,
-    MAXIMUM,
-    MINIMUM,
-    NEWEST,
-    Version,
-)
+from treeclaim.model.microversions import NEWEST, Version
 
 _LOG = logging.getLogger(__name__)
 
 _MOST_DIGITS = 18
 """Digits of a Content-Length. The longest is an exabyte, which fits into 64 bits."""
 
-VERSION_HEADER = "OpenStack-API-Version"
 VERSION_KEY = "treeclaim.version"
 """The key of the negotiated version in the WSGI environment, for the log."""
 
@@ -66,9 +52,9 @@ class Pipeline:
         request, response = req, resp
         version = None
         try:
-            version = _negotiate(request)
+            version = negotiate(request.get_header(VERSION_HEADER))
             request.env[VERSION_KEY] = version
-            response.set_header(VERSION_HEADER, header_of(version))
+            response.set_header(VERSION_HEADER, version.header)
             response.append_header("Vary", VERSION_HEADER.lower())
             operation, call = self._call(request, version)
             with self._services.admission.admitted(operation.kind, call.client_gone):
@@ -142,32 +128,11 @@ def _read_project(request: falcon.Request) -> str | None:
         return None
 
 
-def _negotiate(request: falcon.Request) -> Version:
-    try:
-        return negotiate(request.get_header(VERSION_HEADER))
-    except InvalidVersionError as error:
-        raise bad_request(f"invalid version string: {quote_value(error)}") from error
-    except UnacceptableVersionError as error:
-        raise ApiError(
-            HTTPStatus.NOT_ACCEPTABLE,
-            f"Unacceptable version header: {quote_value(error)}",
-            members={"max_version": str(MAXIMUM), "min_version": str(MINIMUM)},
-        ) from error
-    except UnacceptableExtensionError as error:
-        raise ApiError(
-            HTTPStatus.NOT_ACCEPTABLE,
-            f"Unacceptable version header: {quote_value(error)}",
-            members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
-        ) from error
-
-
 def _unknown_path(path: str, version: Version) -> ApiError:
     """Return a 404, which below `/treeclaim/` names the header that opts in."""
     if version.is_extended or not path.startswith("/treeclaim/"):
         return not_found()
-    return not_found(
-        f"Paths below /treeclaim/ need the header {VERSION_HEADER}: {header_of(NEWEST)}"
-    )
+    return not_found(f"Paths below /treeclaim/ need the header {VERSION_HEADER}: {NEWEST.header}")
 
 
 def _require_sane_content(request: falcon.Request) -> None:

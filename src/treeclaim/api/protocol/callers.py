@@ -3,6 +3,7 @@
 
 import random
 import re
+import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -77,7 +78,8 @@ _GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0
 
 def assign_request_id(environment: dict[str, Any]) -> str:
     """Give a request an id of its own; keep the client's as the global one, for logs only."""
-    request_id = _new_id()
+    # An id is not secret. To ask the kernel for random bits would let another thread go on before this one.
+    request_id = f"req-{uuid.UUID(int=random.getrandbits(128), version=4)}"
     environment[REQUEST_ID] = request_id
     client_request_id = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
     if _GLOBAL.fullmatch(client_request_id):
@@ -88,16 +90,6 @@ def assign_request_id(environment: dict[str, Any]) -> str:
 def request_id_of(environment: Mapping[str, Any]) -> str:
     """Return the id that a request was given."""
     return str(environment.get(REQUEST_ID, ""))
-
-
-def _new_id() -> str:
-    """Return an id in the form of a random uuid.
-
-    It is not secret, so its bits are Python's own random numbers, with another seed in each process.
-    To ask the kernel for them would let another thread go on before this one.
-    """
-    digits = f"{random.getrandbits(120):030x}"
-    return f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
 
 
 IDENTITY_KEY = "treeclaim.identity"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Negotiation of the microversion by a header (contract page 10, section 2)."""
+
+from dataclasses import replace
+from http import HTTPStatus
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.short_cache import cache_short
+from treeclaim.api.protocol.texts import quote_value
+from treeclaim.model.microversions import (
+    EXTENSION,
+    EXTENSION_VERSION,
+    MAXIMUM,
+    MINIMUM,
+    SERVICE_TYPE,
+    Version,
+)
+
+VERSION_HEADER = "OpenStack-API-Version"
+
+_EXTENSION_VERSIONS = frozenset({"latest", EXTENSION_VERSION})
+"""The way in which clients opt in to the extension (contract page 97, section 1)."""
+
+
+@cache_short()
+def negotiate(header: str | None) -> Version:
+    """Return the version that a header asks for.
+
+    Raises:
+        ApiError: 400 for a version that cannot be read; 406 for one that is not served.
+    """
+    version = _placement_version(_last_mention(header or "", SERVICE_TYPE))
+    extension = _last_mention(header or "", EXTENSION)
+    if extension is None:
+        return version
+    served = (EXTENSION_VERSION, EXTENSION_VERSION)
+    if extension not in _EXTENSION_VERSIONS:
+        raise _unacceptable(f"{EXTENSION} {extension}", served)
+    if version != MAXIMUM:
+        combination = f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
+        raise _unacceptable(combination, served)
+    return replace(version, is_extended=True)
+
+
+def _placement_version(version_text: str | None) -> Version:
+    if version_text is None:
+        return MINIMUM
+    if version_text == "latest":
+        return MAXIMUM
+    parts = version_text.split(".")
+    try:
+        major, minor = (int(part) for part in parts)
+    except ValueError:
+        raise bad_request(f"invalid version string: {quote_value(version_text)}") from None
+    version = Version(major, minor)
+    if not MINIMUM <= version <= MAXIMUM:
+        raise _unacceptable(version_text, (str(MINIMUM), str(MAXIMUM)))
+    return version
+
+
+def _unacceptable(text: str, served: tuple[str, str]) -> ApiError:
+    least, most = served
+    return ApiError(
+        HTTPStatus.NOT_ACCEPTABLE,
+        f"Unacceptable version header: {quote_value(text)}",
+        members={"max_version": most, "min_version": least},
+    )
+
+
+def _last_mention(header: str, service_type: str) -> str | None:
+    """Return the text behind the last mention of a service, None if it is not mentioned."""
+    version_text = None
+    for element in header.split(","):
+        service, _, version = element.strip().partition(" ")
+        if service.lower() == service_type and version.strip():
+            version_text = version.strip()
+    return version_text
