@@ -5,11 +5,10 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import webob.exc
 from oslo_middleware import basic_auth
@@ -106,9 +105,7 @@ class BasicAuthentication:
         self._lock = threading.Lock()
         self._state = _state_of(path)
         self._entries = read_password_file(path)
-        # Separate caches: credentials that somebody guesses must not evict those of users.
-        self._right = ByteCache(_MOST_CREDENTIALS_BYTES)
-        self._wrong = ByteCache(_MOST_CREDENTIALS_BYTES)
+        self._verified = ByteCache(_MOST_CREDENTIALS_BYTES)
 
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
@@ -134,7 +131,8 @@ class BasicAuthentication:
     def _find_user(self, header: str) -> str | None:
         """Return the user whose credentials a header has; None if they are malformed or wrong.
 
-        bcrypt takes a tenth of a second, so its result is kept for a header and the user's line.
+        bcrypt takes a tenth of a second, so a right password is remembered with the user's line. Guesses are not: they
+        would evict it.
 
         Raises:
             OverloadedError: if too many requests compute hashes.
@@ -148,12 +146,12 @@ class BasicAuthentication:
         if entry is None:
             return None
         key = (entry, sha256(password).digest())
-        verification = self._right.find(key) or self._wrong.find(key)
-        if verification is None:
+        if self._verified.find(key) is None:
             with self._admission.admitted(Kind.LOOKUP):
-                verification = _Verification(is_right=_is_right(entry, password))
-            (self._right if verification.is_right else self._wrong).keep(key, verification)
-        return user if cast("_Verification", verification).is_right else None
+                if not _is_right(entry, password):
+                    return None
+            self._verified.keep(key, _Verified())
+        return user
 
     def _current_entries(self) -> Mapping[str, str]:
         """Return the lines of the file by user; the last good ones while the file is broken."""
@@ -170,9 +168,7 @@ class BasicAuthentication:
             return self._entries
 
 
-@dataclass(frozen=True, slots=True)
-class _Verification:
-    is_right: bool
+class _Verified:
     nbytes = 0
 
 
