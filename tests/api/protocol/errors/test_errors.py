@@ -44,10 +44,6 @@ def test_503_has_retry_after(error, seconds):
     assert int(seconds) > 0
 
 
-def test_permanent_error_has_no_retry_after():
-    assert api_error(model.ProviderNotFoundError("x")).headers == {}
-
-
 class Page(HTMLParser):
     """The text that a browser shows."""
 
