@@ -16,29 +16,6 @@ from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 _MOST = 1_000
 """Items of each kind that are requested if they are to be repaired."""
 
-_MEANINGS = {
-    FindingKind.OVER_CAPACITY: "more is used than exists",
-    FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size no longer allow",
-    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider does not have",
-    FindingKind.WITHOUT_PROVIDER: "rows of providers that do not exist",
-    FindingKind.WITHOUT_CONSUMER: "consumers without a record",
-    FindingKind.EMPTY_CONSUMER: "records of consumers that hold nothing",
-    FindingKind.BROKEN_ROOT: "roots that are not the top of the parents",
-    FindingKind.BROKEN_PARENT: "parents that do not exist, or circles",
-    FindingKind.IN_MANY_TREES: "consumers in several trees: unfinished moves",
-    FindingKind.SAME_HOST: "hosts that exist twice under similar names",
-    FindingKind.UNUSED_AGGREGATE: "aggregates without members",
-    FindingKind.UNUSED_TRAIT: "custom traits that no provider has",
-    FindingKind.UNUSED_CLASS: "custom classes that no provider has",
-    FindingKind.EMPTY_TREE: "trees without inventory",
-    FindingKind.EXPIRED_HOLD: "holds that still exist after their end",
-    FindingKind.BROKEN_HOLD: "terms or draws of a consumer that is not a hold",
-    FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
-    FindingKind.MUST_LEAVE: "consumers at providers with a condition whose effect is leave",
-    FindingKind.ORPHANED: "consumers that no longer exist in the cloud",
-}
-
-
 _FEW = 0.1
 """Share of orphans among all consumers judged, beyond which the list of the living may be incomplete."""
 
@@ -90,7 +67,7 @@ class Audit(CloudLister):
             findings_by_kind = _audit(client, options, living)
         names = _provider_names(client, findings_by_kind)
         rows = [
-            (kind, _MEANINGS[FindingKind(kind)], Cell(item, lambda item: [in_words(item, names)]))
+            (kind, FindingKind(kind).meaning, Cell(item, lambda item: [in_words(item, names)]))
             for kind, findings in findings_by_kind.items()
             for item in findings["items"]
         ]

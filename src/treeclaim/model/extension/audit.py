@@ -5,48 +5,50 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 
 class FindingKind(StrEnum):
-    """The kinds of inconsistency in stored rows."""
+    """The kinds of inconsistency in stored rows.
 
-    OVER_CAPACITY = "over_capacity"
-    """More is used of an inventory than there is."""
-    AGAINST_UNITS = "against_units"
-    """An allocation that min_unit, max_unit or step_size no longer allow."""
-    WITHOUT_INVENTORY = "without_inventory"
-    """An allocation of a class that the provider has not."""
-    WITHOUT_PROVIDER = "without_provider"
-    """Rows of a provider that does not exist."""
-    WITHOUT_CONSUMER = "without_consumer"
-    """Allocations whose consumer has no record."""
-    EMPTY_CONSUMER = "empty_consumer"
-    """A record of a consumer that holds nothing."""
-    BROKEN_ROOT = "broken_root"
-    """A root that is not the top of the parents."""
-    BROKEN_PARENT = "broken_parent"
-    """A parent that does not exist, or a circle of parents."""
-    IN_MANY_TREES = "in_many_trees"
-    """A consumer with several trees (page 98, section 1): an unfinished move."""
-    SAME_HOST = "same_host"
-    """Roots whose names differ only in case, or in a domain behind one."""
-    UNUSED_AGGREGATE = "unused_aggregate"
-    UNUSED_TRAIT = "unused_trait"
-    UNUSED_CLASS = "unused_class"
-    """Nothing refers to it (of traits and classes: custom ones)."""
-    EMPTY_TREE = "empty_tree"
-    """A tree without any inventory."""
-    EXPIRED_HOLD = "expired_hold"
-    """A hold that still exists a minute after its end (page 100, section 5)."""
-    BROKEN_HOLD = "broken_hold"
-    """Terms, or draws, of what is not a hold."""
-    BROKEN_DRAW = "broken_draw"
-    """More drawn than the consumer has."""
-    MUST_LEAVE = "must_leave"
-    """A consumer where a condition says that all are to leave (page 102, section 3)."""
-    ORPHANED = "orphaned"
-    """A consumer that, by a list, does not live any more."""
+    Attributes:
+        meaning: The findings in words.
+    """
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str = "") -> Self:
+        """Make a member that is a text and has a meaning."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    OVER_CAPACITY = "over_capacity", "more is used than exists"
+    AGAINST_UNITS = (
+        "against_units",
+        "allocations that min_unit, max_unit or step_size no longer allow",
+    )
+    WITHOUT_INVENTORY = (
+        "without_inventory",
+        "allocations of classes that the provider does not have",
+    )
+    WITHOUT_PROVIDER = "without_provider", "rows of providers that do not exist"
+    WITHOUT_CONSUMER = "without_consumer", "consumers without a record"
+    EMPTY_CONSUMER = "empty_consumer", "records of consumers that hold nothing"
+    BROKEN_ROOT = "broken_root", "roots that are not the top of the parents"
+    BROKEN_PARENT = "broken_parent", "parents that do not exist, or circles"
+    IN_MANY_TREES = "in_many_trees", "consumers in several trees: unfinished moves"
+    SAME_HOST = "same_host", "hosts that exist twice under similar names"
+    UNUSED_AGGREGATE = "unused_aggregate", "aggregates without members"
+    UNUSED_TRAIT = "unused_trait", "custom traits that no provider has"
+    UNUSED_CLASS = "unused_class", "custom classes that no provider has"
+    EMPTY_TREE = "empty_tree", "trees without inventory"
+    EXPIRED_HOLD = "expired_hold", "holds that still exist after their end"
+    BROKEN_HOLD = "broken_hold", "terms or draws of a consumer that is not a hold"
+    BROKEN_DRAW = "broken_draw", "more drawn from holds than the consumer has"
+    MUST_LEAVE = "must_leave", "consumers at providers with a condition whose effect is leave"
+    ORPHANED = "orphaned", "consumers that no longer exist in the cloud"
 
 
 REPAIRABLE = (
