@@ -35,6 +35,11 @@ class _NumberedFeature(IntEnum):
         member.brought = brought
         return member
 
+    @property
+    def version(self) -> str:
+        """Return the version as clients write it."""
+        return f"{_MAJOR}.{self.value}"
+
 
 class Feature(_NumberedFeature):
     """Features of the microversions of the Placement API; each has exactly one."""
@@ -82,21 +87,11 @@ class Feature(_NumberedFeature):
         "`required=in:T1,T2` asks for any of several traits; `required` may be repeated",
     )
 
-    @property
-    def version(self) -> str:
-        """Return the microversion as clients write it."""
-        return f"{_MAJOR}.{self.value}"
-
 
 class ExtensionFeature(_NumberedFeature):
     """Features of the `treeclaim` extension. It is in beta, and has one version."""
 
     ALL = 0, "Everything on contract pages 97 to 102"
-
-    @property
-    def version(self) -> str:
-        """Return the version as clients write it."""
-        return f"{_MAJOR}.{self.value}"
 
 
 EXTENSION_VERSION = ExtensionFeature.ALL.version
