@@ -19,7 +19,8 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +29,18 @@ from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.change.compaction import Compaction, is_too_large
 from treeclaim.forest.table.change.in_place import WritingInPlace
 from treeclaim.forest.table.change.rewriting import edited_order, rewritten
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
-from treeclaim.forest.table.named_table import NamedTable
 from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.forest.table.register import Register
-from treeclaim.forest.table.texts import SummaryTexts
-from treeclaim.model.changes import Catalogue, Changes
+from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
+from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
+from treeclaim.model.extension.conditions import Condition
+from treeclaim.model.inventory import Consumes
+from treeclaim.model.parts import CONDITIONS, TRAITS
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.whole import WholeInventory
 
@@ -43,14 +48,17 @@ _LEAST_CACHE_BYTES = 16_000_000
 _CACHE_BYTES_FOR_A_ROW = 60
 """Bytes of each cache of what depends on the shape: the greater of this many and so many for each row."""
 
+_NO_INVENTORIES = ClassInventories()
+
 _COUNTS_BYTES = 32_000_000
 """Bytes of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
 
 
-class Forest(NamedTable):
+class Forest(ProviderTable):
     """All providers as columns; see the module's description.
 
     Attributes:
+        catalogue: The traits and resource classes that exist.
         summaries: Texts of the trees, ready to be joined.
         cache: What depends on the shape alone. The shape is everything but amounts, usage, names
             and generations: which providers there are in which tree, and which classes, traits
@@ -129,7 +137,10 @@ class Forest(NamedTable):
 
     def _take_names(self, catalogue: Catalogue) -> None:
         """Take the names of traits and classes; forget what was made of names that are others now."""
-        if self.rename(catalogue):
+        before, self.catalogue = self.catalogue, catalogue
+        if _has_renamed(before.trait_by_id, catalogue.trait_by_id) or _has_renamed(
+            before.class_by_id, catalogue.class_by_id
+        ):
             self.names_given += 1
             self.summaries.forget_all()
             for cache in (self.cache, self.counts, self.pairs):
@@ -256,6 +267,83 @@ class Forest(NamedTable):
         """Return the row of the provider with exactly this name, or None."""
         return self._register.by_name.get(name)
 
+    # -- what providers have, by name ------------------------------------------------------
+
+    def class_inventories(self, name: str) -> ClassInventories:
+        """Return the inventories of a class that exists, to be read only."""
+        return self.classes.get(self.catalogue.resource_classes[name].id, _NO_INVENTORIES)
+
+    def inventories(self, row: int) -> list[InventoryView]:
+        """Return the inventories of a row with their usage, in order of class id."""
+        return [
+            InventoryView(
+                resource_class=self.catalogue.class_by_id[class_id].name,
+                inventory=columns.inventory(index),
+                used=int(columns.used.values[index]),
+                modified_at=float(columns.modified_at.values[index]),
+                consumes=self.consumes(row, class_id, index),
+            )
+            for class_id, index in self.inventory_indices(row)
+            for columns in (self.classes[class_id],)
+        ]
+
+    def amounts(self, row: int) -> dict[str, Any]:
+        """Return what summaries show of the inventories of a row, by class name in order of class id."""
+        return {
+            self.catalogue.class_by_id[class_id].name: {
+                "capacity": writable(self.classes[class_id].whole_capacity(index)),
+                "used": self.classes[class_id].used.values.item(index),
+            }
+            for class_id, index in self.inventory_indices(row)
+        }
+
+    def consumes(self, row: int, class_id: int, index: int) -> tuple[Consumes, ...]:
+        """Return what an inventory of a row consumes, as clients see it."""
+        names = self.catalogue.class_by_id
+        entries = [
+            (self.uuid_of(row + use.offset), names[use.class_id].name, use.amount)
+            for use in self.uses_of(class_id, index)
+        ]
+        return tuple(Consumes(*entry) for entry in sorted(entries))
+
+    def traits(self, row: int) -> list[str]:
+        """Return the names of a row's traits in catalogue order."""
+        rank = self.catalogue.trait_rank
+        ordered = sorted(self.trait_ids(row), key=lambda trait_id: rank[trait_id])
+        return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
+
+    def conditions(self, row: int) -> tuple[Condition, ...]:
+        """Return a row's conditions in order of their keys."""
+        return self.linked(CONDITIONS.name, row)
+
+    @property
+    def has_conditions(self) -> bool:
+        """Tell whether any provider has a condition, or had one."""
+        return not self.links[CONDITIONS.name].are_none
+
+    def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
+        """Return the conditions that have an effect on those who tolerate some keys; None for all.
+
+        There may be some among them that nobody has any more.
+        """
+        if tolerated is None:
+            return ()
+        return [each for each in self.links[CONDITIONS.name] if each.counts(tolerated)]
+
+    def associated_traits(self) -> set[str]:
+        """Return the names of all traits that some provider has."""
+        return {
+            self.catalogue.trait_by_id[trait_id].name
+            for trait_id in self.links[TRAITS.name]
+            if len(self.rows_with_trait(trait_id))
+        }
+
+    def summary(self, row: int) -> bytes:
+        """Write a row's entry of `provider_summaries` in its full form."""
+        return summary_fragment(self.provider(row), self.amounts(row), self.traits(row))
+
+    # -- views -----------------------------------------------------------------------------
+
     def holding(self, held: HeldAmounts) -> "Forest":
         """Return the same Forest for a question about what holds have."""
         self.prepare()
@@ -278,3 +366,9 @@ class Forest(NamedTable):
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""
         return sorted(map(self.record, self.living_rows.tolist()), key=lambda record: record.id)
+
+
+def _has_renamed(before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]) -> bool:
+    return any(
+        number not in now or now[number].name != entry.name for number, entry in before.items()
+    )
