@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.class_columns import (
@@ -148,38 +149,34 @@ class ClassInventories(ClassColumns):
     def changeable(self) -> "ClassInventories":
         """Return the same columns, with a copy of what is used and free that may be written."""
         columns = self.copied()
-        columns.used = _copy_column(self.used)
-        columns.free = _copy_column(self.free)
+        columns.used = _column_of(self.used.values)
+        columns.free = _column_of(self.free.values)
         return columns
 
     def without_units(self) -> "ClassInventories":
         """Return the same columns as if any amount were allowed that is free."""
         columns = self.copied()
         ones = np.ones(len(self), dtype=np.int32)
-        columns.min_unit, columns.max_unit, columns.step_size = (
-            Column(np.int32) for _ in range(3)
-        )
-        columns.min_unit.extend(ones)
-        columns.max_unit.extend(ones * MAXIMUM_INTEGER)
-        columns.step_size.extend(ones)
+        columns.min_unit = columns.step_size = _column_of(ones)
+        columns.max_unit = _column_of(ones * MAXIMUM_INTEGER)
         columns._limits = UnitLimits()  # noqa: SLF001 - of this class
         return columns
 
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
         columns = self.copied()
-        columns.free = Column(np.int64)
         is_dead = self.free.values == NEVER_FREE
-        columns.free.extend(np.where(is_dead, NEVER_FREE, self.free.values + self.used.values))
-        columns.used = Column(np.int64)
-        columns.used.extend(np.zeros(len(self), dtype=np.int64))
+        columns.free = _column_of(
+            np.where(is_dead, NEVER_FREE, self.free.values + self.used.values)
+        )
+        columns.used = _column_of(np.zeros(len(self), dtype=np.int64))
         return columns
 
 
-def _copy_column(column: Column) -> Column:
-    copied_column = Column(np.int64)
-    copied_column.extend(column.values)
-    return copied_column
+def _column_of(values: Integers | npt.NDArray[np.int32]) -> Column:
+    column = Column(values.dtype)
+    column.extend(values)
+    return column
 
 
 @dataclass(frozen=True, slots=True)
