@@ -6,7 +6,6 @@ group, class, provider, amount) is the concatenation of all shares. A candidate 
 fewer parts than another one's has shares of 0 units.
 """
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,12 +15,9 @@ import numpy.typing as npt
 
 from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.solve.partial.blocks import Choices
-from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.request import NO_GROUP
 
 CandidateRows = npt.NDArray[Any]
 """Candidates: rows of providers, int64, shape (candidates, slots), or `SplitCandidate` objects, shape (candidates,)."""
@@ -63,8 +59,8 @@ class CandidateTable:
     """
 
     count: int
-    shares: Sequence[Share]
-    served: Sequence[tuple[str, Rows, "Mask | np.bool_"]]
+    shares: list[Share]
+    served: list[tuple[str, Rows, "Mask | np.bool_"]]
     tree: Trees
     sharing: Mask | None
 
@@ -95,65 +91,6 @@ class CandidateTable:
         is_shared = (shares | ~is_present).all(axis=1, keepdims=True)
         trees = self.tree[positions]
         return trees, first_of_each(trees, is_present & (~shares | is_shared))
-
-
-class CandidateTables:
-    """Makes tables of the candidates of one search."""
-
-    def __init__(self, problem: Problem) -> None:
-        plan = problem.plan
-        self._slots = plan.slots
-        self._split = plan.split
-        self._tree = problem.forest.order.tree
-        relations = (*problem.relations, *problem.split_relations)
-        giving = (*problem.giving, *range(len(problem.relations), len(relations)))
-        self.are_own = all(relations[slot].pairs.is_local for slot in giving)
-        """Return whether every provider that gives something is in its anchor's tree."""
-        self._sharing = None if self.are_own else sharing_by_row(problem.forest)
-
-    def table(self, rows: CandidateRows) -> CandidateTable:
-        """Return the table of some complete candidates."""
-        return self._of_divisions(rows.tolist()) if self._split else self.of_choices(rows)
-
-    def of_choices(self, chosen: Choices, filled: Collection[int] | None = None) -> CandidateTable:
-        """Return the table of candidates without divided amounts.
-
-        Args:
-            chosen: Rows of providers, shape (candidates, slots).
-            filled: The slots whose columns have a meaning; None for all.
-        """
-        shares, served = [], []
-        for slot, want in enumerate(self._slots):
-            if filled is None or slot in filled:
-                position = np.ascontiguousarray(chosen[:, slot])
-                served.append((want.suffix, position, np.True_))
-                for name, amount in want.resources.items():
-                    shares.append(Share(want.suffix, name, slot, position, amount))
-        return CandidateTable(len(chosen), shares, served, self._tree, self._sharing)
-
-    def _of_divisions(self, candidates: Sequence[SplitCandidate]) -> CandidateTable:
-        shape = len(candidates), len(self._slots)
-        chosen = np.array([candidate.chosen for candidate in candidates], dtype=np.int64)
-        table = self.of_choices(chosen.reshape(shape))
-        shares, served = list(table.shares), list(table.served)
-        for slot, name in enumerate(self._split, len(self._slots)):
-            parts = [
-                [part[1:] for part in candidate.parts if part[0] == name]
-                for candidate in candidates
-            ]
-            most = max(map(len, parts), default=0)
-            padded = np.array(
-                [
-                    [*division, *[(division[0][0], 0)] * (most - len(division))]
-                    for division in parts
-                ],
-                dtype=np.int64,
-            ).reshape(len(candidates), most, 2)
-            for number in range(most):
-                position, amount = padded[:, number].T.copy()
-                shares.append(Share(NO_GROUP, name, slot, position, amount))
-                served.append((NO_GROUP, position, amount > 0))
-        return CandidateTable(len(candidates), shares, served, self._tree, self._sharing)
 
 
 def first_of_each(numbers: Choices, counts: Mask) -> Mask:

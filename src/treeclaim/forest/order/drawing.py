@@ -31,15 +31,11 @@ _ROWS = 1024
 _DIVISIONS = 64
 """Divisions that are scored together."""
 
-_BEAMS = ((256, False), (16, True))
-"""Partial candidates that a beam keeps at each step, and whether it drops those that cannot be completed.
-The second beam is used if the first one ends without a candidate."""
+_BEAM = 256
+"""Partial candidates that a beam keeps at each step."""
 
 _COMBINATIONS_DIVIDED = 16
 """Combinations of the other slots whose best divisions are looked for in a tree with very many."""
-
-_MOST_PAIRS = 2**31
-"""Pairs that are looked at together in a beam: all that there are."""
 
 
 class Drawing:
@@ -151,23 +147,20 @@ class ReadyTrees:
         return best_rows[first.are_first(CandidateBlock(trees, best_rows))]
 
     def _beam(self, anchor: int) -> Choices:
-        """Fill slot after slot, and keep the partial candidates that are worth most so far."""
-        problem, scoring = self._drawing.problem, self._drawing.scoring
-        for width, closely in _BEAMS:
-            block = Block.empty(
-                np.array([anchor]), len(problem.relations), len(problem.rules.lists)
-            )
-            filled: set[int] = set()
-            for depth, step in enumerate(problem.rules.steps):
-                block, _ = self._combiner.extended(depth, block, _MOST_PAIRS, closely=closely)
-                if step.slot is not None:
-                    filled.add(step.slot)
-                if len(block) > width:
-                    worth = scoring.of_partial(block.chosen, filled)
-                    block = block.take(np.sort(np.argsort(-worth, kind="stable")[:width]))
-            if len(block):
-                return block.chosen
-        return np.empty((0, len(problem.relations)), dtype=np.int64)
+        """Fill slot after slot, and keep the partial candidates that are worth most so far.
+
+        The last of them may all be dead ends: the candidates that were drawn before remain.
+        """
+        problem, filled = self._drawing.problem, set[int]()
+        block = Block.empty(np.array([anchor]), len(problem.relations), len(problem.rules.lists))
+        for depth, step in enumerate(problem.rules.steps):
+            block = self._combiner.extended(depth, block)
+            if step.slot is not None:
+                filled.add(step.slot)
+            if len(block) > _BEAM:
+                worth = self._drawing.scoring.of_partial(block.chosen, filled)
+                block = block.take(np.sort(np.argsort(-worth, kind="stable")[:_BEAM]))
+        return block.chosen
 
     def _best_divisions(self, at: int, drawn: CandidateRows, count: int) -> CandidateRows:
         """Divide amounts over the providers that are worth most by themselves."""

@@ -6,7 +6,7 @@ descending ceiling, a few at a time, and all candidates of a visited tree are sc
 yielded once it comes before the ceilings of all trees that were not visited. Candidates with equal scores
 keep the order of the same search without an order.
 
-A tree with more candidates than `MOST_EXACT` is searched heuristically (`beam.py`), unless its first
+A tree with more candidates than `MOST_EXACT` is searched heuristically (`drawing.py`), unless its first
 candidates already reach its ceiling.
 """
 
@@ -27,7 +27,7 @@ from treeclaim.forest.order.drawing import (
     moved,
     without_exchanges,
 )
-from treeclaim.forest.order.scoring import Scoring, round_scores, scoring_of
+from treeclaim.forest.order.scoring import Scoring, round_scores
 from treeclaim.forest.order.term import ONE, Units
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.anchors import all_anchors
@@ -41,6 +41,9 @@ MOST_EXACT = 50_000
 
 TOGETHER = 256
 """Candidates of a tree up to which it is scored together with other trees, without looking at its ceiling."""
+
+SORTED_FIRST = 256
+"""Trees that are sorted by their ceilings before all others are."""
 
 KINDS_FROM = 4096
 """Candidates of visited trees after which trees that cannot be told apart are scored once."""
@@ -91,7 +94,7 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
     """
     count = most_wanted(problem)
     if count:
-        for ranked in OrderedSearch(problem, scoring_of(problem, order), count):
+        for ranked in OrderedSearch(problem, Scoring(problem, order), count):
             ranking.scores += ranked.score.tolist()
             ranking.is_approximate |= ranked.is_approximate
             yield ranked.rows
@@ -124,75 +127,38 @@ _Key = tuple[float, int]
 """A score, negated, and the number of a tree: what comes first has the smaller key."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unseen:
-    """Trees that were not visited, in canonical order.
+class _Pool:
+    """Scored candidates that were not yielded.
 
     Attributes:
-        ceiling: Their ceilings.
-        tree: Their numbers, ascending.
+        left: How many candidates are still to be yielded; None for all.
+        last: The key of the last candidate wanted; None if more may be added at will.
     """
-
-    ceiling: Floats
-    tree: Trees
-
-    @property
-    def first(self) -> _Key:
-        """Return the key of the tree to visit first; no tree has a smaller one."""
-        if not len(self.tree):
-            return np.inf, 0
-        best = int(self.ceiling.argmax())
-        return -float(self.ceiling[best]), int(self.tree[best])
-
-    def before(self, key: _Key | None) -> "_Unseen":
-        """Return the trees whose candidates may come before a key; None for all trees."""
-        return self if key is None else self._take(_are_before(self.ceiling, self.tree, key))
-
-    def divided(self, count: int) -> tuple["_Unseen", "_Unseen"]:
-        """Return the trees with the highest ceilings, of equal ones the first, and the other trees.
-
-        To sort all trees would take longer than to look at the few that matter.
-        """
-        if count >= len(self.tree):
-            return self, self._take(np.zeros(len(self.tree), dtype=np.bool_))
-        least = np.partition(self.ceiling, len(self.tree) - count)[len(self.tree) - count]
-        is_high = self.ceiling > least
-        equal = np.flatnonzero(self.ceiling == least)
-        is_high[equal[: count - np.count_nonzero(is_high)]] = True
-        return self._take(is_high), self._take(~is_high)
-
-    def _take(self, which: Mask) -> "_Unseen":
-        return _Unseen(self.ceiling[which], self.tree[which])
-
-
-class _Pool:
-    """Scored candidates that were not yielded."""
 
     def __init__(self, wanted: int | None, budget: Budget) -> None:
         self.left = wanted
-        """Return how many candidates are still to be yielded; None for all."""
+        self.last: _Key | None = None
         self._budget = budget
         self._parts: list[_ScoredCandidates] = []
         self._count = 0
-        self._last: _Key | None = None
+
+    def needed(self, score: Floats, tree: Trees) -> Mask | slice:
+        """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
+        return slice(None) if self.last is None else _are_before(score, tree, self.last)
 
     def add(self, scored: _ScoredCandidates) -> None:
         """Add candidates, except for those behind as many as are wanted."""
-        if self._last is not None:
-            scored = scored.take(_are_before(scored.score, scored.tree, self._last))
+        scored = scored.take(self.needed(scored.score, scored.tree))
         if len(scored.tree):
             self._budget.hold(scored.nbytes)
             self._parts.append(scored)
             self._count += len(scored.tree)
-            if self.left is not None and self._count > 2 * self.left + TOGETHER:
+            if self.left is not None and self._count >= self._most(self.left):
                 self._sort()
 
-    @property
-    def last(self) -> _Key | None:
-        """Return the key of the last candidate wanted; None if more may be added at will."""
-        if self.left is not None and self._last is None and self._count >= self.left:
-            self._sort()
-        return self._last
+    def _most(self, left: int) -> int:
+        """Return how many candidates are held before those behind the last one wanted are dropped."""
+        return left if self.last is None else 2 * left + TOGETHER
 
     def _replace(self, scored: _ScoredCandidates) -> None:
         """Keep some candidates instead of all."""
@@ -209,7 +175,7 @@ class _Pool:
         whole = whole.take(np.lexsort((whole.tree, -whole.score))[: self.left])
         self._replace(whole)
         if len(whole.tree) == self.left:
-            self._last = -float(whole.score[-1]), int(whole.tree[-1])
+            self.last = -float(whole.score[-1]), int(whole.tree[-1])
         return whole
 
     def drawn(self, key: _Key) -> _ScoredCandidates | None:
@@ -259,45 +225,55 @@ class OrderedSearch:
 
     def __iter__(self) -> Iterator[RankedCandidates]:
         """Yield candidates in order, some at a time."""
-        budget, pool = self._problem.budget, self._pool
-        with budget.scope():
-            unseen = _Unseen(self._scoring.ceilings(self._anchors), self._anchors)
-            size = thresholds.FIRST_BEST_TREES
-            while True:
-                budget.check()
-                drawn = pool.drawn(unseen.first)
-                if drawn is not None:
-                    yield self._rank(drawn)
-                if not len(unseen.tree) or pool.left == 0:
+        with self._problem.budget.scope():
+            for ceiling, trees in self._batches():
+                self._problem.budget.check()
+                yield from self._draw((-float(ceiling[0]), int(trees[0])))
+                if self._pool.left == 0:
                     return
-                batch, unseen = unseen.divided(size)
+                needed = self._pool.needed(ceiling, trees)
+                self._visit(ceiling[needed], trees[needed])
+            yield from self._draw((np.inf, 0))
+
+    def _batches(self) -> Iterator[tuple[Floats, Trees]]:
+        """Yield ceilings and trees in order, few trees together at first and where each may have many candidates."""
+        size = thresholds.FIRST_BEST_TREES
+        for ceiling, trees in self._by_ceiling():
+            begin = 0
+            while begin < len(trees):
+                sizes = self._drawing.estimate(trees[begin : begin + size]).cumsum()
+                count = max(int(search_ascending(sizes, KINDS_FROM, side="right")), 1)
+                part = slice(begin, begin + count)
+                yield ceiling[part], trees[part]
+                begin += count
                 size = min(2 * size, thresholds.MOST_BEST_TREES)
-                self._visit(batch)
-                unseen = unseen.before(pool.last)
 
-    def _rank(self, drawn: _ScoredCandidates) -> RankedCandidates:
-        last = -float(drawn.score[-1]), int(drawn.tree[-1])
-        is_approximate = any(
-            (-ceiling, tree) <= last for tree, ceiling in self._approximate.items()
-        )
-        return RankedCandidates(drawn.rows, drawn.score, is_approximate)
+    def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
+        """Yield ceilings and trees, by descending ceiling, of equal ones the first trees first.
 
-    def _visit(self, batch: _Unseen) -> None:
-        """Score the candidates of some trees, few trees at a time where each may have many."""
-        order = np.lexsort((batch.tree, -batch.ceiling))
-        sizes = self._drawing.estimate(batch.tree[order])
-        while len(order):
-            count = max(int(search_ascending(sizes.cumsum(), KINDS_FROM, side="right")), 1)
-            batch_order, sizes, order = order[:count], sizes[count:], order[count:]
-            trees = _Unseen(batch.ceiling[batch_order], batch.tree[batch_order]).before(
-                self._pool.last
+        To sort all trees would take longer than to look at the few that matter.
+        """
+        ceiling, least = self._scoring.ceilings(self._anchors), -np.inf
+        if len(ceiling) > SORTED_FIRST:
+            least = np.partition(ceiling, -SORTED_FIRST)[-SORTED_FIRST]
+        for which in (ceiling >= least, ceiling < least):
+            order = np.argsort(-ceiling[which], kind="stable")
+            yield ceiling[which][order], self._anchors[which][order]
+
+    def _draw(self, key: _Key) -> Iterator[RankedCandidates]:
+        """Yield the candidates that come before the key of the next tree."""
+        drawn = self._pool.drawn(key)
+        if drawn is not None:
+            last = -float(drawn.score[-1]), int(drawn.tree[-1])
+            is_approximate = any(
+                (-ceiling, tree) <= last for tree, ceiling in self._approximate.items()
             )
-            if len(trees.tree):
-                self._visit_some(trees)
+            yield RankedCandidates(drawn.rows, drawn.score, is_approximate)
 
-    def _visit_some(self, unseen: _Unseen) -> None:
-        ceiling = dict(zip(unseen.tree.tolist(), unseen.ceiling.tolist(), strict=True))
-        trees, copies = np.sort(unseen.tree), dict[int, int]()
+    def _visit(self, ceilings: Floats, unsorted_trees: Trees) -> None:
+        """Score the candidates of some trees."""
+        ceiling = dict(zip(unsorted_trees.tolist(), ceilings.tolist(), strict=True))
+        trees, copies = np.sort(unsorted_trees), dict[int, int]()
         if self._wanted is not None and self._visited > KINDS_FROM:
             if self._kinds is None:
                 related = [room.related() for room in self._scoring.rooms]
@@ -344,17 +320,15 @@ class OrderedSearch:
         self._problem.budget.check()
         rows, units = self._of_tree[first_tree]
         by_tree = self._scoring.by_tree(np.array([first_tree, tree]))
-        score = round_scores(units + (by_tree[1] - by_tree[0]))
-        last = self._pool.last
-        trees = np.full(len(score), tree)
+        score, trees = round_scores(units + (by_tree[1] - by_tree[0])), np.full(len(units), tree)
         if first_tree in self._approximate:
             self._approximate[tree] = ceiling
-        which = slice(None) if last is None else _are_before(score, trees, last)
-        rows = rows[which]
+        needed = self._pool.needed(score, trees)
+        rows = rows[needed]
         if len(rows):
             roots = self._problem.order.roots
             rows = moved(rows, int(roots[tree] - roots[first_tree]))
-            self._pool.add(_ScoredCandidates(trees[which], rows, score[which]))
+            self._pool.add(_ScoredCandidates(trees[needed], rows, score[needed]))
 
     def _visit_large(self, ready: ReadyTrees, at: int, ceiling: float) -> None:
         """Score the candidates of one tree until as many as are wanted reach its ceiling."""

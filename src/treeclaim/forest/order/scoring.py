@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import CandidateRows, CandidateTables
+from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.keep import KeepTerm
 from treeclaim.forest.order.mixes.room import MixRoom
 from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units
@@ -48,21 +48,20 @@ class Scoring:
         self,
         problem: Problem,
         order: Order,
-        totals: Callable[[str], ClassTotals],
+        totals: Callable[[str], ClassTotals] | None = None,
     ) -> None:
         """Make the terms of an order.
 
         Args:
             problem: The search.
             order: The terms, with their weights.
-            totals: Returns what is used of a class.
+            totals: Returns what is used of a class; None for what the Forest has.
         """
         self.order = order
         self.rooms: list[MixRoom] = []
-        self._tables = CandidateTables(problem)
         self._options = SlotOptions(problem)
         self._budget = problem.budget
-        self._totals = totals
+        self._totals = totals or partial(totals_of, problem.forest)
         self._constant = 0.0
         self._terms = self._weighted_terms()
 
@@ -85,13 +84,10 @@ class Scoring:
 
     def _term(self, name: TermName, arguments: Sequence[str]) -> Term:
         options = self._options
+        classes = arguments or tuple(options.amounts)
         makers: Mapping[TermName, Callable[[], Term]] = {
-            TermName.PACK: lambda: PackTerm(
-                options, arguments or tuple(options.amounts), self._totals
-            ),
-            TermName.PACK_PROVIDERS: lambda: PackProvidersTerm(
-                options, arguments or tuple(options.amounts), self._totals
-            ),
+            TermName.PACK: lambda: PackTerm(options, classes, self._totals),
+            TermName.PACK_PROVIDERS: lambda: PackProvidersTerm(options, classes, self._totals),
             TermName.NEAR: lambda: NearTerm(options, arguments),
             TermName.PREFERRED: lambda: PreferredTerm(options, self.order.preferences),
             TermName.SHUFFLE: lambda: ShuffleTerm(options, arguments[0]),
@@ -114,12 +110,12 @@ class Scoring:
 
     def units(self, rows: CandidateRows) -> Units:
         """Return the scores of some candidates before they are rounded."""
-        table = self._tables.table(rows)
+        table = self._options.table(rows)
         return self._sum(table.count, lambda _, term: term.exact(table))
 
     def of_partial(self, chosen: Choices, filled: Collection[int]) -> Units:
         """Return a guess of what partial candidates are worth, by the slots that are filled."""
-        table = self._tables.of_choices(chosen, filled)
+        table = self._options.partial_table(chosen, filled)
         if not table.shares:
             return np.zeros(table.count, dtype=np.int64)
         return self._sum(table.count, lambda _, term: term.exact(table))
@@ -156,12 +152,3 @@ def round_scores(units: Units) -> Floats:
     """Return scores as they are shown and compared."""
     scores: Floats = np.round(units / ONE, DECIMALS)
     return scores
-
-
-def scoring_of(
-    problem: Problem,
-    order: Order,
-    totals: Callable[[str], ClassTotals] | None = None,
-) -> Scoring:
-    """Return the scoring of a search; see `Scoring`."""
-    return Scoring(problem, order, totals or partial(totals_of, problem.forest))

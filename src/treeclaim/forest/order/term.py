@@ -6,16 +6,23 @@ only in which of their groups has which provider have equal scores to the last b
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.order.candidate_table import CandidateTable
+from treeclaim.forest.order.candidate_table import (
+    CandidateRows,
+    CandidateTable,
+    Share,
+    sharing_by_row,
+)
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.model.request import NO_GROUP
 
 Units = npt.NDArray[np.int64]
@@ -47,7 +54,15 @@ class Amount:
 
 
 class SlotOptions:
-    """The slots of a request, and the providers that may serve each of them."""
+    """The slots of a request, the providers that may serve each of them, and tables of candidates.
+
+    Attributes:
+        problem: The search.
+        relations: Who may take each slot; those of divided classes follow upon all others.
+        suffixes: The group of each slot.
+        amounts: The slots of each class.
+        are_own: Whether every provider that gives something is in its anchor's tree.
+    """
 
     def __init__(self, problem: Problem) -> None:
         plan = problem.plan
@@ -55,25 +70,25 @@ class SlotOptions:
         self.forest = problem.forest
         self.relations = (*problem.relations, *problem.split_relations)
         self.suffixes = [slot.suffix for slot in plan.slots] + [NO_GROUP] * len(plan.split)
+        self._divided_from = len(plan.slots)
+        self._resources = [slot.resources for slot in plan.slots]
+        divided = [{name: units} for name, units in plan.split.items()]
         self.amounts: dict[str, list[Amount]] = {}
-        """The slots of each class."""
-        for slot, want in enumerate(plan.slots):
-            for name, units in want.resources.items():
-                self.amounts.setdefault(name, []).append(Amount(slot, units, is_divided=False))
-        for slot, (name, units) in enumerate(plan.split.items(), len(plan.slots)):
-            self.amounts.setdefault(name, []).append(Amount(slot, units, is_divided=True))
+        giving = []
+        for slot, resources in enumerate([*self._resources, *divided]):
+            if resources:
+                giving.append(self.relations[slot])
+            for name, units in resources.items():
+                amount = Amount(slot, units, slot >= self._divided_from)
+                self.amounts.setdefault(name, []).append(amount)
+        self.are_own = all(relation.pairs.is_local for relation in giving)
+        self._sharing = None if self.are_own else sharing_by_row(problem.forest)
         self._apart = {
             frozenset((step.slot, differing_slot))
             for step in problem.rules.steps
             for differing_slot in step.differs
             if step.slot is not None
         }
-        self.are_own = all(
-            self.relations[amount.slot].pairs.is_local
-            for amounts in self.amounts.values()
-            for amount in amounts
-        )
-        """Return whether every provider that gives something is in its anchor's tree."""
 
     def are_apart(self, first: int, other: int) -> bool:
         """Return whether two slots always have different providers."""
@@ -105,6 +120,56 @@ class SlotOptions:
     def least(self, slot: int, values: Floats) -> Floats:
         """Return the least value of the options of a slot under each root; 0 where there is none."""
         return -self.greatest(slot, -values)
+
+    def table(self, rows: CandidateRows) -> CandidateTable:
+        """Return the table of some complete candidates."""
+        if not self.problem.plan.split:
+            return self.partial_table(rows)
+        candidates: list[SplitCandidate] = rows.tolist()
+        chosen = np.array([candidate.chosen for candidate in candidates], dtype=np.int64)
+        table = self.partial_table(chosen.reshape(len(candidates), self._divided_from))
+        for slot, name in enumerate(self.problem.plan.split, self._divided_from):
+            divisions = [
+                [part[1:] for part in candidate.parts if part[0] == name]
+                for candidate in candidates
+            ]
+            for share in _divided_shares(slot, name, divisions):
+                table.shares.append(share)
+                table.served.append((NO_GROUP, share.position, share.is_present))
+        return table
+
+    def partial_table(
+        self, chosen: Choices, filled: Collection[int] | None = None
+    ) -> CandidateTable:
+        """Return the table of candidates without divided amounts.
+
+        Args:
+            chosen: Rows of providers, shape (candidates, slots).
+            filled: The slots whose columns have a meaning; None for all.
+        """
+        table = CandidateTable(len(chosen), [], [], self.forest.order.tree, self._sharing)
+        for slot, resources in enumerate(self._resources):
+            if filled is None or slot in filled:
+                position, suffix = np.ascontiguousarray(chosen[:, slot]), self.suffixes[slot]
+                table.served.append((suffix, position, np.True_))
+                for name, amount in resources.items():
+                    table.shares.append(Share(suffix, name, slot, position, amount))
+        return table
+
+
+def _divided_shares(
+    slot: int, name: str, divisions: Sequence[Sequence[tuple[int, int]]]
+) -> list[Share]:
+    """Return the shares of a divided amount: the first part of each candidate, the second one, and so on."""
+    shares = []
+    for number in range(max(map(len, divisions), default=0)):
+        parts = [
+            division[number] if number < len(division) else (division[0][0], 0)
+            for division in divisions
+        ]
+        position, amount = np.array(parts, dtype=np.int64).T.copy()
+        shares.append(Share(NO_GROUP, name, slot, position, amount))
+    return shares
 
 
 class Term(ABC):

@@ -6,6 +6,7 @@ tree: a ceiling that no candidate of the tree exceeds, and a floor. Bounds may b
 """
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
@@ -13,9 +14,9 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import with_any_trait
-from treeclaim.forest.domains.relation import Relation, counts_before
+from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
-from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units, to_units
+from treeclaim.forest.order.term import ONE, Amount, SlotOptions, Term, Units, to_units
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.tree_kinds import relatives_of
 from treeclaim.forest.table.columns import Mask, Rows, Trees
@@ -23,12 +24,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.extension.order import Preference
 
-_ABSENT_DEPTH = np.int64(2**40)
-"""Stands for the depth of no provider."""
 
-
-class PackTerm(Term):
-    """`pack`: how full the trees of a candidate are, and the providers that share with them."""
+class _FilledTerm(Term):
+    """A term that depends on used amounts and capacities of some classes."""
 
     def __init__(
         self, options: SlotOptions, classes: Sequence[str], totals: Callable[[str], ClassTotals]
@@ -36,17 +34,28 @@ class PackTerm(Term):
         super().__init__(options)
         self._totals = {name: totals(name) for name in classes}
 
+    def ceiling(self) -> Units:
+        """Return the greatest value under each root."""
+        return self._extreme(is_greatest=True)
+
+    def floor(self) -> Units:
+        """Return the least value under each root."""
+        return self._extreme(is_greatest=False)
+
+    @abstractmethod
+    def _extreme(self, *, is_greatest: bool) -> Units:
+        """Return a bound of the values under each root."""
+
+
+class PackTerm(_FilledTerm):
+    """`pack`: how full the trees of a candidate are, and the providers that share with them."""
+
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         return self._mean(lambda name: self._filled_shares(table, name))
 
-    def ceiling(self) -> Units:
-        """Return the greatest value under each root."""
-        return self._mean(lambda name: self._extreme(name, is_greatest=True))
-
-    def floor(self) -> Units:
-        """Return the least value under each root."""
-        return self._mean(lambda name: self._extreme(name, is_greatest=False))
+    def _extreme(self, *, is_greatest: bool) -> Units:
+        return self._mean(lambda name: self._extreme_share(name, is_greatest=is_greatest))
 
     def _mean(self, value: Callable[[str], Floats]) -> Units:
         share = 1 / len(self._totals)
@@ -79,7 +88,7 @@ class PackTerm(Term):
         totals = self._totals[name]
         return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
 
-    def _extreme(self, name: str, *, is_greatest: bool) -> Floats:
+    def _extreme_share(self, name: str, *, is_greatest: bool) -> Floats:
         """Return the greatest or the least value of one class under each root.
 
         What a tree and the providers that share with it have used, over what they have, lies between the
@@ -110,15 +119,12 @@ def _share(used: Floats, capacity: Floats) -> Floats:
     return share
 
 
-class PackProvidersTerm(Term):
+class PackProvidersTerm(_FilledTerm):
     """`pack_providers`: how full the providers of a candidate are, with all that it takes there."""
 
-    def __init__(
-        self, options: SlotOptions, classes: Sequence[str], totals: Callable[[str], ClassTotals]
-    ) -> None:
-        super().__init__(options)
-        self._totals = {name: totals(name) for name in classes}
-        self._amounts = [(name, amount) for name in classes for amount in options.amounts[name]]
+    @property
+    def _amounts(self) -> list[tuple[str, Amount]]:
+        return [(name, amount) for name in self._totals for amount in self.options.amounts[name]]
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
@@ -141,15 +147,9 @@ class PackProvidersTerm(Term):
                 used_units += np.where(other.position == share.position, other.amount, 0)
         return _share(used_units, totals.capacity[share.position])
 
-    def ceiling(self) -> Units:
-        """Return the greatest value: every slot that may take from a provider does."""
-        return self._extreme(is_greatest=True)
-
-    def floor(self) -> Units:
-        """Return the least value: no other slot takes from a provider."""
-        return self._extreme(is_greatest=False)
-
     def _extreme(self, *, is_greatest: bool) -> Units:
+        """Return a bound: all slots that may take from a provider do, or no other slot does."""
+        limit = self.options.greatest if is_greatest else self.options.least
         units: Units = np.zeros(self._roots, dtype=np.int64)
         for name, amount in self._amounts:
             totals, position = (
@@ -163,11 +163,8 @@ class PackProvidersTerm(Term):
                     for other in self.options.amounts[name]
                     if other is not amount and not self.options.are_apart(amount.slot, other.slot)
                 )
-            limit = self.options.greatest if is_greatest else self.options.least
-            values = limit(
-                amount.slot, _share(totals.used[position] + added_units, totals.capacity[position])
-            )
-            units += to_units(values, 1 / len(self._amounts))
+            shares = _share(totals.used[position] + added_units, totals.capacity[position])
+            units += to_units(limit(amount.slot, shares), 1 / len(self._amounts))
         return units
 
 
@@ -197,54 +194,32 @@ class NearTerm(Term):
         return to_units(near)
 
     def ceiling(self) -> Units:
-        """Return the value of providers that meet as low, and lie as high below, as any options do."""
+        """Return the value of providers as deep as the deepest one of any group that meet as low as they can.
+
+        Different providers meet at least one level above the deepest one.
+        """
         if not self._is_local:
             return super().ceiling()
-        related = {id(relation): relation for relation in self._relations}.values()
-        needed = self._different()
-        # Amounts count only as far as they decide which providers have room.
-        key = tuple(
-            (
-                relation.pairs.serial,
-                None if relation.fits is None else np.packbits(relation.fits).tobytes(),
-            )
-            for relation in related
+        forest, met = self.options.forest, not self._must_differ()
+        pairs = {relation.pairs.serial: relation.pairs for relation in self._relations}
+
+        def made() -> Units:
+            deepest = np.zeros(self._roots)
+            for each in pairs.values():
+                depths = self._relatives.depth[each.provider]
+                np.maximum.at(deepest, forest.order.tree[each.provider], depths)
+            return to_units((deepest + met) / (deepest + 1))
+
+        return forest.cache.get(("near", met, tuple(pairs)), made)
+
+    def _must_differ(self) -> bool:
+        """Return whether any two of the slots never have the same provider."""
+        pairs = [relation.pairs for relation in self._relations]
+        return any(
+            self.options.are_apart(self._slots[first], self._slots[other])
+            or not have_common_provider(self.options.forest, pairs[first], pairs[other])
+            for first, other in combinations(range(len(pairs)), 2)
         )
-        cache = self.options.forest.cache
-        return cache.get(("near", needed, key), lambda: self._nearest(list(related), needed))
-
-    def _different(self) -> int:
-        """Return how many providers the slots need at least."""
-        are_apart = all(self.options.are_apart(*pair) for pair in combinations(self._slots, 2))
-        return len(self._slots) if are_apart else 1
-
-    def _nearest(self, relations: Sequence[Relation], needed: int) -> Units:
-        relatives = self._relatives
-        highest = np.zeros(len(relatives.depth), dtype=np.int64)
-        is_option = np.zeros(len(relatives.depth), dtype=np.bool_)
-        for relation in relations:
-            is_option[relation.providers] = True
-            np.maximum(highest, self._highest_below(relation.providers), out=highest)
-        values = (relatives.depth + 1) / (highest + 1)
-        before = counts_before(is_option)
-        ends = np.minimum(relatives.end[:], len(is_option))
-        count = before[ends] - before[:-1]
-        values[(count < needed) | (highest >= _ABSENT_DEPTH)] = 0
-        greatest, positive_rows = np.zeros(self._roots), np.flatnonzero(values)
-        np.maximum.at(
-            greatest, self.options.forest.order.tree[positive_rows], values[positive_rows]
-        )
-        return to_units(greatest)
-
-    def _highest_below(self, providers: Rows) -> Rows:
-        """Return the least depth of some providers in the subtree of each provider, by row."""
-        relatives = self._relatives
-        highest = np.full(len(relatives.depth), _ABSENT_DEPTH)
-        highest[providers] = relatives.depth[providers]
-        for depth in range(relatives.deepest, 0, -1):
-            level = np.flatnonzero((relatives.depth == depth) & (highest < _ABSENT_DEPTH))
-            np.minimum.at(highest, relatives.parent[level], highest[level])
-        return highest
 
     def floor(self) -> Units:
         """Return the value of providers that meet in the root, and lie as deep as any."""
@@ -257,45 +232,40 @@ class PreferredTerm(Term):
 
     def __init__(self, options: SlotOptions, preferences: Sequence[Preference]) -> None:
         super().__init__(options)
-        self._weight = sum(preference.weight for preference in preferences)
-        self._by_suffix: dict[str, list[tuple[Preference, Mask]]] = {}
+        self._total = sum(preference.weight for preference in preferences)
+        self._having: list[tuple[Preference, Mask]] = []
         for preference in preferences:
             options.problem.budget.check()
             has = with_any_trait(options.forest, (preference.trait,))
-            self._by_suffix.setdefault(preference.suffix, []).append((preference, has))
+            self._having.append((preference, has))
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
         worth = np.zeros(table.count)
-        for suffix, preferences in self._by_suffix.items():
-            served = [share for share in table.served if share[0] == suffix]
-            for preference, has in preferences:
-                self.options.problem.budget.check()
-                is_served = np.zeros(table.count, dtype=np.bool_)
-                for _, position, is_present in served:
+        for preference, has in self._having:
+            self.options.problem.budget.check()
+            is_served = np.zeros(table.count, dtype=np.bool_)
+            for suffix, position, is_present in table.served:
+                if suffix == preference.suffix:
                     is_served |= has[position] & is_present
-                worth += np.where(is_served == preference.is_wanted, float(preference.weight), 0.0)
-        return to_units(worth, 1 / self._weight)
+            worth += (is_served == preference.is_wanted) * float(preference.weight)
+        return to_units(worth, 1 / self._total)
 
     def ceiling(self) -> Units:
-        """Return the weights that may hold; of a group with one slot, those of its best option."""
+        """Return the weights of the preferences that hold for some options."""
         worth = np.zeros(self._roots)
-        for suffix, mine in self._by_suffix.items():
-            slots = self.options.of_groups([suffix])
-            is_single = len(slots) == 1 and slots[0] < len(self.options.problem.relations)
-            for preferences in [mine] if is_single else [[each] for each in mine]:
-                limit = np.maximum if preferences[0][0].is_wanted else np.minimum
-                worth += limit.reduce([self._best(slot, preferences) for slot in slots])
-        return to_units(worth, 1 / self._weight)
-
-    def _best(self, slot: int, preferences: Sequence[tuple[Preference, Mask]]) -> Floats:
-        """Return the greatest weight that holds for an option of a slot."""
-        position = self.options.relations[slot].pairs.provider
-        worth = np.zeros(len(position))
-        for preference, has in preferences:
+        for preference, has in self._having:
             self.options.problem.budget.check()
-            worth += np.where(has[position] == preference.is_wanted, float(preference.weight), 0.0)
-        return self.options.greatest(slot, worth)
+            holds = [
+                self.options.greatest(
+                    slot, np.where(has[provider] == preference.is_wanted, 1.0, 0.0)
+                )
+                for slot in self.options.of_groups([preference.suffix])
+                for provider in [self.options.relations[slot].pairs.provider]
+            ]
+            limit = np.maximum if preference.is_wanted else np.minimum
+            worth += limit.reduce(holds) * float(preference.weight)
+        return to_units(worth, 1 / self._total)
 
 
 class AttributeTerm(Term):

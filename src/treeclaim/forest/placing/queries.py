@@ -14,7 +14,7 @@ from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchange
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
-from treeclaim.forest.order.scoring import Scoring, scoring_of
+from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, trees_of
 from treeclaim.forest.placing.scratch import Scratch
@@ -143,7 +143,7 @@ class Query:
         order = self.request.order
         if order is None:
             return None
-        return scoring_of(problem, order, self.scratch.totals)
+        return Scoring(problem, order, self.scratch.totals)
 
     def _draw(
         self, problem: Problem, anchors: Trees | None, wanted: int | None = None

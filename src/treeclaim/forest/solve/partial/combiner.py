@@ -218,29 +218,10 @@ class Combiner:
                     2 * size, most_rows(len(self._domains), thresholds.LARGEST_FRUITLESS_BLOCK)
                 )
 
-    def extended(
-        self, depth: int, block: Block, size: int, *, closely: bool = False
-    ) -> tuple[Block, int]:
-        """Extend the first partial candidates of a block by one step, in their present order.
-
-        Args:
-            depth: Which step of `Rules.steps` is next.
-            block: Partial candidates.
-            size: About how many pairs are looked at; at least all of the first one.
-            closely: Leave out those that cannot be completed, which takes time to find out.
-
-        Returns:
-            What they became, and how many of the block were extended.
-        """
+    def extended(self, depth: int, block: Block) -> Block:
+        """Return what becomes of partial candidates by a step, given by its number, in order."""
         self._budget.check()
-        window = self._window(depth, block)
-        rows = window.rows_within(size)
-        if rows < len(block):
-            block, window = block.part(slice(rows)), window.first_rows(rows)
-        grown = self._grow(depth, block, window)
-        if closely and len(grown):
-            grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
-        return grown, len(block)
+        return self._grow(depth, block, self._window(depth, block))
 
     def _window(self, depth: int, block: Block) -> Window:
         step = self._rules.steps[depth]
