@@ -188,6 +188,9 @@ def _matching_roots(problem: Problem, trees: Trees | None = None) -> Rows:
     if not problem.plan.split:
         return matching_anchors(problem, trees)
     splitter = Splitter(problem)
-    anchors = anchors_of(problem, trees).tolist()
-    matching = [tree for tree in anchors if splitter.has_candidate(tree)]
+    matching = [
+        tree
+        for tree in anchors_of(problem, trees).tolist()
+        if any(True for _ in splitter.of_anchors(np.array([tree])))
+    ]
     return problem.forest.order.roots[matching]

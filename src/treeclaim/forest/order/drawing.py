@@ -129,18 +129,12 @@ class ReadyTrees:
                 kept = first.are_first(CandidateBlock(trees, block.chosen))
                 yield trees[kept], block.chosen[kept]
 
-    def best(self, at: int, drawn: CandidateRows, wanted: int) -> CandidateRows:
-        """Return good candidates of a tree with very many, some of which may have been drawn before.
-
-        Args:
-            at: Index of the tree.
-            drawn: Its first candidates.
-            wanted: How many candidates are wanted.
-        """
-        if self._drawing.splitter is not None:
-            return self._best_divisions(at, drawn, wanted)
+    def best(self, at: int, wanted: int) -> CandidateRows:
+        """Return good candidates of a tree with very many, given by its index, if possible as many as are wanted."""
+        splitter, first = self._drawing.splitter, self._drawing.first
         best_rows = self._beam(int(self._live[at]))
-        first = self._drawing.first
+        if splitter is not None:
+            return self._best_divisions(splitter, int(self.trees[at]), best_rows, wanted)
         if first is None:
             return best_rows
         trees = np.full(len(best_rows), self.trees[at])
@@ -162,12 +156,11 @@ class ReadyTrees:
                 block = block.take(np.sort(np.argsort(-worth, kind="stable")[:_BEAM]))
         return block.chosen
 
-    def _best_divisions(self, at: int, drawn: CandidateRows, count: int) -> CandidateRows:
+    def _best_divisions(
+        self, splitter: Splitter, tree: int, combinations: Choices, count: int
+    ) -> CandidateRows:
         """Divide amounts over the providers that are worth most by themselves."""
-        splitter, scoring = self._drawing.splitter, self._drawing.scoring
-        if splitter is None:
-            return drawn[:0]
-        combinations = self._beam(int(self._live[at]))
+        scoring = self._drawing.scoring
         filled = set(range(len(self._drawing.problem.relations)))
         order = np.argsort(-scoring.of_partial(combinations, filled), kind="stable")
         divisions: list[SplitCandidate] = []
@@ -178,8 +171,7 @@ class ReadyTrees:
                 alone = SplitCandidate(chosen, ((name, offer.position, offer.most),))
                 return int(scoring.units(_objects([alone]))[0])
 
-            candidates = splitter.of_combination(int(self.trees[at]), chosen, worth)
-            divisions += islice(candidates, count)
+            divisions += islice(splitter.of_combination(tree, chosen, worth), count)
         return _objects(divisions)
 
 

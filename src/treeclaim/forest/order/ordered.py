@@ -76,14 +76,6 @@ class RankedCandidates(NamedTuple):
     is_approximate: bool
 
 
-def most_wanted(problem: Problem) -> int:
-    """Return how many candidates an ordered search returns at most."""
-    limit = problem.plan.request.limit
-    count = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
-    maximum = problem.options.maximum
-    return count if maximum is None else min(count, maximum)
-
-
 def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterator[CandidateRows]:
     """Yield the first candidates of the whole ordered list, and write down their scores.
 
@@ -92,7 +84,9 @@ def first_candidates(problem: Problem, order: Order, ranking: Ranking) -> Iterat
         order: The order of its candidates.
         ranking: Receives the scores of the candidates yielded.
     """
-    count = most_wanted(problem)
+    limit, maximum = problem.plan.request.limit, problem.options.maximum
+    count = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
+    count = count if maximum is None else min(count, maximum)
     if count:
         for ranked in OrderedSearch(problem, Scoring(problem, order), count):
             ranking.scores += ranked.score.tolist()
@@ -351,7 +345,7 @@ class OrderedSearch:
                         break
                 if count > most:
                     drawn = np.concatenate(parts)
-                    best_rows = ready.best(at, drawn, needed_count or TOGETHER)
+                    best_rows = ready.best(at, needed_count or TOGETHER)
                     parts = [_distinct(np.concatenate([drawn, best_rows]))]
                     self._approximate[tree] = ceiling
                     break

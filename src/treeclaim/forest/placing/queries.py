@@ -28,7 +28,7 @@ from treeclaim.forest.solve.combine import (
 )
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.splitting import Splitter, splits
+from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import NO_ROW, Mask, Trees
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
@@ -97,7 +97,7 @@ class Query:
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
         problem = self.search()
         if problem.plan.split:
-            for anchor, divided in Splitter(problem).of_anchors(all_anchors(problem)):
+            for anchor, divided in Splitter(problem).of_anchors():
                 yield anchor, self.made(problem, divided.chosen, divided.parts)
             return
         for block in combined_under(problem):
@@ -159,7 +159,7 @@ class Query:
                     parts = (row.chosen, row.parts) if problem.plan.split else (row,)
                     yield self.made(problem, *parts, is_approximate=ranked.is_approximate)
         elif problem.plan.split:
-            for divided in splits(problem):
+            for divided in Splitter(problem).distinct():
                 yield self.made(problem, divided.chosen, divided.parts)
         else:
             for block in distinct_blocks(problem, anchors):

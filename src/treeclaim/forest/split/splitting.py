@@ -9,7 +9,6 @@ what the other groups leave of each provider.
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -32,7 +31,15 @@ def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
 
     They are all found before the first one is yielded.
     """
-    yield from Splitter(problem).selected()
+    candidates: list[SplitCandidate] = []
+    most = sys.maxsize if problem.wanted is None else min(problem.wanted, sys.maxsize)
+    for candidate in islice(Splitter(problem).distinct(), most):
+        problem.budget.hold(candidate.nbytes)
+        candidates.append(candidate)
+    if problem.options.randomize:
+        random.shuffle(candidates)
+        candidates = candidates[: problem.plan.request.limit]
+    yield from candidates
 
 
 class Splitter:
@@ -49,34 +56,37 @@ class Splitter:
         self._reach = first_anchors(problem, (*problem.relations, *problem.split_relations))
         self._required = [with_any_trait(problem.forest, names) for names in problem.plan.required]
 
-    def selected(self) -> list[SplitCandidate]:
-        """Return those candidates that the limit and the operator's options ask for."""
-        options, limit = self._problem.options, self._plan.request.limit
-        if options.randomize:
-            candidates = self._first(options.maximum)
-            random.shuffle(candidates)
-            return candidates[:limit]
-        bounds = [count for count in (options.maximum, limit) if count is not None]
-        return self._first(min(bounds, default=None))
-
-    def _first(self, count: int | None) -> list[SplitCandidate]:
-        candidates: list[SplitCandidate] = []
-        most = sys.maxsize if count is None else min(count, sys.maxsize)
-        for candidate in islice(self.distinct(), most):
-            self._problem.budget.hold(candidate.nbytes)
-            candidates.append(candidate)
-        return candidates
-
-    def has_candidate(self, anchor: int) -> bool:
-        """Tell whether an anchor, given by its number, has a candidate."""
-        candidates = self._of_anchor(np.array([anchor], dtype=np.int64))
-        return next(candidates, None) is not None
-
     def distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
-        for anchor, candidate in self._drawn():
+        is_in_turn = self._problem.options.breadth_first
+        for anchor, candidate in self._in_turn() if is_in_turn else self.of_anchors():
             if not self._is_repetition(anchor, candidate):
                 yield candidate
+
+    def of_anchors(self, anchors: Trees | None = None) -> Iterator[tuple[int, SplitCandidate]]:
+        """Yield the candidates of some anchors (numbers, ascending), or of all, as each anchor has them.
+
+        Yields:
+            The number of the anchor, and a candidate.
+        """
+        for block in combined_under(self._problem, anchors):
+            for anchor, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
+                for candidate in self._divide(anchor, tuple(chosen)):
+                    yield anchor, candidate
+
+    def _in_turn(self) -> Iterator[tuple[int, SplitCandidate]]:
+        """Yield a candidate of each anchor that has more, again and again."""
+        waiting = [
+            self.of_anchors(np.array([tree])) for tree in all_anchors(self._problem).tolist()
+        ]
+        while waiting:
+            still = []
+            for source in waiting:
+                self._problem.budget.check()
+                for drawn in islice(source, 1):
+                    yield drawn
+                    still.append(source)
+            waiting = still
 
     def count_divisions(self, anchor: int, chosen: tuple[int, ...], most: int) -> int:
         """Return a number of divisions of a combination that it has at least; above `most` is enough.
@@ -92,7 +102,8 @@ class Splitter:
             split.may_give(position, split.amount + units)
             for position, units in used_units.items()
         )
-        return split.count_sets(anchor, used_units, most) if are_permitted else 0
+        sets = split.sets(anchor, used_units) if are_permitted else ()
+        return sum(1 for _ in islice(sets, most + 1))
 
     def of_combination(
         self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
@@ -126,7 +137,7 @@ class Splitter:
             earlier_anchor = int(self._reach.first_common(relations, chosen, start)[0])
             if earlier_anchor >= anchor:
                 return False
-            if self._has_candidate_at(earlier_anchor, anchor, candidate):
+            if self._has_candidate_at(earlier_anchor, candidate):
                 return True
 
     def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
@@ -136,49 +147,16 @@ class Splitter:
         }
         return [numbers[name] for name, _, _ in candidate.parts]
 
-    def _has_candidate_at(
-        self, earlier_anchor: int, anchor: int, candidate: SplitCandidate
-    ) -> bool:
+    def _has_candidate_at(self, earlier_anchor: int, candidate: SplitCandidate) -> bool:
         """Tell whether another anchor that reaches a candidate divides its amounts alike."""
         for split in self._classes:
-            division = tuple(part[1:] for part in candidate.parts if part[0] == split.name)
+            division = sorted(part[1:] for part in candidate.parts if part[0] == split.name)
             used_units = self.taken(split.name, candidate.chosen)
-            at_other = split.division_at(earlier_anchor, anchor, division, used_units)
-            if at_other is None or sorted(at_other) != sorted(division):
+            among = {position for position, _ in division}
+            at_other = split.divisions(earlier_anchor, used_units, among=among)
+            if division not in map(sorted, at_other):
                 return False
         return True
-
-    def _drawn(self) -> Iterator[tuple[int, SplitCandidate]]:
-        if not self._problem.options.breadth_first:
-            for anchors, chosen in combined_under(self._problem):
-                for anchor, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                    for division in self._divide(anchor, tuple(positions)):
-                        yield anchor, division
-            return
-        anchors = all_anchors(self._problem)
-        waiting = [
-            (anchor, self._of_anchor(anchors[[at]])) for at, anchor in enumerate(anchors.tolist())
-        ]
-        while waiting:
-            still = []
-            for anchor, source in waiting:
-                self._problem.budget.check()
-                candidate = next(source, None)
-                if candidate is not None:
-                    yield anchor, candidate
-                    still.append((anchor, source))
-            waiting = still
-
-    def of_anchors(self, anchors: Trees) -> Iterator[tuple[int, SplitCandidate]]:
-        """Yield the candidates of some anchors, with their numbers, as each anchor has them."""
-        for number in anchors.tolist():
-            for candidate in self._of_anchor(np.array([number], dtype=np.int64)):
-                yield number, candidate
-
-    def _of_anchor(self, anchor: Trees) -> Iterator[SplitCandidate]:
-        for anchors, chosen in combined_under(self._problem, anchor):
-            for number, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                yield from self._divide(number, tuple(positions))
 
     def _divide(
         self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
@@ -216,16 +194,13 @@ class Splitter:
             return False
         if not self._problem.consumes:
             return True
+        forest = self._problem.forest
         allocations = [(position, name, units) for name, position, units in parts]
         if not self._plan.request.sums_groups:
             # Classes are judged apart from each other, to explain a search.
-            apart = [
-                [allocation for allocation in allocations if allocation[1] == split.name]
-                for split in self._classes
-            ]
             return all(
-                have_room_together(self._problem.forest, class_allocations)
-                for class_allocations in apart
+                have_room_together(forest, [each for each in allocations if each[1] == split.name])
+                for split in self._classes
             )
         allocations += [
             (position, name, amount)
@@ -233,7 +208,7 @@ class Splitter:
             for name, amount in slot.resources.items()
             if name not in slot.lenient
         ]
-        return have_room_together(self._problem.forest, allocations)
+        return have_room_together(forest, allocations)
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Tell whether `max_unit` permits what all groups take of a provider together."""
@@ -263,9 +238,3 @@ def _product(choices: Sequence[Callable[[], Iterator[Division]]]) -> Iterator[li
     for division in choices[0]():
         for remaining_divisions in _product(choices[1:]):
             yield [division, *remaining_divisions]
-
-
-def splits(problem: Problem) -> Iterator[SplitCandidate]:
-    """Yield all candidates in the usual order, whatever the operator's options."""
-    options = replace(problem.options, breadth_first=False, randomize=False, maximum=None)
-    return Splitter(replace(problem, options=options)).distinct()
