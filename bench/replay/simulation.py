@@ -14,7 +14,7 @@ import numpy as np
 from bench.replay.trace_files import Event, Events, ReplayError, problem, read_query
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.order.mixes.room import stranded_amounts
+from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Allocation, Scratch
@@ -130,7 +130,12 @@ class Run:
         outcome.empty_trees = int((self._in_tree == 0).sum())
         outcome.allocated = self._shares(self._allocated)
         if self._plan.mix is not None:
-            outcome.stranded = self._shares(stranded_amounts(self._scratch.forest, self._plan.mix))
+            forest = self._scratch.forest
+            rows = forest.living_rows
+            stranded = stranded_by_group(
+                forest, self._plan.mix, np.zeros_like(rows), rows, count=1
+            )
+            outcome.stranded = self._shares({name: each[0] for name, each in stranded.items()})
         return outcome
 
     def _shares(self, amounts: Mapping[str, int]) -> dict[str, float]:

@@ -30,7 +30,10 @@ _OVERHEAD = 500
 """Bytes that are counted for a value besides its own and its key's, for all that holds it."""
 
 _DROPPED_TOGETHER = 16
-"""Forgotten values that are dropped each time when one is looked for or kept."""
+"""Forgotten values that are dropped each time when one is looked for."""
+
+_Values = OrderedDict[Hashable, tuple[SizedValue, int, Hashable]]
+"""Values with their bytes and their keys, by key."""
 
 
 def size_of(key: object) -> int:
@@ -116,10 +119,9 @@ class ByteCache:
         self.most_bytes = most_bytes
         self._makes_read_only = makes_read_only
         self._key_bytes = key_bytes
-        self._values: OrderedDict[Hashable, tuple[SizedValue, int, int, Hashable]] = OrderedDict()
+        self._values: _Values = OrderedDict()
+        self._forgotten: list[_Values] = []
         self._bytes = 0
-        self._times_cleared = 0
-        self._forgotten = 0
         # A long answer is drawn while others use the Forest.
         self._lock = threading.Lock()
 
@@ -129,19 +131,18 @@ class ByteCache:
         Ten thousand small values take some twenty milliseconds to be dropped.
         """
         with self._lock:
-            self._times_cleared += 1
-            self._forgotten = len(self._values)
+            self._forgotten.append(self._values)
+            self._values, self._bytes = OrderedDict(), 0
 
     def find(self, key: Hashable) -> SizedValue | None:
         """Return the value of a key, None if it is not known."""
         with self._lock:
-            if self._forgotten:
-                self._drop_forgotten()
+            self._drop_forgotten()
             entry = self._values.get(key)
-            if entry is None or entry[2] != self._times_cleared:
+            if entry is None:
                 return None
             # To compare a key with itself takes no time.
-            self._values.move_to_end(entry[3])
+            self._values.move_to_end(entry[2])
         return entry[0]
 
     def keep(self, key: Hashable, value: SizedValue, *, replaces: bool = False) -> None:
@@ -158,14 +159,11 @@ class ByteCache:
         if self._key_bytes is not None:
             nbytes += self._key_bytes(key)
         with self._lock:
-            if self._forgotten:
-                self._drop_forgotten()
-            entry = self._values.get(key)
-            if entry is not None:
-                if entry[2] == self._times_cleared and not replaces:
+            if key in self._values:
+                if not replaces:
                     return
                 self._drop(key)
-            self._values[key] = value, nbytes, self._times_cleared, key
+            self._values[key] = value, nbytes, key
             self._bytes += nbytes
             while self._bytes > self.most_bytes:
                 self._drop(next(iter(self._values)))
@@ -177,7 +175,7 @@ class ByteCache:
         """
         with self._lock:
             entry = self._values.get(key)
-            if entry is None or entry[2] != self._times_cleared:
+            if entry is None:
                 return None
             self._drop(key)
         if self._makes_read_only:
@@ -185,14 +183,16 @@ class ByteCache:
         return entry[0]
 
     def _drop_forgotten(self) -> None:
-        """Drop some values that were forgotten; they are the first, as nobody has used them since."""
-        for _ in range(min(self._forgotten, _DROPPED_TOGETHER)):
-            self._drop(next(iter(self._values)))
+        for _ in range(_DROPPED_TOGETHER):
+            if not self._forgotten:
+                return
+            if self._forgotten[-1]:
+                self._forgotten[-1].popitem()
+            else:
+                self._forgotten.pop()
 
     def _drop(self, key: Hashable) -> None:
-        _, nbytes, times_cleared, _ = self._values.pop(key)
-        self._bytes -= nbytes
-        self._forgotten -= times_cleared != self._times_cleared
+        self._bytes -= self._values.pop(key)[1]
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""

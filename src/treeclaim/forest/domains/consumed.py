@@ -13,14 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.domains.pairs import Pairs, Window
-from treeclaim.forest.table.class_inventories import (
-    ClassInventories,
-    Mark,
-    marks_of,
-    written_since,
-)
-from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
 
@@ -73,56 +69,32 @@ def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
     return any(classes[name].id in consumed for name in names) or consume(forest, pairs, names)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Most:
-    """Return the units of each inventory of a class for which its consumption leaves room.
-
-    Attributes:
-        units: The greatest number there is where it consumes nothing; int64, shape (inventories,).
-        marks: When that was so.
-    """
-
-    units: Integers
-    marks: Sequence[Mark]
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that this takes; see `ByteCache`."""
-        return self.units.nbytes
-
-
 def _most_units(forest: Forest, name: str) -> Integers | None:
-    """Return `_Most.units` as things are now, not to be changed; None if nothing is consumed."""
+    """Return the units of each inventory of a class for which what it consumes leaves room, not to be changed.
+
+    Returns:
+        int64, shape (inventories,), the greatest number there is where it consumes nothing; None if none consumes.
+    """
     columns = forest.class_inventories(name)
     if not columns.pattern.values.any():
         return None
-    key = "most by what is consumed", name
-    marks = marks_of(
-        forest.classes[number]
-        for number in forest.holdings.patterns.consumed & set(forest.classes)
-    )
-    every = np.arange(len(columns))
-    if any(mark.columns.written is None for mark in marks):
-        return _worked_out(forest, columns, every)
-    cached_entry = forest.cache.find(key)
-    trees = (
-        written_since(forest.order, cached_entry.marks)
-        if isinstance(cached_entry, _Most)
-        else None
-    )
-    if trees is None or not isinstance(cached_entry, _Most):
-        units = _worked_out(forest, columns, every)
-    elif not len(trees):
-        return cached_entry.units
-    else:
+
+    def reread(units: Integers, trees: Trees) -> Integers:
         rows = forest.order.roots[trees]
         first, end = search_ascending(columns.row.values, [rows, forest.end.values[rows]])
         indices = Window(first, end - first).pairs()[1]
-        units = cached_entry.units.copy()
+        units = units.copy()
         units[indices] = _worked_out(forest, columns, indices)
-    forest.cache.take(key)
-    forest.cache.keep(key, _Most(units, marks))
-    return units
+        return units
+
+    consumed = forest.holdings.patterns.consumed & set(forest.classes)
+    return follow(
+        forest,
+        ("most by what is consumed", name),
+        map(forest.classes.__getitem__, sorted(consumed)),
+        lambda: _worked_out(forest, columns, np.arange(len(columns))),
+        reread,
+    )
 
 
 def _worked_out(forest: Forest, columns: ClassInventories, indices: Integers) -> Integers:

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Used amounts and capacities, by provider and by tree, as scores want them: whole, at least 0."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.domains.pairs import Window
-from treeclaim.forest.table.class_inventories import (
-    ClassInventories,
-    Mark,
-    marks_of,
-    written_since,
-)
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Rows, Trees, search_ascending
 from treeclaim.forest.table.forest import Forest
 
@@ -103,47 +98,19 @@ def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
     return cached.slots, cached.positions, cached.trees
 
 
-@dataclass(frozen=True, eq=False)
-class _CachedTotals:
-    """Totals of a class at a moment.
-
-    Attributes:
-        marks: The moment.
-        totals: The totals.
-    """
-
-    marks: Sequence[Mark]
-    totals: ClassTotals
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of what is kept."""
-        return self.totals.nbytes
-
-
 def totals_of(forest: Forest, name: str) -> ClassTotals:
     """Return the totals of an existing class as they are now, not to be changed.
 
     They are cached without the amounts by row, which a caller may derive from them.
     """
     columns = forest.class_inventories(name)
-    if columns.written is None:
-        return _read(forest, name, columns)
-    key = ("totals of class", name)
-    marks = marks_of([columns])
-    cached = forest.cache.find(key)
-    if not isinstance(cached, _CachedTotals) or cached.marks[0].columns is not columns:
-        totals = _read(forest, name, columns)
-    elif cached.marks == marks:
-        return replace(cached.totals)
-    else:
-        trees = written_since(forest.order, cached.marks)
-        totals = (
-            _read(forest, name, columns)
-            if trees is None
-            else _reread(forest, name, columns, cached.totals, trees)
-        )
-    forest.cache.keep(key, _CachedTotals(marks, totals), replaces=True)
+    totals = follow(
+        forest,
+        ("totals of class", name),
+        [columns],
+        lambda: _read(forest, name, columns),
+        lambda totals, trees: _reread(forest, name, columns, totals, trees),
+    )
     return replace(totals)
 
 

@@ -23,7 +23,7 @@ TOGETHER = 4_096
 """States that are counted between two checks of the deadline."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MixRequests:
     """The requests of a mix whose names exist.
 
@@ -33,6 +33,8 @@ class MixRequests:
         amounts: Amount of each class by request.
         counter: Counts them.
         are_apart: Whether no tree is served by providers of another one.
+        written: How often the inventories of each class were written when this was read.
+        catalogue: The names that existed then.
     """
 
     weights: Floats
@@ -40,6 +42,8 @@ class MixRequests:
     amounts: tuple[Mapping[str, int], ...]
     counter: TreeCounter
     are_apart: bool
+    written: tuple[int, ...]
+    catalogue: Catalogue
 
     @property
     def nbytes(self) -> int:
@@ -66,29 +70,17 @@ def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequ
     key = ("requests of a mix", mix, forest.has_conditions and forest.overlooks_conditions)
     cached = forest.cache.find(key)
     if (
-        isinstance(cached, _CachedRequests)
+        isinstance(cached, MixRequests)
         and cached.written == written
         and cached.catalogue is forest.catalogue
     ):
-        return cached.requests
-    forest.cache.take(key)
-    cached = _CachedRequests(written, forest.catalogue, _read(forest, mix, budget))
-    forest.cache.keep(key, cached)
-    return cached.requests
+        return cached
+    requests = _read(forest, mix, written, budget)
+    forest.cache.keep(key, requests, replaces=True)
+    return requests
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CachedRequests:
-    written: tuple[int, ...]
-    catalogue: Catalogue
-    requests: MixRequests
-
-    @property
-    def nbytes(self) -> int:
-        return self.requests.nbytes
-
-
-def _read(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
+def _read(forest: Forest, mix: Mix, written: tuple[int, ...], budget: Budget) -> MixRequests:
     counts: list[RequestCounts] = []
     known_entries = []
     for entry in mix.requests.values():
@@ -105,4 +97,6 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> MixRequests:
         tuple(request.amounts for request in counts),
         counter,
         all(request.are_apart for request in counts),
+        written,
+        forest.catalogue,
     )

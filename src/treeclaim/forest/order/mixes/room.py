@@ -84,14 +84,15 @@ class MixRoom:
         key = ("costs of a mix", mix, name)
         sizes = self._sizes(name)
         kept = cache.find(key)
-        if isinstance(kept, _Costs):
-            # The free amount of one class may have been limited again.
-            same = kept.requests is self._requests and np.array_equal(kept.sizes, sizes)
-            if same:
-                return kept
-            cache.take(key)
+        # The free amount of one class may have been limited again.
+        if (
+            isinstance(kept, _Costs)
+            and kept.requests is self._requests
+            and np.array_equal(kept.sizes, sizes)
+        ):
+            return kept
         costs = _Costs(self._requests, sizes, self._units(sizes))
-        cache.keep(key, costs)
+        cache.keep(key, costs, replaces=True)
         return costs
 
     def _sizes(self, name: str) -> Floats:
@@ -159,13 +160,6 @@ def _of_states(take: Take, states: States) -> Take:
 
 _MOST = 2**62
 """Sums that stay below it are made in 64 bits."""
-
-
-def stranded_amounts(forest: Forest, mix: Mix) -> dict[str, int]:
-    """Return what is stranded of each class that a mix asks for, in units."""
-    rows = forest.living_rows
-    by_group = stranded_by_group(forest, mix, np.zeros_like(rows), rows, count=1)
-    return {name: amounts[0] for name, amounts in by_group.items()}
 
 
 def stranded_by_group(
