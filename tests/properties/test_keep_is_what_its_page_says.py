@@ -171,9 +171,7 @@ def test_stranded_amounts_match_the_reference(question, data):
     ]
     group, rows = np.array(members, dtype=np.int64).reshape(-1, 2).T
     result = stranded_by_group(forest, model_mix(mix), group, rows, count=len(groups))
-    everywhere = stranded_amounts(forest, model_mix(mix))
     try:
-        assert everywhere == {name: scores.stranded("m", name) for name in everywhere}
         expected = {
             name: [scores.stranded("m", name, among) for among in groups] for name in result
         }

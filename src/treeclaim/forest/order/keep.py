@@ -19,18 +19,12 @@ class KeepTerm(Term):
 
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
-        if self.options.are_own:
-            first, alike = _distinct(table)
-            every = np.arange(len(first))
-            states = States(every, table.own_trees[first])
-            takes = [_take(share, first) for share in table.shares]
-            return to_units(self.room.values(len(first), states, takes))[alike]
-        every = np.arange(table.count)
+        first, alike = _distinct(table)
         trees, counts = table.trees
-        candidate, column = np.nonzero(counts)
-        states = States(candidate, trees[candidate, column])
-        takes = [_take(share, every) for share in table.shares]
-        return to_units(self.room.values(table.count, states, takes))
+        candidate, column = np.nonzero(counts[first])
+        states = States(candidate, trees[first][candidate, column])
+        takes = [_take(share, first) for share in table.shares]
+        return to_units(self.room.values(len(first), states, takes))[alike]
 
     def ceiling(self) -> Units:
         """Return for each root a value that no candidate under it exceeds.
@@ -50,7 +44,7 @@ class KeepTerm(Term):
             every = np.arange(len(pairs.provider))
             trees = np.repeat(np.arange(len(ceiling)), np.diff(pairs.starts))
             takes = [
-                Take(every, pairs.provider, name, amount)
+                Take(name, pairs.provider, amount)
                 for name, amount in options.problem.plan.slots[slot].resources.items()
             ]
             values = self.room.values(len(every), States(every, trees), takes)
@@ -60,12 +54,8 @@ class KeepTerm(Term):
 
 def _take(share: Share, candidates: Integers) -> Take:
     """Return what a share takes from some candidates, given by their numbers."""
-    position, every = share.position[candidates], np.arange(len(candidates))
-    if isinstance(share.amount, int):
-        return Take(every, position, share.name, share.amount)
-    amount = share.amount[candidates]
-    is_present = amount > 0
-    return Take(every[is_present], position[is_present], share.name, amount[is_present])
+    amount = share.amount if isinstance(share.amount, int) else share.amount[candidates]
+    return Take(share.name, share.position[candidates], amount)
 
 
 def _distinct(table: CandidateTable) -> tuple[Integers, Integers]:

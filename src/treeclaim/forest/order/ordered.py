@@ -33,7 +33,7 @@ from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.tree_kinds import TreeKinds
-from treeclaim.forest.table.columns import Mask, Rows, Trees, search_ascending
+from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 
 MOST_EXACT = 50_000
@@ -159,9 +159,7 @@ class _Pool:
         self._budget.hold(scored.nbytes - sum(part.nbytes for part in self._parts))
         self._parts, self._count = [scored], len(scored.tree)
 
-    def _sort(self) -> _ScoredCandidates | None:
-        if not self._parts:
-            return None
+    def _sort(self) -> _ScoredCandidates:
         whole = _ScoredCandidates(
             *(np.concatenate(column) for column in zip(*self._parts, strict=True))
         )
@@ -173,15 +171,15 @@ class _Pool:
         return whole
 
     def drawn(self, key: _Key) -> _ScoredCandidates | None:
-        """Remove and return the candidates that come before a key, in order."""
-        whole = self._sort()
-        if whole is None:
+        """Remove and return the candidates that come before a key, in order; None if there are none."""
+        if not any(_are_before(part.score, part.tree, key).any() for part in self._parts):
             return None
+        whole = self._sort()
         count = int(np.count_nonzero(_are_before(whole.score, whole.tree, key)))
         self._replace(whole.take(slice(count, None)))
         if self.left is not None:
             self.left -= count
-        return whole.take(slice(count)) if count else None
+        return whole.take(slice(count))
 
 
 class OrderedSearch:
@@ -235,11 +233,13 @@ class OrderedSearch:
         for ceiling, trees in self._by_ceiling():
             begin = 0
             while begin < len(trees):
-                sizes = self._drawing.estimate(trees[begin : begin + size]).cumsum()
-                count = max(int(search_ascending(sizes, KINDS_FROM, side="right")), 1)
-                part = slice(begin, begin + count)
-                yield ceiling[part], trees[part]
-                begin += count
+                part = slice(begin, begin + size)
+                sizes = self._drawing.estimate(trees[part]).cumsum() // KINDS_FROM
+                cuts = np.flatnonzero(np.diff(sizes)) + 1
+                yield from zip(
+                    np.split(ceiling[part], cuts), np.split(trees[part], cuts), strict=True
+                )
+                begin += size
                 size = min(2 * size, thresholds.MOST_BEST_TREES)
 
     def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:

@@ -20,7 +20,7 @@ from treeclaim.forest.order.mixes.requests import TOGETHER, MixRequests, request
 from treeclaim.forest.order.mixes.tree_counter import Take, with_consumed
 from treeclaim.forest.order.totals import Floats, class_rows, totals_of
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
+from treeclaim.forest.table.columns import Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import shown, sums_by
 from treeclaim.model.extension.mixes import Mix
@@ -33,7 +33,7 @@ class States(NamedTuple):
     """A tree of a candidate, for all trees of some candidates.
 
     Attributes:
-        candidate: The candidate's number, ascending.
+        candidate: The candidate's number.
         tree: The tree's.
     """
 
@@ -137,7 +137,7 @@ class MixRoom:
         return values
 
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
-        takes = [_of_states(take, states) for take in takes]
+        takes = [take.of(states.candidate) for take in takes]
         count = self._requests.counter.count
         distinct, at = np.unique(states.tree, return_inverse=True)
         now, then = count(self._forest, distinct), count(self._forest, states.tree, takes)
@@ -146,16 +146,6 @@ class MixRoom:
         less *= _ONE
         loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         return loss
-
-
-def _of_states(take: Take, states: States) -> Take:
-    """Return what the candidate of each state takes."""
-    at = np.minimum(search_ascending(take.state, states.candidate), max(len(take.state) - 1, 0))
-    takes = take.state[at] == states.candidate if len(take.state) else np.zeros(0, dtype=np.bool_)
-    state = np.flatnonzero(takes)
-    at = at[state]
-    amount = take.amount if isinstance(take.amount, int) else take.amount[at]
-    return Take(state, take.position[at], take.name, amount)
 
 
 _MOST = 2**62

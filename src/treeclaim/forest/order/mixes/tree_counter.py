@@ -24,21 +24,23 @@ Counts = Floats
 _EXACT = 2**52
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
-    """The amounts of a class that candidates take, each from one provider in the tree of its state.
+class Take(NamedTuple):
+    """The amounts of a class that candidates, or states of trees, take from one provider each.
 
     Attributes:
-        state: Numbers of the states after which it is taken, ascending, none twice.
-        position: The row of the provider.
         name: The name of the class.
-        amount: Units: one number, or one for each.
+        position: The row of the provider.
+        amount: Units: one number, or one for each; 0 for those that take nothing.
     """
 
-    state: Rows
-    position: Rows
     name: str
+    position: Rows
     amount: "int | Integers"
+
+    def of(self, which: "Rows | slice") -> "Take":
+        """Return what some of them take."""
+        amount = self.amount if isinstance(self.amount, int) else self.amount[which]
+        return Take(self.name, self.position[which], amount)
 
 
 def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
@@ -46,21 +48,16 @@ def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
     every = list(takes)
     if not are_any(forest):
         return every
-    catalogue = forest.catalogue
+    class_by_id = forest.catalogue.class_by_id
     for take in takes:
         columns = forest.class_inventories(take.name)
         indices = search_ascending(columns.row.values, take.position)
-        for uses, mask in forest.holdings.patterns.among(columns.pattern.values[indices]):
+        for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
             for use in uses:
-                amount = take.amount if isinstance(take.amount, int) else take.amount[mask]
-                every.append(
-                    Take(
-                        take.state[mask],
-                        take.position[mask] + use.offset,
-                        catalogue.class_by_id[use.class_id].name,
-                        amount * use.amount,
-                    )
-                )
+                position, amount = take.position.copy(), np.zeros_like(take.position)
+                position[which] += use.offset
+                amount[which] = np.multiply(take.of(which).amount, use.amount)
+                every.append(Take(class_by_id[use.class_id].name, position, amount))
     return every
 
 
@@ -214,7 +211,7 @@ class TreeCounter:
         Args:
             forest: The Forest.
             trees: The tree of each state; a tree may be in several.
-            takes: What is taken in the states.
+            takes: What each state takes.
         """
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group in self._groups:
@@ -222,13 +219,11 @@ class TreeCounter:
             free = group.free(forest, rows)
             for take in takes:
                 if take.name in group.names:
-                    at = group.rows_at(trees[take.state], take.position)
-                    serves = at >= 0
-                    state = take.state[serves]
-                    where = begin[state] + at[serves] - group.starts[trees[state]]
-                    amount = take.amount if isinstance(take.amount, int) else take.amount[serves]
-                    # A state takes only once what a take says, so no place is written twice.
-                    free[group.names.index(take.name)][where] -= amount
+                    at = group.rows_at(trees, take.position)
+                    serves = np.flatnonzero(at >= 0)
+                    where = begin[serves] + at[serves] - group.starts[trees[serves]]
+                    # Each state takes once, so no place is written twice.
+                    free[group.names.index(take.name)][where] -= take.of(serves).amount
             passing = group.counts(group.shares(rows, free), begin)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], passing)
         return counts
