@@ -201,8 +201,6 @@ def ask(forest, request, limit=None, **options):
 
 LOWERED = {
     "GROUPS_COPIED_TOGETHER": 1,
-    "INVENTORIES_COPIED": 1,
-    "CLASSES_COPIED": 1,
     "FIRST_REACH": 1,
     "FRUITLESS_STRIDE": 1,
     "LARGEST_BLOCK": 3,

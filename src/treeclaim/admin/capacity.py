@@ -21,7 +21,7 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.bodies import Body, BodyReader
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.api.resources.placing.bodies import NamedQueries
-from treeclaim.forest.listing.totals import Totals, amounts_of, totals_of_aggregates
+from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_aggregates
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
@@ -159,7 +159,7 @@ class Meter:
         rows = forest.living_rows
         self._latest = Measurement(
             now,
-            amounts_of(forest, rows).with_held(held).totals(),
+            InventoryAmounts(forest, rows, held).totals(),
             totals_of_aggregates(forest, rows, self._aggregates, held),
             self._count_fits(),
         )

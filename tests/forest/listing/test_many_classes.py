@@ -8,19 +8,18 @@ from tests.forest.building import (
     with_own_classes,
 )
 from treeclaim.forest.listing.groups import By, groups_of
-from treeclaim.forest.listing.totals import amounts_of, takes_long
+from treeclaim.forest.listing.totals import InventoryAmounts
+from treeclaim.forest.table.held import HeldColumns
 from treeclaim.model.changes import Catalogue
+
+NOTHING = HeldColumns.of(())
 
 
 def by_tree(forest):
-    return [group["totals"] for group in amounts_by_tree(forest).totals_by_group()]
-
-
-def amounts_by_tree(forest):
     rows = forest.living_rows
-    return amounts_of(
-        forest, rows, groups=groups_of(forest, rows, By.TREE, after="", limit=10_000)
-    )
+    groups = groups_of(forest, rows, By.TREE, after="", limit=10_000)
+    amounts = InventoryAmounts(forest, rows, NOTHING)
+    return [group["totals"] for group in amounts.totals_by_group(groups)]
 
 
 def calls_of(function, forest):
@@ -47,6 +46,5 @@ def test_removed_class_is_in_no_sum():
     left = [entry for entry in forest.catalogue.class_by_id.values() if entry.id != 1002]
     catalogue = Catalogue.of(forest.catalogue.trait_by_id.values(), left)
     forest.apply(news(catalogue=catalogue))
-    assert takes_long(forest, forest.living_rows, None, None) is False
-    result = amounts_of(forest, forest.living_rows).totals()
+    result = InventoryAmounts(forest, forest.living_rows, NOTHING).totals()
     assert [*result] == ["CUSTOM_1001", "CUSTOM_1003"]

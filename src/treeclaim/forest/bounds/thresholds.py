@@ -94,13 +94,6 @@ GROUPS_COPIED_TOGETHER = 64
 """Different classes of the rows that are copied at a time, as to write into the columns of one takes some
 60 microseconds however few rows it has; sixteen times as many lists of traits and aggregates."""
 
-INVENTORIES_COPIED = 200_000
-"""Inventories that are copied to be summed up while others wait, some milliseconds' work; more are
-summed up by a child."""
-
-CLASSES_COPIED = 500
-"""The bound for the classes of these, however few inventories each has."""
-
 MOST_TREES_EDITED = 16
 """Changed trees that the canonical order, and pairs of anchor and provider, follow; after more, both are found
 again."""

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over the inventories of all matching providers, and of groups of them (page 99, section 3).
 
-The amounts are first copied out of the Forest, in milliseconds. All else works on the copies, so that
-no other request waits while ten thousand groups are summed up.
-
 The bounds of sums are those of `table/sums.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.listing.groups import By, Groups, groups_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Rows, search_ascending
@@ -26,78 +22,84 @@ Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
 
 SUMS = ("total", "reserved", "capacity", "used", "free", "largest_free", "providers")
-"""Sums of a class, in the order of the response. `held` follows where held amounts are known."""
+"""Sums of a class, in the order of the response. `held` follows."""
 
 Totals = dict[str, dict[str, int]]
 """Sums by name of the resource class, in order of the classes' ids."""
 
-_SUMS_BETWEEN_CHECKS = 1_000
 _INVENTORIES_TOGETHER = 100_000
-
-_GROUPS_FOR_A_CLASS = 32
-"""Lists of members that are copied in the time that the columns of a class take."""
+"""Inventories that are summed together: one may be in many groups."""
 
 
-def _unlimited() -> None:
-    """Check no deadline."""
-
-
-@dataclass(frozen=True, slots=True)
 class InventoryAmounts:
-    """Inventories copied out of the Forest, by class; arrays have one item for each inventory.
+    """The amounts of the inventories of some providers."""
 
-    Attributes:
-        names, class_ids: Names and ids of the classes, in order of their ids.
-        ids: Ids of the providers that pass.
-        groups: Groups of these providers; None without groups.
-        number: The index of each inventory's class, ascending.
-        at: The index of each inventory's provider.
-        total, reserved, capacity, used, free: Amounts.
-        held: Held amounts; None where they are not of interest.
-    """
-
-    names: Sequence[str]
-    class_ids: Sequence[int]
-    ids: Rows
-    groups: Groups | None
-    number: Integers
-    at: Integers
-    total: Units
-    reserved: Units
-    capacity: Units
-    used: Units
-    free: Units
-    held: Units | None = None
-
-    def with_held(self, held: HeldColumns) -> "InventoryAmounts":
-        """Return the same amounts with those of holds at the same moment."""
-        class_ids = np.array(self.class_ids, dtype=np.int64)[self.number]
-        return replace(self, held=held.of_each(self.ids[self.at], class_ids))
-
-    def totals(self) -> Totals:
-        """Return the sums over all providers that pass."""
-        sums = self._sums(self.number, slice(None), _unlimited)
-        return {self.names[number]: of_class for number, of_class in sums}
-
-    def totals_by_group(
-        self, check_deadline: Callable[[], None] = _unlimited
-    ) -> list[dict[str, Any]]:
-        """Return the UUID, the name and the sums of each group of the page.
+    def __init__(
+        self,
+        forest: Forest,
+        rows: Rows,
+        held: HeldColumns,
+        classes: Iterable[str] | None = None,
+    ) -> None:
+        """Find the inventories.
 
         Args:
-            check_deadline: Called again and again; raises where the time is over.
+            forest: All providers.
+            rows: The providers, ascending.
+            held: Held amounts.
+            classes: Names of the classes wanted, which exist; None for all.
         """
-        groups = self.groups
-        if groups is None:
-            return []
+        self._names: list[str] = []
+        class_ids: list[int] = []
+        inventories: list[tuple[ClassInventories, Rows, Rows]] = []
+        for name, class_id, columns in _classes(forest, rows, classes):
+            at, indices = columns.among(rows)
+            if len(at):
+                self._names.append(name)
+                class_ids.append(class_id)
+                inventories.append((columns, at, indices))
+        nothing = np.empty(0, dtype=np.int64)
+        counts = [len(at) for _, at, _ in inventories]
+        self._count = len(rows)
+        # The number of the class of each inventory, and the index of its provider among the rows.
+        self._class: Integers = np.repeat(np.arange(len(inventories)), counts)
+        self._at: Integers = np.concatenate([nothing, *(at for _, at, _ in inventories)])
+
+        def joined(column: str) -> Units:
+            parts = [
+                getattr(columns, column).values[indices] for columns, _, indices in inventories
+            ]
+            return np.concatenate([nothing, *parts])
+
+        free, used = joined("free"), joined("used")
+        self._summed: dict[str, Units] = {
+            "total": joined("total"),
+            "reserved": joined("reserved"),
+            # What the columns cut off of a capacity is beyond all that is shown.
+            "capacity": np.maximum(free + used, 0),
+            "used": used,
+            "free": np.maximum(free, 0),
+            "held": held.of_each(
+                forest.id.values[rows][self._at],
+                np.repeat(np.array(class_ids, dtype=np.int64), counts),
+            ),
+        }
+
+    def totals(self) -> Totals:
+        """Return the sums over all the providers."""
+        sums = self._sums(self._class, slice(None))
+        return {self._names[number]: of_class for number, of_class in sums}
+
+    def totals_by_group(self, groups: Groups, budget: Budget = UNBOUNDED) -> list[dict[str, Any]]:
+        """Return the UUID, the name and the sums of each of some groups of the providers."""
         sums: list[Totals] = [{} for _ in groups.labels]
-        by_provider = np.argsort(self.at, kind="stable")
-        counts = np.bincount(self.at, minlength=len(self.ids))
+        by_provider = np.argsort(self._at, kind="stable")
+        counts = np.bincount(self._at, minlength=self._count)
         starts = counts.cumsum() - counts
         ends = counts[groups.at].cumsum()
         begin = 0
         while begin < len(groups.group):
-            check_deadline()
+            budget.check()
             # As many groups as have about so many inventories, one at least.
             most = (int(ends[begin - 1]) if begin else 0) + _INVENTORIES_TOGETHER
             last = min(int(search_ascending(ends, most)), len(groups.group) - 1)
@@ -107,92 +109,31 @@ class InventoryAmounts:
             offset = np.arange(int(several.sum())) - np.repeat(several.cumsum() - several, several)
             which = by_provider[np.repeat(starts[at], several) + offset]
             group = np.repeat(groups.group[begin:end], several)
-            keys = group * len(self.names) + self.number[which]
-            for key, of_class in self._sums(keys, which, check_deadline):
-                number, class_number = divmod(key, len(self.names))
-                sums[number][self.names[class_number]] = of_class
+            for key, of_class in self._sums(group * len(self._names) + self._class[which], which):
+                number, class_number = divmod(key, len(self._names))
+                sums[number][self._names[class_number]] = of_class
             begin = end
-        check_deadline()
         return [
             {"uuid": uuid, "name": name, "totals": totals}
             for (uuid, name), totals in zip(groups.labels, sums, strict=True)
         ]
 
     def _sums(
-        self, keys: Integers, which: Integers | slice, check_deadline: Callable[[], None]
+        self, keys: Integers, which: Integers | slice
     ) -> Iterator[tuple[int, dict[str, int]]]:
         """Yield keys, ascending, with the sums of those of some inventories that have each."""
         distinct_keys, key, counts = np.unique(keys, return_inverse=True, return_counts=True)
         largest = np.zeros(len(distinct_keys), dtype=np.int64)
-        np.maximum.at(largest, key, self.free[which])
-        summed = [self.total, self.reserved, self.capacity, self.used, self.free]
-        names: Sequence[str] = SUMS
-        if self.held is not None:
-            summed.append(self.held)
-            names = (*SUMS, "held")
-        columns = [sums_by(key, units[which], len(counts)).tolist() for units in summed]
-        columns[5:5] = [list(map(shown, largest.tolist())), counts.tolist()]
-        for number, (distinct_key, *sums) in enumerate(
-            zip(distinct_keys.tolist(), *columns, strict=True)
-        ):
-            if not number % _SUMS_BETWEEN_CHECKS:
-                check_deadline()
-            yield distinct_key, dict(zip(names, sums, strict=True))
-
-
-def amounts_of(
-    forest: Forest,
-    rows: Rows,
-    classes: Iterable[str] | None = None,
-    groups: Groups | None = None,
-) -> InventoryAmounts:
-    """Copy the inventories of some rows out of the Forest.
-
-    Args:
-        forest: All providers.
-        rows: Those that pass, ascending.
-        classes: Names of the classes wanted, which exist; None for all.
-        groups: Groups of the rows, if these are of interest.
-    """
-    names, class_ids, inventories = [], [], []
-    for name, class_id, columns in _classes(forest, rows, classes):
-        at, indices = columns.among(rows)
-        if len(at):
-            names.append(name)
-            class_ids.append(class_id)
-            inventories.append((columns, at, indices))
-    nothing = np.empty(0, dtype=np.int64)
-
-    def joined(column: str) -> Units:
-        parts = [getattr(columns, column).values[indices] for columns, _, indices in inventories]
-        return np.concatenate([nothing, *parts])
-
-    free, used = joined("free"), joined("used")
-    return InventoryAmounts(
-        names,
-        class_ids,
-        forest.id.values[rows],
-        groups,
-        np.repeat(np.arange(len(inventories)), [len(at) for _, at, _ in inventories]),
-        np.concatenate([nothing, *(at for _, at, _ in inventories)]),
-        joined("total"),
-        joined("reserved"),
-        # What the columns cut off of a capacity is beyond all that is shown.
-        np.maximum(free + used, 0),
-        used,
-        np.maximum(free, 0),
-    )
-
-
-def takes_long(forest: Forest, rows: Rows, classes: Iterable[str] | None, by: By | None) -> bool:
-    """Tell whether copying amounts and groups takes longer than other requests may wait."""
-    columns_of_classes = _classes(forest, rows, classes)
-    inventories = sum(min(len(columns), len(rows)) for _, _, columns in columns_of_classes)
-    groups = forest.aggregate_links.group_count if by is By.AGGREGATE else 0
-    return (
-        inventories > thresholds.INVENTORIES_COPIED
-        or len(columns_of_classes) + groups // _GROUPS_FOR_A_CLASS > thresholds.CLASSES_COPIED
-    )
+        np.maximum.at(largest, key, self._summed["free"][which])
+        sums = {
+            name: sums_by(key, units[which], len(counts)).tolist()
+            for name, units in self._summed.items()
+        }
+        sums |= {"largest_free": list(map(shown, largest.tolist())), "providers": counts.tolist()}
+        names = (*SUMS, "held")
+        columns = zip(*(sums[name] for name in names), strict=True)
+        for distinct_key, values in zip(distinct_keys.tolist(), columns, strict=True):
+            yield distinct_key, dict(zip(names, values, strict=True))
 
 
 def _classes(
@@ -227,5 +168,5 @@ def totals_of_aggregates(
     """
     uuids = frozenset(aggregates)
     groups = groups_of(forest, rows, By.AGGREGATE, after="", limit=len(uuids), among=uuids)
-    sums = amounts_of(forest, rows, groups=groups).with_held(held).totals_by_group()
+    sums = InventoryAmounts(forest, rows, held).totals_by_group(groups)
     return {str(group["uuid"]): group["totals"] for group in sums}

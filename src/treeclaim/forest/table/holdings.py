@@ -101,11 +101,6 @@ class Memberships(Generic[_Group]):
         return iter(self._rows)
 
     @property
-    def group_count(self) -> int:
-        """Return how many groups some row is or was in."""
-        return len(self._rows)
-
-    @property
     def are_none(self) -> bool:
         """Tell whether no row is or was in any group."""
         return not self._rows

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -44,20 +43,16 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.groups import By, Groups, groups_of
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.totals import SUMS, InventoryAmounts, amounts_of, takes_long
+from treeclaim.forest.listing.totals import SUMS, InventoryAmounts
 from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
-from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.replica.planning import question_under
 from treeclaim.replica.question import HoldsQuery, OnePiece, Question
-from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.operations.locks.consumed import load_consumption, with_consumed
-from treeclaim.store.reading.holds import load_held_sums
 
 
 class TotalsQuery(lists.SelectionQuery):
@@ -125,23 +120,6 @@ class _TotalsCall:
             mix = Mixes(call, call.deadline.look).require(query.mix, where)
         return cls(call, query, after, mix)
 
-    def rows(self, forest: Forest) -> Rows:
-        """Return the providers that count.
-
-        Raises:
-            ResourceClassNotFoundError: for an unknown class.
-        """
-        rows = meeting(forest, self.query.conditions)
-        require_known_classes(forest, self.query.resource_class)
-        return rows
-
-    def amounts(self, forest: Forest, rows: Rows) -> InventoryAmounts:
-        """Copy the amounts of the providers that count, and the page of groups, out of the Forest."""
-        query, groups = self.query, None
-        if query.by is not None:
-            groups = groups_of(forest, rows, query.by, after=self.after, limit=query.limit)
-        return amounts_of(forest, rows, query.resource_class or None, groups)
-
     def stranded(
         self, forest: Forest, rows: Rows, groups: Groups | None, budget: Budget
     ) -> dict[str, list[int]]:
@@ -155,25 +133,28 @@ class _TotalsCall:
             members = np.concatenate([rows[groups.at], rows])
         return stranded_by_group(forest, self.mix, group, members, count=count + 1, budget=budget)
 
-    def document(
-        self,
-        amounts: InventoryAmounts,
-        cursor: str,
-        check_deadline: Callable[[], None],
-        stranded: Mapping[str, Sequence[int]] = MappingProxyType({}),
-    ) -> dict[str, Any]:
-        """Return the response; `check_deadline` raises where the time is over."""
+    def document(self, forest: Forest, cursor: str, budget: Budget) -> dict[str, Any]:
+        """Return the response.
+
+        Raises:
+            ResourceClassNotFoundError: for an unknown class.
+        """
+        query, groups = self.query, None
+        rows = meeting(forest, query.conditions)
+        require_known_classes(forest, query.resource_class)
+        held = held_with_consumed(forest, forest.held.everywhere or HeldColumns.of(()))
+        amounts = InventoryAmounts(forest, rows, held, query.resource_class or None)
         totals = amounts.totals()
         body: dict[str, Any] = {"totals": totals}
-        next_after = None
-        if amounts.groups is not None:
-            body["parts"] = amounts.totals_by_group(check_deadline)
-            next_after = amounts.groups.next_after
+        if query.by is not None:
+            groups = groups_of(forest, rows, query.by, after=self.after, limit=query.limit)
+            body["parts"] = amounts.totals_by_group(groups, budget)
+        stranded = self.stranded(forest, rows, groups, budget)
         parts = [*(part["totals"] for part in body.get("parts", ())), totals]
         for number, sums in enumerate(parts):
             for name in sums.keys() & stranded.keys():
                 sums[name]["stranded"] = stranded[name][number]
-        links = lists.links(self.call, self.query.by or "", next_after)
+        links = lists.links(self.call, query.by or "", groups and groups.next_after)
         return body | {"cursor": cursor, "links": links}
 
     def question(self, assumptions: AssumptionSet) -> Question:
@@ -181,16 +162,8 @@ class _TotalsCall:
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
             cursor = cursor_text.write_cursor(next(parts))
-            rows = self.rows(forest)
-            amounts = self.amounts(forest, rows)
-            if forest.held.everywhere is not None:
-                amounts = amounts.with_held(held_with_consumed(forest, forest.held.everywhere))
-
-            def written() -> bytes:
-                stranded = self.stranded(forest, rows, amounts.groups, budget)
-                return orjson.dumps(self.document(amounts, cursor, budget.check, stranded))
-
-            return OnePiece(written)
+            document = self.document(forest, cursor, budget)
+            return OnePiece(lambda: orjson.dumps(document))
 
         return question_under(assumptions, Question(work, holds=HoldsQuery(everywhere=True)))
 
@@ -204,43 +177,10 @@ class _TotalsCall:
 def show_totals(call: Call) -> Reply:
     """Sum up inventories, and what is used and free of them."""
     totals_call = _TotalsCall.read(call)
-
-    def of_forest(forest: Forest, cursor: Cursor) -> tuple[InventoryAmounts, str, bool] | None:
-        rows, query = totals_call.rows(forest), totals_call.query
-        if takes_long(forest, rows, query.resource_class or None, query.by):
-            return None
-        consumes = forest.holdings.patterns.are_any
-        return totals_call.amounts(forest, rows), cursor_text.write_cursor(cursor), consumes
-
-    def with_held(
-        transaction: ReadTransaction, copied: tuple[InventoryAmounts, str, bool] | None
-    ) -> tuple[InventoryAmounts, str] | None:
-        if copied is None:
-            return None
-        amounts, cursor, consumes = copied
-        return amounts.with_held(_read_held(transaction, consumes=consumes)), cursor
-
     with lists.classes_named_by("resource_class"), refusing_queries():
-        # To count what fits takes long.
-        if totals_call.mix is None:
-            totals = call.services.replica.at_one_moment(of_forest, with_held)
-            if totals is not None:
-                call.deadline.look()
-                body = totals_call.document(*totals, call.deadline.look)
-                return Reply(body=body, modified_at=now())
         question = totals_call.question(NO_ASSUMPTIONS)
         pieces = call.services.replica.answer(question, arrival_of(call))
     return Reply(body=pieces, modified_at=now())
-
-
-def _read_held(transaction: ReadTransaction, *, consumes: bool) -> HeldColumns:
-    """Return what all holds have, and what that consumes, if any inventory consumes another."""
-    held = {(provider, name): n for provider, name, n in load_held_sums(transaction)}
-    if consumes:
-        held = with_consumed(
-            held, load_consumption(transaction, {provider for provider, _ in held})
-        )
-    return HeldColumns.of([(*key, n) for key, n in held.items()])
 
 
 @operation(
