@@ -102,7 +102,7 @@ LONGEST = (
     "test_waits.py",
     "test_lost_connections.py",
     "test_candidates_match_the_definition.py",
-    "test_plans_against_a_solver.py",
+    "test_plans_in_large_clouds.py",
 )
 """Files that take minutes, by the ends of their paths; begun first, they do not keep a run waiting at its
 end. The first one measures a process that forks, which takes the longer the more other tests have left in it;

@@ -2,7 +2,6 @@
 """Trees that have a candidate for a part of a request."""
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,9 +73,7 @@ class MatchingTrees:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
         self._budget.check()
         reduced_request = reduce_request(self.request, kept, groups, self._consuming)
-        matching: Mask = np.logical_and.reduce(
-            [self._match_trees(part) for part in _parts(reduced_request)]
-        )
+        matching = self._match_trees(reduced_request)
         rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
         if not rules or self._judge is None or not matching.any():
             return matching
@@ -112,14 +109,11 @@ class MatchingTrees:
         reduced_request = reduce_request(self.request, kept, None, self._consuming)
         if any(constraint.reason == Reason.RULE for constraint in kept):
             return bool(self.matching(kept)[tree])
-        return all(self._matches(tree, part) for part in _parts(reduced_request))
-
-    def _matches(self, tree: int, part: CandidateRequest) -> bool:
-        matching = self._known.get(essence_of(part))
+        matching = self._known.get(essence_of(reduced_request))
         if matching is not None:
             return bool(matching[tree])
         with self._budget.scope():
-            return len(_matching_roots(self._relate(part), np.array([tree]))) > 0
+            return len(_matching_roots(self._relate(reduced_request), np.array([tree]))) > 0
 
     def _match_trees(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
@@ -167,20 +161,6 @@ class MatchingTrees:
     def between(self) -> list[Constraint]:
         """Return the constraints on the root or on several groups."""
         return [constraint for constraint in self.constraints if constraint.group is None]
-
-
-def _parts(request: CandidateRequest) -> list[CandidateRequest]:
-    """Take a request apart: where nothing binds groups together, a tree has to match each of them."""
-    if _is_bound(request) or not request.groups[1:]:
-        return [request]
-    return [replace(request, groups=(group,)) for group in request.groups]
-
-
-def _is_bound(request: CandidateRequest) -> bool:
-    """Tell whether the provider of one group may restrict the providers of another."""
-    lists = [listed for listed in request.same_subtree if len(listed.inside) > 1 or listed.outside]
-    are_bound = lists or request.values or request.can_split
-    return bool(request.sums_groups or request.isolated or are_bound)
 
 
 def _matching_roots(problem: Problem, trees: Trees | None = None) -> Rows:

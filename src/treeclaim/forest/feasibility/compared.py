@@ -12,13 +12,13 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain, slots_served
-from treeclaim.forest.question.slots import JointConstraint, SlotValues
+from treeclaim.forest.question.slots import JointConstraint, SlotComparison
 from treeclaim.forest.table.columns import Integers, Mask
 
 
 def narrow_by_values(
     domains: Sequence[Domain],
-    compared: Sequence[SlotValues],
+    compared: Sequence[SlotComparison],
     joint_constraints: Sequence[JointConstraint],
     values: Mapping[str, Integers],
     budget: Budget,
@@ -81,7 +81,7 @@ def _keys_with_room(
 
 def with_enough_values(
     domains: Sequence[Domain],
-    compared: Sequence[SlotValues],
+    compared: Sequence[SlotComparison],
     values: Mapping[str, Integers],
     anchor_count: int,
     budget: Budget,

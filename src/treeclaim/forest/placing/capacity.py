@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts of the consumers of a request that fit (contract page 98, section 5).
 
-Counting is placing until nothing fits. Where each tree gives a number by itself it is worked out at
-once: with one provider for each slot nothing is chosen, and with one slot each provider gives what
-it has. Elsewhere consumers are placed, in trees that are alike only once; in the usual order, where
-a candidate stays the first one as long as it fits, as often as it fits.
+Counting is placing until nothing fits. Trees that share nothing are counted together (`tree_counts`). Otherwise
+consumers are placed one after the other.
 """
 
 import time
@@ -20,7 +18,6 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.filling import fill_trees
 from treeclaim.forest.placing.queries import Keeps, Query, query_of
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
@@ -28,6 +25,7 @@ from treeclaim.forest.placing.tree_counts import (
     at_most,
     at_most_by_tree,
     counts_at_once,
+    fill_trees,
     remembered,
 )
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
@@ -44,9 +42,9 @@ class CapacityLimits:
     """The limits of a count of capacity.
 
     Attributes:
-        domains: Aggregates, or none for every tree; None where no parts are asked.
-        limit: Most parts shown.
-        end: When counting ends, of the monotonic clock; None for never.
+        domains: Aggregates to count separately; empty for each tree, None for no domains.
+        limit: The most domains shown.
+        end: When counting ends, by the monotonic clock; None for never.
     """
 
     domains: tuple[str, ...] | None
@@ -54,7 +52,7 @@ class CapacityLimits:
     end: float | None = None
 
     def share(self, requests: int) -> "CapacityLimits":
-        """Return the same for the first of some requests, with its share of the time."""
+        """Return the limits of the first of some requests, which gets its share of the time."""
         if self.end is None:
             return self
         now = time.monotonic()
@@ -84,16 +82,16 @@ def count_capacity(
 def count_now(
     forest: Forest, request: CandidateRequest, budget: Budget, end: float | None = None
 ) -> "CapacityCount":
-    """Count how many consumers of a request fit now, and nothing else.
+    """Count how many consumers of a request fit now.
 
     Args:
-        forest: Where.
-        request: What each of them asks for.
-        budget: What it may cost.
-        end: When counting ends with what was counted by then, of the monotonic clock; None for never.
+        forest: The Forest.
+        request: The request.
+        budget: The time and memory of the count.
+        end: When an incomplete count is returned, by the monotonic clock; None for never.
 
     Raises:
-        SearchGivenUpError: if there is not the time for it, and it has no end of its own.
+        SearchGivenUpError: if the budget is used up first.
     """
     count = CapacityCount(*free_holds(forest, request, budget), end, budget)
     count.run(with_empty=False)
@@ -110,7 +108,7 @@ class CapacityCount:
     def __init__(
         self, forest: Forest, request: CandidateRequest, end: float | None, budget: Budget
     ) -> None:
-        """Count until a moment of the monotonic clock; None for as long as the budget permits."""
+        """Take the request, and when counting ends by the monotonic clock; None for no end."""
         self.is_complete = True
         self._bound: int | None = None
         self._forest = forest
@@ -123,7 +121,7 @@ class CapacityCount:
 
     @property
     def fits(self) -> int:
-        """Return how many fit, as far as they were counted."""
+        """Return how many fit, as far as counted."""
         return sum_of(self._counts[0]) if self._counts else 0
 
     @property
@@ -133,12 +131,12 @@ class CapacityCount:
 
     @property
     def when_empty(self) -> int:
-        """Return how many would fit if nothing were allocated, as far as they were counted."""
+        """Return how many would fit if nothing were allocated, as far as counted."""
         return sum_of(self._counts[-1]) if self._counts else 0
 
     @contextmanager
     def _until_the_end(self) -> Iterator[None]:
-        """Let the block run until counting ends, and say then that it is not complete."""
+        """Run the block until counting ends."""
         try:
             with self._budget.ending(self._end), self._budget.scope():
                 yield
@@ -167,9 +165,7 @@ class CapacityCount:
             for number in range(1 + with_empty):
                 forest = self._forest.emptied() if number else self._forest
                 self._counts.append(np.zeros(1, dtype=np.int64))
-                self._fill(
-                    self._query(forest), everywhere, lambda _: True, self._counts[number], 0
-                )
+                self._fill(self._query(forest), everywhere, self._counts[number], 0)
 
     def _count_trees(self, trees: Trees) -> Integers | None:
         """Return the numbers of some trees, shape (3, trees), see `TreeCounts`; None where they concern each other."""
@@ -189,7 +185,7 @@ class CapacityCount:
         """
         order = self._request.order
         if order is not None and order.mixes:
-            # What a mix has room for elsewhere decides which candidate of a tree comes first.
+            # The room of a mix in other trees decides which candidate of a tree comes first.
             return None
         counted = counts_at_once(forest, self._request, trees, self._budget)
         if counted is None:
@@ -220,14 +216,19 @@ class CapacityCount:
             self._budget.check()
             only = np.zeros(len(counts), dtype=np.bool_)
             only[tree] = True
-            self._fill(query, only, lambda _: True, counts, tree)
+            self._fill(query, only, counts, tree)
             counts[trees[kinds == kind]] = counts[tree]
 
     def _query(self, forest: Forest) -> Query:
         return query_of(Scratch(forest), self._request, self._budget)
 
     def _fill(
-        self, query: Query, allowed: Mask, keeps: Keeps, counts: Integers, number: int
+        self,
+        query: Query,
+        allowed: Mask,
+        counts: Integers,
+        number: int,
+        keeps: Keeps = lambda _: True,
     ) -> None:
         """Place consumers until nothing fits, and add them to one of the counts."""
         scratch = query.scratch
@@ -246,7 +247,7 @@ class CapacityCount:
 
     def _times(self, scratch: Scratch, candidate: Candidate) -> int:
         """Return how often a candidate fits before another one comes first."""
-        # What is left changes scores, and how the next one is divided.
+        # The free amounts determine scores, and how the next amount is divided.
         is_single = self._request.order is not None or self._request.can_split
         if is_single or scratch.heads_begun_by(candidate.allocations):
             return 1
@@ -287,7 +288,7 @@ class CapacityCount:
         for domain in range(domains.count):
             allowed = domains.with_any(np.arange(domains.count) == domain)
             keeps = partial(_is_in, domains, domain)
-            self._fill(self._query(self._forest), allowed, keeps, counts, domain)
+            self._fill(self._query(self._forest), allowed, counts, domain, keeps)
 
 
 def _is_in(domains: Domains, domain: int, trees: Sequence[int]) -> bool:

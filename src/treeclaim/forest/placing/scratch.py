@@ -19,25 +19,24 @@ Allocation = tuple[int, str, int]
 
 
 class Scratch:
-    """A copy of what is used, to be changed; the rest is the Forest's own.
+    """A copy of the used amounts, to be changed; everything else belongs to the Forest.
 
-    Who keeps something that depends on single trees remembers a moment, and compares it with those of
-    the trees. So a change costs the trees that it touches, however many there are that keep something.
+    A query that caches results of single trees compares the moments of these trees with the moment of its results.
+    So a change costs only the trees that it touches.
 
     Attributes:
         forest: To be searched as any other, but not to be changed.
         moment: Rises with each change.
-        taken_at: The moment at which something was taken in each tree last, int64, shape (roots,).
-        followed_at: The same for another amount that is used, less perhaps: see `follow` and
-            `give_back`.
+        taken_at: The moment of the last increase of a used amount in each tree, int64, shape (roots,).
+        followed_at: The moment of the last other change of a used amount, see `follow` and `give_back`.
     """
 
     def __init__(self, forest: Forest, beside: "Scratch | None" = None) -> None:
-        """Begin with what is used now.
+        """Begin with the amounts that are used now.
 
         Args:
             forest: The Forest.
-            beside: A scratch of whose Forest this one is a copy; each may be changed without the other.
+            beside: The scratch that has the original, if the Forest is a copy; each may be changed without the other.
         """
         self.forest = copy.copy(forest)
         self.forest.classes = dict(forest.classes)
@@ -85,14 +84,26 @@ class Scratch:
         self.end_conditions()
 
     def take(self, allocations: Iterable[Allocation]) -> None:
-        """Take what a candidate gives."""
-        self._change(allocations, self.taken_at)
+        """Take amounts; negative amounts become free."""
+        self.moment += 1
+        order, classes = self.forest.order, self.forest.catalogue.resource_classes
+        for position, name, amount in with_consumed(self.forest, allocations):
+            class_id = classes[name].id
+            columns = self._columns(class_id)
+            index = columns.index_of(position)
+            tree = int(order.tree[position])
+            changed_at = self.taken_at if amount > 0 else self.followed_at
+            changed_at[tree] = self.moment
+            self._changed.add((class_id, index))
+            columns.used.values[index] += amount
+            columns.free.values[index] -= amount
+            self._note_total(name, position, tree, amount)
+        for head in self._barred:
+            self._hide_free(head)
 
     def give_back(self, allocations: Iterable[Allocation]) -> None:
-        """Let what was taken be free again."""
-        self._change(
-            ((position, name, -amount) for position, name, amount in allocations), self.followed_at
-        )
+        """Free amounts that were taken."""
+        self.take((position, name, -amount) for position, name, amount in allocations)
 
     def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
         """Take amounts of many inventories of a class at once, while no query is in use.
@@ -105,22 +116,6 @@ class Scratch:
         columns = self._columns(class_id)
         columns.used.values[indices] += amounts
         columns.free.values[indices] -= amounts
-
-    def _change(self, allocations: Iterable[Allocation], changed_at: Integers) -> None:
-        self.moment += 1
-        order, classes = self.forest.order, self.forest.catalogue.resource_classes
-        for position, name, amount in with_consumed(self.forest, allocations):
-            class_id = classes[name].id
-            columns = self._columns(class_id)
-            index = columns.index_of(position)
-            tree = int(order.tree[position])
-            changed_at[tree] = self.moment
-            self._changed.add((class_id, index))
-            columns.used.values[index] += amount
-            columns.free.values[index] -= amount
-            self._note_total(name, position, tree, amount)
-        for head in self._barred:
-            self._hide_free(head)
 
     # -- conditions that begin with the first use ------------------------------------------------
 

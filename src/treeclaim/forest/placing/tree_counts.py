@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the consumers of a request that fit into each tree, where no placing is needed, and past counts.
+"""Counts of the consumers of one request in many trees at once (contract page 98, section 5).
 
-Of one consumer's options alone follows how many fit into a tree, or a bound of that, whatever the order in
-which they come (contract page 98, section 5).
+In trees that share nothing, these counts are independent of each other. `counts_at_once` computes a count from the
+options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers in the usual
+order: one search finds the first candidate of each tree, which stays the first while it fits. `at_most` and
+`at_most_by_tree` are upper bounds.
 
-Where trees do not concern each other, a claim changes the numbers of the trees that it touches and
-no others. So what was counted is kept, with a mark in the log of each class that the request wants;
-next time only the trees written since are counted anew, in a small Forest of their own.
+A claim changes the counts of the trees that it touches and no others. So counts are cached with a mark in the log of
+each class that the request wants. The next time, only the trees written since are counted again.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,24 +22,28 @@ from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, relate_request
-from treeclaim.forest.placing.filling import class_uses, find_first_uses, times_of
-from treeclaim.forest.solve.combine import matching_anchors
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.solve.combine import first_of_each, matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
-from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, Trees
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest
 
+ClassUses = dict[int, tuple[Rows, Integers, Integers]]
+"""By class id: indices of inventories, the number of the candidate that uses each, and the units that it uses."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeCounts:
-    """Kept counts of the consumers of one request by tree.
+    """Cached counts of the consumers of one request by tree.
 
     Attributes:
-        numbers: How many fit now, how many any order could place, and how many would fit if nothing were
-            allocated; int64, shape (3, roots).
+        numbers: The counts `fits`, `at_most` and `when_empty` of each tree; int64, shape (3, roots).
         marks: The moment at which the counts were right, for each class of the request.
     """
 
@@ -55,12 +61,11 @@ Count = Callable[[Trees], Integers | None]
 
 
 def remembered(forest: Forest, request: CandidateRequest, count: Count) -> Integers | None:
-    """Return the numbers of a request as things are now, see `TreeCounts`; not to be changed.
+    """Return the present numbers of a request, see `TreeCounts`; they must not be changed.
 
     Args:
-        forest: Where to count. If it has amounts of its own of some class, nothing is kept, and what
-            is kept does not count.
-        request: What the consumers want.
+        forest: The Forest. The cache is not used if the Forest is a copy with other used amounts.
+        request: The request.
         count: Counts for this request.
     """
     marks = _marks(forest, request)
@@ -78,7 +83,7 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> Integ
 
 
 def _follow(forest: Forest, kept: TreeCounts, count: Count) -> Integers | None:
-    """Return what has become of some counts; None if everything has to be counted again."""
+    """Return cached counts, brought up to date; None if all trees must be counted again."""
     trees = written_since(forest.order, kept.marks)
     if trees is None or not len(trees):
         return None if trees is None else kept.numbers
@@ -96,17 +101,14 @@ def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
 
 
 def at_most(forest: Forest, request: CandidateRequest, budget: Budget) -> int:
-    """Return a number of consumers that no order of candidates exceeds.
-
-    The whole cloud is counted like a tree (contract page 101, definitions).
-    """
+    """Return an upper bound of the consumers that fit: the count of page 101 for the whole cloud as one tree."""
     counts = RequestCounts(forest, replace(request, order=None), budget)
     part = np.zeros(len(counts.possible), dtype=np.int64)
     return int(_bounds(forest, counts, part, 1)[0]) if counts.possible.any() else 0
 
 
 def at_most_by_tree(forest: Forest, request: CandidateRequest, budget: Budget) -> Rows:
-    """Return the same bound for each root, where trees do not concern each other."""
+    """Return the upper bound of each root, where trees share nothing."""
     counts = RequestCounts(forest, replace(request, order=None), budget)
     roots = len(counts.possible)
     return np.where(counts.possible, _bounds(forest, counts, np.arange(roots), roots), 0)
@@ -165,14 +167,15 @@ def counts_at_once(
     ]
     chosen = np.stack(only, axis=1)
     times = _times(problem, chosen)
-    times[find_first_uses(forest, problem.plan, chosen)] = 1
+    times[_find_first_uses(forest, problem.plan, chosen)] = 1
     counts[matching[is_single]] = times
     return counts, matching[~is_single]
 
 
 def _times(problem: Problem, chosen: Choices) -> Integers:
     """Return how often candidates fit that use nothing in common."""
-    return times_of(problem.forest, class_uses(problem.forest, problem.plan, chosen), len(chosen))
+    uses = _class_uses(problem.forest, problem.plan, chosen)
+    return _times_of(problem.forest, uses, len(chosen))
 
 
 def _options_of(relation: Relation) -> Integers:
@@ -204,3 +207,102 @@ def _once_where_armed(forest: Forest, providers: Rows, times: Rows) -> Rows:
     once[armed] = 0
     once[armed[first]] = 1
     return once
+
+
+def fill_trees(
+    scratch: Scratch, request: CandidateRequest, trees: Trees, budget: Budget
+) -> Iterator[tuple[Trees, Integers]]:
+    """Place consumers in some trees until nothing fits.
+
+    Args:
+        scratch: Where; no query may be in use there.
+        request: A request that splits nothing, without an order, for which trees are independent.
+        trees: Numbers of trees, ascending.
+        budget: What it may cost.
+
+    Yields:
+        Trees, and how many more consumers were placed in each.
+    """
+    while len(trees):
+        budget.check()
+        with budget.scope():
+            problem = relate_request(scratch.forest, request, budget)
+            blocks = list(first_of_each(problem, trees))
+        for block in blocks:
+            yield block.tree, _take(scratch, problem.plan, block.chosen)
+        trees = np.sort(np.concatenate([trees[:0], *(block.tree for block in blocks)]))
+
+
+def _take(scratch: Scratch, plan: Plan, chosen: Choices) -> Integers:
+    """Take each candidate, all of different trees, as often as it fits; return how often."""
+    scratch.copy_used(plan.request.classes)
+    uses = _class_uses(scratch.forest, plan, chosen)
+    beginning = _find_first_uses(scratch.forest, plan, chosen)
+    times = _times_of(scratch.forest, uses, len(chosen))
+    times[beginning] = 1
+    for class_id, (indices, candidates, units) in uses.items():
+        scratch.take_of_class(class_id, indices, units * times[candidates])
+    for candidate in chosen[beginning].tolist():
+        scratch.begin_conditions(
+            (candidate[slot], name, amount)
+            for slot, want in _supplying(plan)
+            for name, amount in want.resources.items()
+        )
+    return times
+
+
+def _times_of(forest: Forest, uses: ClassUses, count: int) -> Integers:
+    """Return how often each of some candidates fits, int64, shape (count,)."""
+    times = np.full(count, GREATEST)
+    for class_id, (indices, candidates, units) in uses.items():
+        free = np.maximum(forest.classes[class_id].free.values[indices], 0)
+        np.minimum.at(times, candidates, free // units)
+    return times
+
+
+def _find_first_uses(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
+    """Return which candidates begin an `on_use` condition, which lets no other consumer in."""
+    heads = armed_heads(forest)
+    if heads is None:
+        return np.zeros(len(chosen), dtype=np.bool_)
+    used = chosen[:, [slot for slot, _ in _supplying(plan)]]
+    beginning: Mask = (heads[used] != NO_ROW).any(axis=1)
+    return beginning
+
+
+def _supplying(plan: Plan) -> list[tuple[int, Slot]]:
+    """Return the numbers of the slots with resources, and the slots."""
+    return [(number, slot) for number, slot in enumerate(plan.slots) if slot.resources]
+
+
+def _class_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
+    """Return what candidates use, with what they consume; no two may use an inventory in common."""
+    if not len(chosen):
+        return {}
+    parts: defaultdict[int, list[tuple[Rows, Integers, int]]] = defaultdict(list)
+    every = np.arange(len(chosen))
+    for slot, want in _supplying(plan):
+        rows = chosen[:, slot]
+        for name, amount in want.resources.items():
+            columns = forest.class_inventories(name)
+            _, indices = columns.indices_of(rows)
+            parts[forest.catalogue.resource_classes[name].id].append((indices, every, amount))
+            patterns = columns.pattern.values[indices]
+            for pattern, is_user in forest.holdings.patterns.among(patterns):
+                for use in pattern:
+                    consumed = forest.classes[use.class_id]
+                    _, indices = consumed.indices_of(rows[is_user] + use.offset)
+                    parts[use.class_id].append((indices, every[is_user], amount * use.amount))
+    return {class_id: _add_up(of_class) for class_id, of_class in parts.items()}
+
+
+def _add_up(parts: Sequence[tuple[Rows, Integers, int]]) -> tuple[Rows, Integers, Integers]:
+    """Join the parts of a class, each inventory once."""
+    indices, candidates = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
+    amounts = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
+    if len(parts) == 1:
+        return indices, candidates, amounts
+    distinct, first, which = np.unique(indices, return_index=True, return_inverse=True)
+    units = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(units, which, amounts)
+    return distinct, candidates[first], units

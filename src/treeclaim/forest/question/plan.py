@@ -13,7 +13,7 @@ from treeclaim.forest.question.slots import (
     BEYOND_ALL_ROOM,
     JointConstraint,
     Slot,
-    SlotValues,
+    SlotComparison,
     having_what_is_compared,
     joint_constraints_of,
     slot_values_of,
@@ -67,7 +67,7 @@ class Plan:
     subtree_constraints: tuple[tuple[JointConstraint, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
-    values: tuple[SlotValues, ...]
+    values: tuple[SlotComparison, ...]
     split: Mapping[str, int]
 
     @cached_property

@@ -136,12 +136,12 @@ def without_disjoint(
 
 
 @dataclass(frozen=True, slots=True)
-class SlotValues:
-    """Slots whose providers are compared by an attribute.
+class SlotComparison:
+    """Slots whose providers are compared by an attribute, or the earlier slots with which a slot is compared.
 
     Attributes:
         name: The name of the attribute.
-        slots: At least two, ascending.
+        slots: The slots, ascending.
         is_same: Whether all have the same value; else each has another one.
     """
 
@@ -150,26 +150,11 @@ class SlotValues:
     is_same: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SlotComparison:
-    """The slots with which a slot is compared when it is filled.
-
-    Attributes:
-        name: The name of the attribute.
-        slots: Earlier ones; a single one where all have the same value.
-        is_same: Whether the values are to be the same; else different from each.
-    """
-
-    name: str
-    slots: tuple[int, ...]
-    is_same: bool
-
-
-def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[SlotValues, ...]:
+def slot_values_of(request: CandidateRequest, slots: Sequence[Slot]) -> tuple[SlotComparison, ...]:
     """Return which slots are compared, each comparison once."""
     by_suffix = {slot.suffix: number for number, slot in enumerate(slots)}
     slot_values = {
-        SlotValues(
+        SlotComparison(
             listed.name,
             tuple(sorted(by_suffix[suffix] for suffix in listed.suffixes)),
             listed.is_same,
@@ -201,9 +186,9 @@ def _having(group: RequestGroup, names: Sequence[str]) -> RequestGroup:
 
 
 def compared_with(
-    values: Sequence[SlotValues], slot: int, earlier: Sequence[int]
+    values: Sequence[SlotComparison], slot: int, earlier: Sequence[int]
 ) -> tuple[SlotComparison, ...]:
-    """Return what a slot is compared with, given those that are filled earlier."""
+    """Return the earlier slots with which a slot is compared: one of them if all have the same value."""
     comparisons = []
     before = frozenset(earlier)
     for listed in values:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Forest while a plan is made: moves are made one after the other, each legal, and taken back."""
+"""The Forest while a plan is made: moves are made one after the other, each legal, and taken back.
+
+After the last move, the board also has the reasons why consumers are left (contract page 101, section 5.3).
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.rules import RuleState, states_by_member
@@ -15,9 +20,12 @@ from treeclaim.forest.planning.moves.movers import (
     Mover,
     MoveSituation,
     Returns,
+    StuckReason,
+    free_of,
 )
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import SearchGivenUpError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,19 +115,12 @@ class Board:
 
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
         """Take some units by cell, or with the sign -1 give them back."""
-        changes = [(position, name, sign * n) for (position, name), n in cells.items()]
-        increases = [change for change in changes if change[2] > 0]
-        freed = [(position, name, -n) for position, name, n in changes if n < 0]
-        if increases:
-            self._scratch.take(increases)
-        if freed:
-            self._scratch.give_back(freed)
+        if cells:
+            self._scratch.take((row, name, sign * n) for (row, name), n in cells.items())
 
     def free_of(self, cell: Cell) -> int:
-        """Return the free units of a cell; below zero where it is over-committed."""
-        position, name = cell
-        columns = self.forest.class_inventories(name)
-        return int(columns.free.values[columns.index_of(position)])
+        """Return the free units of a cell now."""
+        return free_of(self.forest, cell)
 
     # -- places ----------------------------------------------------------------------------------
 
@@ -147,3 +148,53 @@ class Board:
         """Return the rules of a mover as they are for its move."""
         rules = self.rules.get(mover.consumer.uuid, ())
         return [rule.without(mover.trees) for rule in rules]
+
+
+def find_reasons(
+    board: Board, uuids: Iterable[str], end: float
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the member `stuck` of the response, and whether there was time to find all reasons.
+
+    Args:
+        board: The moves of the plan.
+        uuids: The consumers that are left.
+        end: When the search ends, by the monotonic clock; the reason is `no_room` then.
+    """
+    stuck: list[dict[str, Any]] = []
+    is_explained, is_complete = not board.situation.call.explain, True
+    for uuid in uuids:
+        mover = board.situation.mover(uuid)
+        reason = StuckReason.NOT_MOVABLE if mover is None else mover.stuck or StuckReason.NO_ROOM
+        stuck.append({"consumer": uuid, "reason": reason.value})
+        if mover is None or mover.stuck is not None:
+            continue
+        try:
+            with board.budget.ending(end):
+                reason = _reason(board, mover)
+                stuck[-1]["reason"] = reason.value
+                if reason is StuckReason.NO_ROOM and not is_explained:
+                    is_explained = True
+                    stuck[-1]["explanation"] = _explanation(board, mover)
+        except SearchGivenUpError:
+            is_complete = False
+    return stuck, is_complete
+
+
+def _reason(board: Board, mover: Mover) -> StuckReason:
+    if any(move.mover is mover for move in board.moves):
+        return StuckReason.NO_ROOM
+    if board.find(mover) is not None:
+        return StuckReason.MAX_MOVES
+    if board.find(mover, by_rules=False) is not None:
+        return StuckReason.RULE
+    return StuckReason.NO_ROOM
+
+
+def _explanation(board: Board, mover: Mover) -> Mapping[str, Any]:
+    """Explain why the first alternative of a consumer has no candidate beside the other moves."""
+    request = mover.alternatives[0]
+    roots = board.forest.order.roots[board.situation.emptied].tolist()
+    emptied = tuple(map(board.forest.uuid_of, roots))
+    root = replace(request.root, not_in_tree=(*request.root.not_in_tree, *emptied))
+    with board.budget.scope():
+        return explain_request(board.forest, replace(request, root=root), Focus(), board.budget)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import with_consumed
@@ -101,8 +101,7 @@ class MoveSituation:
         self.emptied: Mask = self.cleared[forest.order.roots]
         self._consumers = {consumer.uuid: consumer for consumer in consumers}
         self._movers: dict[str, Mover] = {}
-        self._free: dict[Cell, int] = {}
-        self._leaving: dict[frozenset[str], Mask] = {}
+        self._rows_to_leave = cache(partial(rows_to_leave, forest))
         tree = forest.order.tree.tolist()
         self.occupied = {
             uuid: frozenset(tree[at] for at in positions_of(self.forest, consumer.allocations))
@@ -127,10 +126,8 @@ class MoveSituation:
         tolerated = consumer.tolerated
         if not (isinstance(self.call.goal, Empty) and self.call.goal.leave) or not tolerated:
             return True
-        if tolerated not in self._leaving:
-            self._leaving[tolerated] = rows_to_leave(self.forest, tolerated)
         positions = positions_of(self.forest, consumer.allocations)
-        return bool(self._leaving[tolerated][positions].any())
+        return bool(self._rows_to_leave(tolerated)[positions].any())
 
     def mover(self, uuid: str) -> Mover | None:
         """Return a consumer; None if it has no allocations."""
@@ -251,12 +248,8 @@ class MoveSituation:
     # -- amounts ---------------------------------------------------------------------------------
 
     def free_of(self, cell: Cell) -> int:
-        """Return the free units of a cell at the beginning; below zero where it is over-committed."""
-        if cell not in self._free:
-            columns = self.forest.class_inventories(cell[1])
-            index = columns.index_of(cell[0])
-            self._free[cell] = int(columns.free.values[index])
-        return self._free[cell]
+        """Return the free units of a cell at the beginning."""
+        return free_of(self.forest, cell)
 
     def change(
         self, mover: Mover, allocations: Iterable[Allocation]
@@ -282,6 +275,12 @@ class MoveSituation:
     def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return units by cell with the units that these consume (contract page 102, section 2)."""
         return cells_of(with_consumed(self.forest, allocations_of(cells)))
+
+
+def free_of(forest: Forest, cell: Cell) -> int:
+    """Return the free units of a cell; below zero where it is over-committed."""
+    columns = forest.class_inventories(cell[1])
+    return int(columns.free.values[columns.index_of(cell[0])])
 
 
 def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places: candidates of a request as if all movable consumers had left."""
+"""Places: candidates of a request as if all movable consumers had left, and the trees in which few moves gain much."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain, islice
+from operator import itemgetter
 
 import numpy as np
 
-from treeclaim.forest.placing.candidate import Candidate
+from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
@@ -16,6 +18,7 @@ from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks, first_of_each
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.moves import Fit, Keep
 from treeclaim.model.request import CandidateRequest
 
 MOST_PLACES = 20_000
@@ -23,6 +26,9 @@ MOST_PLACES = 20_000
 
 _MOST_IN_A_TREE = 64
 """Candidates of one tree that are listed. Contract page 101, section 5.3, promises optimality up to 16."""
+
+_MOST_LEAVING = 4
+"""Requests of consumers that must leave whose trees are compared, those of the largest consumers."""
 
 
 class Places:
@@ -35,22 +41,24 @@ class Places:
 
     def __init__(self, situation: MoveSituation) -> None:
         self._situation = situation
-        self._scratch = Scratch(situation.forest)
+        scratch = Scratch(situation.forest)
         released: Counter[Cell] = Counter()
+        reliefs: defaultdict[Cell, list[int]] = defaultdict(list)
         for mover in situation.movable:
             released.update(mover.allocations)
-        self._scratch.give_back(allocations_of(released))
-        self.forest: Forest = self._scratch.forest
-        self._pool = QueryPool(self._scratch, situation.budget)
-        self._first: dict[CandidateRequest, Sequence[Candidate]] = {}
+            for cell, units in mover.relief.items():
+                reliefs[cell].append(units)
+        scratch.give_back(allocations_of(released))
+        self.forest: Forest = scratch.forest
         self.are_all = True
+        self._pool = QueryPool(scratch, situation.budget)
+        self._freed = {
+            cell: np.cumsum(sorted(units, reverse=True)) for cell, units in reliefs.items()
+        }
+        """The most units of a cell that 1, 2, … moves free."""
+        self._first_of_each_tree = cache(self._find_first_of_each_tree)
 
-    def first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
-        """Return the first place in each tree, up to `MOST_PLACES`; none where that place is closed."""
-        if request not in self._first:
-            drawn = islice(_first_of_trees(self._pool.query(request)), MOST_PLACES)
-            self._first[request] = list(filter(self._is_open, drawn))
-        return self._first[request]
+    # -- lists -----------------------------------------------------------------------------------
 
     def listed(self, request: CandidateRequest, trees: Mask | None) -> Sequence[Candidate]:
         """Return the places in some trees, or in all; those that take the same only once.
@@ -93,6 +101,86 @@ class Places:
             elif request.tolerated:
                 # A consumer that tolerates the condition there need not leave.
                 self.are_all = False
+
+    def _find_first_of_each_tree(self, request: CandidateRequest) -> Sequence[Candidate]:
+        """Return the first place in each tree, up to `MOST_PLACES`; none where that place is closed."""
+        drawn = islice(_first_of_trees(self._pool.query(request)), MOST_PLACES)
+        return list(filter(self._is_open, drawn))
+
+    # -- promising trees -------------------------------------------------------------------------
+
+    def promising_trees(self, count: int, excluded: Mask | None = None) -> Mask:
+        """Return about this many trees in which few moves make room, and about as many that take the consumers there.
+
+        Args:
+            count: The number of trees.
+            excluded: Trees that are not returned; None for none.
+        """
+        situation, goal = self._situation, self._situation.call.goal
+        trees = no_trees(situation.forest)
+        closed = situation.emptied if excluded is None else situation.emptied | excluded
+        requests = self._wanted_requests()
+        for request in requests:
+            for candidate in self._easiest(request, closed)[: max(count // len(requests), 1)]:
+                trees[list(candidate.trees)] = True
+        if isinstance(goal, Keep) and goal.empty_trees:
+            occupants = Counter(
+                tree for occupied in situation.occupied.values() for tree in occupied
+            )
+            fewest_first = sorted((n, tree) for tree, n in occupants.items() if not closed[tree])
+            trees[[tree for _, tree in fewest_first[:count]]] = True
+        movers = [mover for mover in situation.movable if trees[list(mover.occupied)].any()]
+        moving_requests = dict.fromkeys(mover.alternatives[0] for mover in movers)
+        for request in moving_requests:
+            places = self._open_places(request, closed)
+            with_room = (place for place in places if not self._missing(place))
+            for candidate in islice(with_room, -(-count // len(moving_requests))):
+                trees[list(candidate.trees)] = True
+        return trees & ~closed
+
+    def _wanted_requests(self) -> Sequence[CandidateRequest]:
+        """Return the requests that the goal needs room for."""
+        match self._situation.call.goal:
+            case Keep() as goal:
+                return [request for request, _ in goal.requests]
+            case Fit() as goal:
+                return [goal.request]
+        leaving = (mover.alternatives[0] for mover in self._situation.leaving)
+        return list(dict.fromkeys(leaving))[:_MOST_LEAVING]
+
+    def _open_places(self, request: CandidateRequest, closed: Mask) -> Iterator[Candidate]:
+        """Yield the first place of each tree that is not closed."""
+        for candidate in self._first_of_each_tree(request):
+            self._situation.budget.check()
+            if not closed[list(candidate.trees)].any():
+                yield candidate
+
+    def _easiest(self, request: CandidateRequest, closed: Mask) -> list[Candidate]:
+        """Return the places in which moves can make room, those that need the fewest moves first."""
+        # A place that has room already gains nothing for a mix.
+        fewest = 1 if isinstance(self._situation.call.goal, Keep) else 0
+        ranked = [
+            (moves, candidate)
+            for candidate in self._open_places(request, closed)
+            if (moves := self._fewest_moves(candidate)) is not None and moves >= fewest
+        ]
+        return [candidate for _, candidate in sorted(ranked, key=itemgetter(0))]
+
+    def _fewest_moves(self, candidate: Candidate) -> int | None:
+        """Return a lower bound of the moves that make room at a place; None if no moves are enough."""
+        fewest = 0
+        for cell, missing in self._missing(candidate).items():
+            enough = np.flatnonzero(self._freed.get(cell, np.zeros(0)) >= missing)
+            if not len(enough):
+                return None
+            fewest = max(fewest, int(enough[0]) + 1)
+        return fewest
+
+    def _missing(self, candidate: Candidate) -> Counter[Cell]:
+        """Return the units that a place lacks, by cell."""
+        needed_units = self._situation.with_consumed(cells_of(candidate.allocations))
+        free = self._situation.free_of
+        return +Counter({cell: n - free(cell) for cell, n in needed_units.items()})
 
 
 def _first_of_trees(query: Query) -> Iterator[Candidate]:

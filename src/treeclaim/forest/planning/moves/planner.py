@@ -21,14 +21,12 @@ from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import no_trees, roots_of
 from treeclaim.forest.placing.capacity import count_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves.board import Board, Move
+from treeclaim.forest.planning.moves.board import Board, Move, find_reasons
 from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
 from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import Places
-from treeclaim.forest.planning.moves.promising_trees import PromisingTrees
 from treeclaim.forest.planning.moves.sequence import make_moves
-from treeclaim.forest.planning.moves.stuck import find_reasons
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, shown
@@ -180,7 +178,6 @@ class _Planner:
 
     def _solve(self, places: Places) -> None:
         """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
-        promising = PromisingTrees(self._situation, places)
         few, many = PROMISING_TREES
         sizes: list[int | None] = [None]
         if not isinstance(self._goal, Keep):
@@ -188,14 +185,14 @@ class _Planner:
             is_large = few < len(self._forest.order.roots)
             sizes = [*([few] if is_large else []), None, max(many, amount)]
         for count in sizes:
-            trees = None if count is None else promising.choose(count)
+            trees = None if count is None else places.promising_trees(count)
             with suppress(ModelTooLargeError):
                 self._solve_model(self._model(places, trees))
                 self._board.undo(0)
                 if trees is None or self._is_good_enough():
                     return
         if isinstance(self._goal, Keep):
-            self._solve_in_parts(places, promising)
+            self._solve_in_parts(places)
             self._board.undo(0)
 
     def _model(self, places: Places, trees: Mask | None) -> MoveModel:
@@ -203,13 +200,13 @@ class _Planner:
         most = self._most_moves - len(self._board.moves)
         return MoveModel(self._situation, places, trees, most)
 
-    def _solve_in_parts(self, places: Places, promising: PromisingTrees) -> None:
+    def _solve_in_parts(self, places: Places) -> None:
         """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
         used = no_trees(self._forest)
         count = -1
         while count < len(self._board.moves) < self._most_moves:
             count = len(self._board.moves)
-            trees = promising.choose(TREES_OF_A_PART, used)
+            trees = places.promising_trees(TREES_OF_A_PART, used)
             used |= trees
             with suppress(ModelTooLargeError):
                 self._solve_model(self._model(places, trees))
