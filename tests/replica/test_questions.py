@@ -43,7 +43,7 @@ def placing(request):
         PlacingRequest(some, (consumer,), "p", "u", "t")
         for consumer, some in (("a", (EASY,)), ("b", (EASY, request)))
     ]
-    return placing_question(Placing(tuple(wanted), (), partial=False), {}, ())
+    return placing_question(Placing(tuple(wanted), (), partial=False), {})
 
 
 def capacity(request):

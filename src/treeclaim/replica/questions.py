@@ -22,7 +22,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
-from treeclaim.model.extension.placing import Holder, Placement, Placing
+from treeclaim.model.extension.placing import Holder, Placing
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.replica.question import HoldsQuery, OnePiece, Question
@@ -204,7 +204,6 @@ class _Alternatives:
 def placing_question(
     placing: Placing,
     holders: Mapping[str, Holder],
-    fixed: Sequence[Placement],
     *,
     shows_held: bool = False,
 ) -> Question:
@@ -215,7 +214,6 @@ def placing_question(
     Args:
         placing: The call. A name that does not exist raises QueryError.
         holders: Consumers that have allocations already.
-        fixed: Placements that stay as they are.
         shows_held: Whether an explanation has the amounts of holds.
     """
     queries = {
@@ -229,7 +227,7 @@ def placing_question(
         return OnePiece(lambda: outcome(forest, budget).serialize())
 
     def outcome(forest: Forest, budget: Budget) -> Outcome:
-        placer = Placer(forest, placing, holders, budget, fixed)
+        placer = Placer(forest, placing, holders, budget)
         attempt = placer.placed()
         explanation = None
         if attempt.unplaced and placing.explain:

@@ -10,7 +10,6 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import (
     Candidate,
-    allocations_at,
     placement_of,
     positions_of,
     roots_of,
@@ -54,22 +53,19 @@ class Placer:
         placing: Placing,
         holders: Mapping[str, Holder],
         budget: Budget,
-        fixed: Sequence[Placement] = (),
     ) -> None:
-        """Take what the call depends on.
+        """Take the inputs of the call.
 
         Args:
-            forest: Where to search; it is not changed.
+            forest: The Forest; it is not changed.
             placing: The call.
-            holders: Consumers of the call, and such that count too, that hold something.
-            budget: What the whole of it may cost.
-            fixed: Placements of new consumers that are to stay as they are.
+            holders: The consumers with allocations: of the call, and others that its rules count.
+            budget: The time and memory of the whole call.
         """
         self.forest = forest
         self.placing = placing
         self.holders = holders
         self.budget = budget
-        self._fixed = {placement.consumer: placement for placement in fixed}
         self._sharing = sharing_by_row(forest)
         self._rules = rules_in_force(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
@@ -104,7 +100,7 @@ class Placer:
     def _most_in(self, affine: Rule, domains: Domains) -> Rows:
         """Return for each domain how many consumers are placed at most before one finds no place."""
         draws = any(request.from_holds for request in self.placing.requests)
-        if self._fixed or draws:
+        if draws:
             # More than what is free may be taken.
             return np.full(domains.count, GREATEST)
         # The place of each new consumer in the call; the end follows the last one.
@@ -241,24 +237,15 @@ class Placer:
         self.budget.check()
         if consumer in self.holders:
             return self._of_holder(consumer)
-        holds = self.placing.requests[number].from_holds
-        if consumer in self._fixed:
-            placement = self._fixed[consumer]
-            # What was found earlier, and is gone, takes nothing.
-            room.place(allocations_at(self.forest, placement.allocations), holds)
-            trees = self._trees_at(list(placement.allocations))
-        else:
-            place = self._find_candidate(room, rules, number)
-            if place is None:
-                return None
-            alternative, candidate, dropped = place
-            placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
-            room.place(candidate.allocations, holds)
-            trees = candidate.trees
+        place = self._find_candidate(room, rules, number)
+        if place is None:
+            return None
+        alternative, candidate, dropped = place
+        room.place(candidate.allocations, self.placing.requests[number].from_holds)
         for rule in rules:
             if rule.concerns(number):
-                rule.add(trees)
-        return placement
+                rule.add(candidate.trees)
+        return placement_of(self.forest, consumer, alternative, candidate, dropped)
 
     def _find_candidate(
         self, room: Room, rules: Sequence[RuleState], number: int
@@ -308,10 +295,8 @@ class Placer:
     # -- who holds already -----------------------------------------------------------------------
 
     def _trees_of(self, holder: Holder) -> tuple[int, ...]:
-        return self._trees_at(list(holder.allocations))
-
-    def _trees_at(self, uuids: Sequence[str]) -> tuple[int, ...]:
-        return trees_of(self.forest, self._sharing, positions_of(self.forest, uuids))
+        positions = positions_of(self.forest, holder.allocations)
+        return trees_of(self.forest, self._sharing, positions)
 
     def _of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]

@@ -68,7 +68,7 @@ def meanwhile(monkeypatch):
     return waiting, tries
 
 
-def test_refused_consumer_and_later_ones_are_placed_again(application, meanwhile):
+def test_all_new_consumers_are_placed_again_after_a_refusal(application, meanwhile):
     waiting, tries = meanwhile
     with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
         waiting.append(lambda: claim(rival, 1))

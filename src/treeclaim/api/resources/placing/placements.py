@@ -2,7 +2,7 @@
 """Searching and claiming in rounds, until no other writer was there first (page 98, section 4)."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from http import HTTPStatus
@@ -79,12 +79,11 @@ class Placer:
                 outcome = Outcome({placement.consumer: placement}, (), None)
                 return self._reply(outcome, {}, HTTPStatus.CREATED)
         removed_uuids = self._find_removed()
-        fixed: Sequence[Placement] = ()
         may_be_holds = any(request.hold is not None for request in placing.requests)
         for _ in range(self._call.services.limits.claim_attempts):
             holders = self._find_holders(removed_uuids, may_be_holds=may_be_holds)
             self._require_sources(holders)
-            outcome = self._find_places(holders, fixed)
+            outcome = self._find_places(holders)
             if outcome.unplaced and self._store.end_holds():
                 continue
             if outcome.unplaced and not placing.partial:
@@ -100,11 +99,11 @@ class Placer:
                 self._store.place(
                     [claim_of(self._requests[placement.consumer], placement) for placement in new]
                 )
-            except PlacementRefusedError as error:
-                fixed = self._before(new, error.consumer)
+            except PlacementRefusedError:
+                continue
             except PlacedMeanwhileError:
                 # A hold from which everything is drawn holds nothing, but exists.
-                fixed, may_be_holds = (), True
+                may_be_holds = True
             else:
                 return self._reply(outcome, holders, HTTPStatus.CREATED)
         raise ConcurrentChangeError
@@ -192,18 +191,10 @@ class Placer:
                 if request.project_id not in projects[hold]:
                     raise HoldRefusedError(hold, "project")
 
-    def _find_places(self, holders: Mapping[str, Holder], fixed: Sequence[Placement]) -> Outcome:
-        fixed = [placement for placement in fixed if placement.consumer not in holders]
-        question = placing_question(self._placing, holders, fixed, shows_held=True)
+    def _find_places(self, holders: Mapping[str, Holder]) -> Outcome:
+        question = placing_question(self._placing, holders, shows_held=True)
         pieces = answer_under(self._call, question, self._assumptions, self._arrival)
         return Outcome.read(b"".join(pieces))
-
-    def _before(self, new: Sequence[Placement], refused: str) -> Sequence[Placement]:
-        """Return the placements that stay when one is refused: those of the consumers before it."""
-        if any(rule.same_domain for rule in self._placing.rules):
-            return ()
-        names = [placement.consumer for placement in new]
-        return new[: names.index(refused)]
 
     def _reply(self, outcome: Outcome, holders: Mapping[str, Holder], status: HTTPStatus) -> Reply:
         new_generation = None if self._is_dry else _NEW_GENERATION
