@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from dataclasses import replace
-from time import thread_time
 
 import pytest
 from hypothesis import event, given
@@ -39,14 +38,12 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.forest.placing.series import Series
 from treeclaim.forest.search import search
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.request import SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "12"))
-MOST_BYTES, LONG = 10**9, 60
 HOLDS = ("h1", "h2", "h3")
 
 usual = many_examples(WORLDS)
@@ -188,10 +185,6 @@ def test_placements_draw_from_holds_first_and_deplete_them(sizes):
         outcome = Placer(forest, call, {}, Budget()).placed()
         found = [outcome.placed.get(one.consumers[0]) for one in wanted]
         assert list(map(told, found)) == expected, (str(world), holds)
-        series = Series(forest, MOST_BYTES)
-        series.begin(held_by(holds))
-        alone = [series.place(one, thread_time() + LONG) for one in wanted]
-        assert list(map(told, alone)) == expected, (str(world), holds)
         event("some placed" if any(found) else "none placed")
 
     with lowered(sizes):

@@ -31,7 +31,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
 from treeclaim.model.stages import SEARCH, WAIT, Stages
 from treeclaim.replica.kept import SlowQuestions
-from treeclaim.replica.question import DEFAULT_MEMORY, HoldsQuery
+from treeclaim.replica.question import DEFAULT_MEMORY
 from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.replica.turn import PATIENCE
@@ -93,7 +93,7 @@ class Batches:
         """Find a place for a new consumer, and claim it.
 
         Args:
-            request: That of a call which has one consumer and no rules.
+            request: The request of a call that has one consumer and no rules.
 
         Returns:
             Where it is now; None if nothing was written, whatever the reason: the call is then to
@@ -104,7 +104,8 @@ class Batches:
             OverloadedError: if the Forest was not free in time.
         """
         waiting_call = _WaitingCall(request)
-        if are_hard(request.alternatives) or self._slow.has(waiting_call.key):
+        is_held = bool(request.from_holds) or request.hold is not None
+        if is_held or are_hard(request.alternatives) or self._slow.has(waiting_call.key):
             return None
         try:
             self._groups.submit(waiting_call, float("inf"))
@@ -163,12 +164,10 @@ class Batches:
     ) -> list[tuple[_WaitingCall, ConsumerClaim]]:
         """Take calls from a queue while there is time; return the claims of those that found a place."""
         claims: list[tuple[_WaitingCall, ConsumerClaim]] = []
-        named = frozenset[str]().union(*(call.request.from_holds for call in waiting))
-        with self._replica.current(HoldsQuery(named)) as current:
-            series, forest = self._series, self._replica.forest
+        with self._replica.current() as forest:
+            series = self._series
             if series is None or not series.may_follow(forest):
                 series = Series(forest, DEFAULT_MEMORY)
-            series.begin(current.held)
             # A series that is given up half-way cannot be kept.
             self._series = None
             begin = thread_time()

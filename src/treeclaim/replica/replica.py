@@ -21,7 +21,7 @@ from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower, Upkeep
 from treeclaim.replica.frames import pickled
 from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
-from treeclaim.replica.question import LONGEST_WAIT, NO_HOLDS, Arrival, HoldsQuery, Question
+from treeclaim.replica.question import LONGEST_WAIT, Arrival, HoldsQuery, Question
 from treeclaim.replica.turn import AttemptClock, OutOfPatienceError, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -83,7 +83,7 @@ class Replica:
         self._store.repeat("upkeep", self._upkeep.pause, step)
 
     @contextmanager
-    def current(self, holds: HoldsQuery = NO_HOLDS) -> Iterator[Forest]:
+    def current(self) -> Iterator[Forest]:
         """Give the Forest with everything committed so far, for short work.
 
         Copy out what outlives the block.
@@ -95,7 +95,7 @@ class Replica:
         began = monotonic()
         with self.turn.held(LONGEST_WAIT, what=_INVENTORY):
             self._follower.catch_up(began)
-            yield self._follower.with_holds(holds)
+            yield self._follower.forest
 
     @property
     def forest(self) -> Forest:

@@ -2,14 +2,12 @@
 """The room for consumers that draw from holds, and for the others (contract page 100, section 2)."""
 
 from dataclasses import replace
-from time import monotonic
 
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.forest.placing.series import Series
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.extension.placing import Placing, PlacingRequest
@@ -50,6 +48,3 @@ def test_holds_ignore_unit_limits_but_not_capacity():
     )
     found = Placer(room, Placing(requests, (), partial=True), {}, BUDGET).placed().placed
     assert sorted(found) == ["c1", "c3"]
-    series = Series(room, 10**9)
-    alone = [series.place(request, monotonic() + 60) is not None for request in requests]
-    assert alone == [False, True, False, True, False]

@@ -28,28 +28,16 @@ class Room:
     another domain, what was taken is given back, and the queries stay.
     """
 
-    def __init__(self, forest: Forest, budget: Budget, most_bytes: int | None = None) -> None:
-        """Begin with what is used now, and with what the holds have that the Forest knows.
-
-        Args:
-            forest: Where to search; it is not changed.
-            budget: What all queries may cost.
-            most_bytes: Bytes of queries beyond which these are made anew.
-        """
+    def __init__(self, forest: Forest, budget: Budget) -> None:
+        """Begin with the amounts that are used, and held, in a Forest, which is not changed."""
         self._budget = budget
-        self.everybody = QueryPool(Scratch(forest), budget, most_bytes)
+        self.everybody = QueryPool(Scratch(forest), budget)
         """The queries of those who draw from no hold."""
         self._drawing: dict[tuple[Holds, frozenset[str] | None], QueryPool] = {}
         """The queries of other consumers: by their holds, and by their classes if they will be holds."""
         self._held = forest.held
         self._left: dict[str, dict[str, dict[str, int]]] = {}
         """The present amounts of the holds that were drawn from."""
-
-    def begin(self, held: HeldAmounts) -> None:
-        """Forget what was drawn: it is written, and holds have the given amounts."""
-        self._drawing.clear()
-        self._left.clear()
-        self._held = held
 
     def pool(self, request: CandidateRequest, placing_request: PlacingRequest) -> QueryPool:
         """Return the queries of those who want something.

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers of separate calls, placed one after the other in a picture that follows the Forest.
+"""Consumers of separate calls, placed one after the other in a copy of the Forest that follows it.
 
-Each is placed beside those before it, as if these were written already. Starting a search
-takes much longer than placing a consumer. So it is done once for all that want the same, and kept
-as long as only used amounts change: before the next consumers, what is used is compared with
-the Forest where either has changed, and only the trees that differ are looked at again, by the
-searches that come next. What was placed and then written does not differ.
+Each consumer is placed beside the consumers before it, as if these were written already. A query takes much longer to
+begin than to place one consumer. So all consumers with equal requests share a query, which is kept while only used
+amounts change. Before the next consumers, the used amounts are compared with the Forest where either has changed, and
+only the trees that differ are searched again. A consumer that was placed and then written makes no difference.
 """
 
 from time import thread_time
@@ -15,9 +14,9 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import placement_of
-from treeclaim.forest.placing.room import Room
+from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.placing import Placement, PlacingRequest
 
@@ -30,19 +29,19 @@ class OutOfTimeError(TreeclaimError):
 
 
 class Series:
-    """Places consumers that no rule concerns."""
+    """Places consumers that no rule concerns, and that neither draw from holds nor are holds."""
 
     def __init__(self, forest: Forest, most_bytes: int) -> None:
-        """Begin with what is used now.
+        """Begin with the amounts that are used now.
 
         Args:
-            forest: Where to search; it is not changed.
-            most_bytes: What a search may hold.
+            forest: The Forest; it is not changed.
+            most_bytes: The memory of a search.
         """
         self._forest = forest
         self._end = 0.0
         self._budget = Budget(None, most_bytes, interrupted=self._check)
-        self._room = Room(forest, self._budget, MOST_BYTES)
+        self._pool = QueryPool(Scratch(forest), self._budget, MOST_BYTES)
         self._is_over = False
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._shape = forest.order, forest.catalogue
@@ -51,10 +50,6 @@ class Series:
     def _check(self) -> None:
         if thread_time() > self._end:
             raise OutOfTimeError
-
-    def begin(self, held: HeldAmounts) -> None:
-        """Let consumers draw from holds, which have so much at the moment that is followed."""
-        self._room.begin(held)
 
     def may_follow(self, forest: Forest) -> bool:
         """Follow the Forest as it is now, if that is possible and worth it.
@@ -72,12 +67,12 @@ class Series:
             or self.nbytes > MOST_BYTES
         ):
             return False
-        return self._room.everybody.scratch.follow(forest)
+        return self._pool.scratch.follow(forest)
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes that this takes, about."""
-        return self._room.everybody.nbytes
+        """Return the memory of the queries, about."""
+        return self._pool.nbytes
 
     def place(self, request: PlacingRequest, end: float) -> Placement | None:
         """Find a place for the single consumer of a call, and take the room.
@@ -103,13 +98,12 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                pool = self._room.pool(alternative, request)
-                place = pool.first([alternative], self._everywhere)
+                place = self._pool.first([alternative], self._everywhere)
             if place is not None:
                 _, candidate = place
-                scratch = self._room.everybody.scratch
+                scratch = self._pool.scratch
                 self._is_over |= bool(scratch.heads_begun_by(candidate.allocations))
-                self._room.place(candidate.allocations, request.from_holds)
+                scratch.place(candidate.allocations)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, candidate, ())
         return None
