@@ -6,13 +6,21 @@ from time import thread_time
 
 import pytest
 
-from tests.forest.building import calls_counted, complete, news, provider_uuid, record
+from tests.forest.building import (
+    CLASSES,
+    calls_counted,
+    complete,
+    news,
+    provider_uuid,
+    record,
+)
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.placing import series as series_module
 from treeclaim.forest.placing.series import OutOfTimeError, Series
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -57,6 +65,14 @@ def test_series_restarts_after_a_change_beyond_usage(forest, change):
     assert placed(series) == 1
     forest.apply(news(change))
     assert not series.may_follow(forest)
+
+
+def test_host_that_others_over_commit_has_no_place(forest):
+    series = Series(forest, BYTES)
+    assert placed(series) == FIRST
+    forest.apply(news(usage={FIRST: UsageChange({CLASSES.index("VCPU"): 11}, 0, 0, 0.0)}))
+    assert series.may_follow(forest)
+    assert placed(series) == SECOND
 
 
 KINDS = {

@@ -264,11 +264,12 @@ def taken_with_consumed(forest: Forest, taken: Iterable[Taken]) -> dict[tuple[in
 
 
 def times_together(forest: Forest, taken: Iterable[Taken]) -> int:
-    """Return how often some amounts fit, with all that they consume."""
-    return min(
+    """Return how often some amounts fit, with all that they consume; 0 where an inventory is over-committed."""
+    times = min(
         int(forest.classes[class_id].free.values[index]) // amount
         for (class_id, index), amount in taken_with_consumed(forest, taken).items()
     )
+    return max(times, 0)
 
 
 def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
