@@ -55,8 +55,6 @@ _SHARE_OF_TIME = 0.8
 _MOST_BYTES = 1 << 20
 """Bytes of the file: 256 queries of 4 kB each."""
 
-_VERSION = NEWEST
-
 
 class FlavorFile(Body):
     """The queries that are counted, by names of flavors."""
@@ -240,7 +238,7 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
 
 def _request(where: str, query: str, most_groups: int) -> CandidateRequest:
     try:
-        request = request_of(query, _VERSION, most_groups)
+        request = request_of(query, NEWEST, most_groups)
     except ApiError as error:
         raise FlavorFileError(f"{where}: {error.detail}") from error
     if request.order is not None and request.order.mix_names:

@@ -23,6 +23,7 @@ from oslo_config import cfg
 
 from treeclaim import metrics
 from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.model.errors import OverloadedError
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _GROUP = "keystone_authtoken"
-
-_CLIENT_GONE_KEY = "treeclaim.client_gone"
 
 _CACHE_KEY = "treeclaim.tokens"
 """The key of a request under which the library may find a cache."""
@@ -91,7 +90,7 @@ class TokenGuard(auth_token.AuthProtocol):
         key = sha256(token.encode()).digest()
         data = self._find(key)
         if data is None:
-            is_gone = self._request.environment.get(_CLIENT_GONE_KEY)
+            is_gone = self._request.environment.get(CLIENT_GONE_KEY)
             with self._admission.admitted(Kind.LOOKUP, is_gone):
                 # Another request may have looked it up while this one waited.
                 data = self._find(key) or self._look_up(key, token, options)
