@@ -78,7 +78,7 @@ def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None
 
     Their columns may be written in place, so the former pairs must not be used afterwards.
     """
-    splices = forest.splices_since(pairs.moment)
+    splices = forest.splices.since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
         return None
     for splice in splices:
@@ -86,7 +86,7 @@ def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None
         if len(lent) or _have_sharing(forest, local):
             return None
         pairs = _splice(forest, pairs, splice, local)
-    return replace(pairs, moment=forest.moment)
+    return replace(pairs, moment=forest.splices.mark)
 
 
 def _have_sharing(forest: Forest, rows: Rows) -> bool:

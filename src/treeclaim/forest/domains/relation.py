@@ -225,7 +225,7 @@ def _cached_pairs(
 
     key = (kind, make, classes, conditions)
     cached_pairs = forest.pairs.find(key)
-    if isinstance(cached_pairs, Pairs) and cached_pairs.moment == forest.moment:
+    if isinstance(cached_pairs, Pairs) and cached_pairs.moment == forest.splices.mark:
         return cached_pairs
     # They are written in place: should that fail half-way, they must not be found.
     earlier_pairs = forest.pairs.take(key)
@@ -316,7 +316,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
         indices={name: _inventory_indices(forest, name, provider) for name in classes},
         sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),
-        moment=forest.moment,
+        moment=forest.splices.mark,
     )
 
 

@@ -107,7 +107,7 @@ class ClassInventories(ClassColumns):
         self._note_limits(slice(index, index + 1))
         self.refreshed += 1
         if self.written is not None:
-            self.written.note(index)
+            self.written.note([index])
 
     def consume(self, index: int, amount: int) -> None:
         """Let more of an inventory be consumed by others, or less where the amount is below zero."""
@@ -124,8 +124,7 @@ class ClassInventories(ClassColumns):
         self.used.values[indices] += amounts
         self.free.values[indices] = self._free(indices)
         if self.written is not None:
-            for index in indices.tolist():
-                self.written.note(index)
+            self.written.note(indices.tolist())
 
     def _free(self, indices: Indices) -> Integers:
         """Compute what is free of some inventories."""

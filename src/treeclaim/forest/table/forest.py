@@ -18,7 +18,6 @@ which depends on the data alone, so that every worker gives the same answer.
 """
 
 import copy
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +33,7 @@ from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable
-from treeclaim.forest.table.recent_changes import Splice
+from treeclaim.forest.table.recent_changes import ChangeLog, Splice
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
@@ -70,7 +69,7 @@ class Forest(ProviderTable):
         held: What holds have, in the copy that a question is given which asks for that.
         overlooks_conditions: Whether no condition counts, as where it is asked what would fit if nothing
             were allocated.
-        moment: How many times the shape has changed, or rows have become others.
+        splices: The latest changes of the shape; one that cannot be followed, or that makes rows others, forgets all.
         names_given: How many times ids of traits or classes were given to others, or names changed.
     """
 
@@ -87,8 +86,7 @@ class Forest(ProviderTable):
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
-        self.moment = 0
-        self._splices: deque[Splice] = deque(maxlen=thresholds.MOST_TREES_EDITED)
+        self.splices = ChangeLog[Splice](thresholds.MOST_TREES_EDITED)
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
@@ -151,7 +149,7 @@ class Forest(ProviderTable):
         self._count = self.row_count
         self._register.begin_with_all()
         self.summaries.extend(self.row_count)
-        self.moment += 1
+        self.splices.forget()
         self._forget_shape()
 
     # -- changes of the shape --------------------------------------------------------------
@@ -167,11 +165,9 @@ class Forest(ProviderTable):
         self.summaries.forget(trees.altered, self.handle.values[roots].tolist())
         order, self._order = self._order, None
         self._order, splices = edited_order(order, self, trees)
-        self._splices.extend(splices)
-        self.moment += len(splices)
+        self.splices.note(splices)
         if self._order is None:
-            self.moment += 1
-            self._splices.clear()
+            self.splices.forget()
         self._forget_shape()
 
     def _forget_shape(self) -> None:
@@ -211,19 +207,9 @@ class Forest(ProviderTable):
         self.become(compaction.table)
         self._register.place(self.living_rows)
         self._order = None
-        self.moment += 1
-        self._splices.clear()
+        self.splices.forget()
         self.pairs.clear()
         self._forget_shape()
-
-    # -- what happened to the shape --------------------------------------------------------
-
-    def splices_since(self, moment: int) -> Sequence[Splice] | None:
-        """Return how the shape has changed since a moment; None if that is not known any more."""
-        count = self.moment - moment
-        if not 0 <= count <= len(self._splices):
-            return None
-        return list(self._splices)[len(self._splices) - count :]
 
     # -- what searches ask -----------------------------------------------------------------
 

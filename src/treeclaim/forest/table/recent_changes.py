@@ -1,38 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recent changes, for caches by inventory or tree that follow them."""
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Generic, TypeVar
 
-from treeclaim.forest.bounds import thresholds
+_Change = TypeVar("_Change")
 
 
-class ChangeLog:
-    """The numbers of entries in the order in which they were written; old ones are forgotten."""
+class ChangeLog(Generic[_Change]):
+    """The latest changes in order; older ones are forgotten.
 
-    __slots__ = ("_first", "_numbers")
+    Attributes:
+        mark: Stands for the present moment.
+    """
 
-    def __init__(self) -> None:
-        self._first = 0
-        self._numbers: list[int] = []
+    __slots__ = ("_changes", "mark")
 
-    @property
-    def mark(self) -> int:
-        """Return what stands for this moment."""
-        return self._first + len(self._numbers)
+    def __init__(self, most: int) -> None:
+        self.mark = 0
+        self._changes: deque[_Change] = deque(maxlen=most)
 
-    def note(self, number: int) -> None:
-        """Note that an entry was written."""
-        if len(self._numbers) >= thresholds.MOST_WRITES_KNOWN:
-            forgotten = (len(self._numbers) + 1) // 2
-            del self._numbers[:forgotten]
-            self._first += forgotten
-        self._numbers.append(number)
+    def note(self, changes: Sequence[_Change]) -> None:
+        """Note some changes."""
+        self.mark += len(changes)
+        self._changes.extend(changes)
 
-    def since(self, mark: int) -> list[int] | None:
-        """Return what was written since a moment, ascending; None if that is not known any more."""
-        if mark < self._first:
+    def forget(self) -> None:
+        """Note a change that cannot be followed."""
+        self.mark += 1
+        self._changes.clear()
+
+    def since(self, mark: int) -> Sequence[_Change] | None:
+        """Return the changes since a moment, in order; None if they are not known any more."""
+        count = self.mark - mark
+        if not 0 <= count <= len(self._changes):
             return None
-        return sorted(set(self._numbers[mark - self._first :]))
+        return list(islice(reversed(self._changes), count))[::-1]
 
 
 @dataclass(frozen=True, slots=True)
