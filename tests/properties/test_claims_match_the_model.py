@@ -130,8 +130,9 @@ class Calls(RuleBasedStateMachine):
         """Bring the service to the state of a new model."""
         for uuid in CONSUMERS:
             self.call("DELETE", f"/allocations/{uuid}")
-        # Kept requests are forgotten after a day.
-        Clock.time += timedelta(days=2)
+        for _ in range(2):
+            self.store.prune(timedelta(days=30))
+            Clock.time += timedelta(days=2)
         for provider, key in itertools.product(PROVIDERS, CONDITION_KEYS):
             self.call("DELETE", condition_path(provider, key))
         self.store.remove_ended(self.store.check_expiry())
@@ -525,7 +526,7 @@ class Calls(RuleBasedStateMachine):
         response = self.call("POST", "/treeclaim/requests", {"requests": requests})
         assert response.status_code == 200, response.text
         unknown = sorted(requests.keys() - self.model.consumers.keys())
-        updated = self.model.change_requests(requests, Clock.time)
+        updated = self.model.change_requests(requests)
         assert response.json() == {"updated": updated, "unknown": unknown}
         self.changed = set()
 
@@ -571,6 +572,7 @@ class Calls(RuleBasedStateMachine):
         self.store.check_expiry()
         if is_tidied:
             self.store.prune(timedelta(days=30))
+            self.model.prune_requests(Clock.time)
 
     @rule()
     def remove_ended(self):
@@ -647,9 +649,7 @@ class Calls(RuleBasedStateMachine):
         """GET /allocations/{uuid}: the kept requests of consumers, present and past."""
         for uuid in CONSUMERS:
             shown = self.get(f"/allocations/{uuid}")
-            kept, gone_at = self.model.requests.get(uuid, (None, None))
-            if gone_at is not None and gone_at < Clock.time - timedelta(days=1):
-                kept = None
+            kept, _ = self.model.requests.get(uuid, (None, None))
             assert shown["request"] == kept, uuid
             assert shown["request_valid"] == (kept and self.is_valid(uuid, kept))
 

@@ -67,7 +67,7 @@ class Model:
         steps: Step sizes by inventory.
         parents: By provider.
         consumes: By inventory, the units of other inventories that each of its units consumes.
-        requests: By consumer, the request and since when the consumer has no record.
+        requests: By consumer, the request and when it was marked as without a record.
     """
 
     def __init__(self, capacity, steps, parents, consumes):
@@ -194,30 +194,39 @@ class Model:
             is_over = terms["until"] is not None and terms["until"] <= now
             if is_over and hold in (holds or self.holds):
                 self.end(hold)
-        self.age_requests(now)
 
     # -- kept requests --------------------------------------------------------------------------
 
-    def age_requests(self, now):
-        """Forget the requests that have had no consumer for a day."""
-        for uuid, (queries, gone_at) in list(self.requests.items()):
-            if uuid not in self.consumers and (gone_at or now) < now - REQUEST_OUTLIVES_CONSUMER:
+    def clear_marks(self):
+        """Clear the marks of requests whose consumer has a record."""
+        self.requests |= {
+            uuid: (queries, None)
+            for uuid, (queries, _) in self.requests.items()
+            if uuid in self.consumers
+        }
+
+    def prune_requests(self, now):
+        """Forget the requests that were marked a day ago, and mark those without a consumer."""
+        self.clear_marks()
+        for uuid in self.requests.keys() - self.consumers.keys():
+            queries, marked_at = self.requests[uuid]
+            if marked_at is not None and marked_at < now - REQUEST_OUTLIVES_CONSUMER:
                 del self.requests[uuid]
             else:
-                self.requests[uuid] = (queries, None if uuid in self.consumers else gone_at or now)
+                self.requests[uuid] = (queries, marked_at or now)
 
-    def keep(self, consumer, request, now):
+    def keep(self, consumer, request):
         """Keep or forget a request; a consumer that was never there keeps none."""
         if request is None:
             self.requests.pop(consumer, None)
         elif consumer in self.consumers or consumer in self.requests:
-            self.requests[consumer] = (request, None if consumer in self.consumers else now)
+            self.requests[consumer] = (request, None)
 
-    def change_requests(self, requests, now):
+    def change_requests(self, requests):
         """Keep or forget the requests of consumers that exist; return how many exist."""
         present = [consumer for consumer in requests if consumer in self.consumers]
         for consumer in present:
-            self.keep(consumer, requests[consumer], now)
+            self.keep(consumer, requests[consumer])
         return len(present)
 
     # -- writes ---------------------------------------------------------------------------------
@@ -248,8 +257,8 @@ class Model:
             return str(refused)
         for claim in claims:
             if claim.request != "unchanged":
-                after.keep(claim.consumer, claim.request, now)
-        after.age_requests(now)
+                after.keep(claim.consumer, claim.request)
+        after.clear_marks()
         self.__dict__ = after.__dict__
         return None
 
@@ -447,5 +456,4 @@ class Model:
                 self.draws = [draw for draw in self.draws if draw[2] != hold]
                 if not self.amounts(hold):
                     self.end(hold)
-        self.age_requests(now)
         return len(present)

@@ -314,7 +314,7 @@ class Store(Reader):
                 batch = self.write(pruning.delete_oldest, stream_id, before)
                 deleted += batch
         if lost := self.read(kept_requests.without_record):
-            self.write(kept_requests.note_without_record, lost)
+            self.write(kept_requests.mark_without_record, lost)
         self.write(kept_requests.delete_old)
         self.write(pruning.remove_closed, before)
         self.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))

@@ -569,7 +569,7 @@ def holds_world(*, ended):
         ),
         script(
             "prune-requests",
-            write(kept_requests.note_without_record, [OTHER, NEW]),
+            write(kept_requests.mark_without_record, [OTHER, NEW]),
             write(kept_requests.delete_old),
         ),
         script(

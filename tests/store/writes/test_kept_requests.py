@@ -42,11 +42,15 @@ def claim(consumer, amount, generation, **more):
     return make_claim(consumer, {HOST: amount} if amount else {}, generation, **more)
 
 
-def test_write_without_record_does_not_revive_expired_request(placed, ahead):
+def test_request_returns_with_its_consumer(placed, ahead):
     placed.delete_allocations(SERVER)
-    ahead[0] = 25
-    placed.replace_allocations([claim(SERVER, 0, None, request=REQUEST)])
-    assert placed.read(load_requests, [SERVER]) == {}
+    placed.prune(KEEP)
+    ahead[0] = 20
+    placed.replace_allocations([claim(SERVER, 1, None)])
+    placed.delete_allocations(SERVER)
+    ahead[0] = 30
+    placed.prune(KEEP)
+    assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
 
 
 def test_request_of_consumer_removed_by_placement_is_pruned(placed, ahead):

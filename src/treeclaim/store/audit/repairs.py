@@ -21,7 +21,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.allocations import claims, consumers, holds, kept_requests
+from treeclaim.store.operations.allocations import claims, consumers, holds
 from treeclaim.store.operations.allocations.lookup import current_allocations
 from treeclaim.store.operations.locks.lock_rows import AGGREGATE, HOLD, TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_providers
@@ -150,7 +150,6 @@ def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     ):
         return _GONE
     consumers.delete(transaction, [uuid])
-    kept_requests.note_gone(transaction, [uuid])
     return _DONE
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import OUTLIVES, Amounts, StoredHold
+from treeclaim.model.extension.holds import Amounts, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, as_datetime
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holdings_of_many import HELD, OWNED
 from treeclaim.store.reading.holds import load_draws, load_holds
 from treeclaim.store.schema.tables import allocations, consumers, requests
@@ -22,7 +22,7 @@ _OWNED = CompiledStatement(
     OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 )
 _REQUESTS = CompiledStatement(
-    sa.select(requests.c.consumer_uuid, requests.c.request, requests.c.gone_at).where(
+    sa.select(requests.c.consumer_uuid, requests.c.request).where(
         requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
     )
 )
@@ -116,11 +116,8 @@ def details_of(
 
 
 def load_requests(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """Return the requests that some consumers were placed by; for a day also of those that are gone."""
-    oldest = transaction.now - OUTLIVES
-    request_by_uuid = {}
-    for row in transaction.rows_in_chunks(_REQUESTS, uuids=uuids):
-        gone_at = as_datetime(row.gone_at)
-        if gone_at is None or gone_at >= oldest:
-            request_by_uuid[row.consumer_uuid] = orjson.loads(row.request)
-    return request_by_uuid
+    """Return the requests that some consumers were placed by, also of those without a record."""
+    return {
+        row.consumer_uuid: orjson.loads(row.request)
+        for row in transaction.rows_in_chunks(_REQUESTS, uuids=uuids)
+    }

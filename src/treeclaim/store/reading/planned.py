@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.model.extension.planning import (
     AllocationColumns,
     ConsumersRead,
@@ -55,7 +54,7 @@ _OWNERS = (
 )
 _REQUESTS = sa.select(
     requests.c.consumer_uuid.label("key"), requests.c.consumer_uuid, requests.c.request
-).where(sa.or_(requests.c.gone_at.is_(None), requests.c.gone_at >= sa.bindparam("oldest")))
+)
 
 
 class _PagedQuery:
@@ -72,17 +71,15 @@ class _PagedQuery:
         )
         self._first = first
 
-    def pages(
-        self, transaction: ReadTransaction, uuids: Sequence[str] | None, **values: Any
-    ) -> Iterator[Any]:
+    def pages(self, transaction: ReadTransaction, uuids: Sequence[str] | None) -> Iterator[Any]:
         """Yield columns: of some consumers, or of all."""
         if uuids is not None:
             for chunk in chunks(uuids):
-                yield columns(transaction, self._some, uuids=list(chunk), **values)
+                yield columns(transaction, self._some, uuids=list(chunk))
             return
         after = self._first
         while True:
-            page_columns = columns(transaction, self._page, after=after, most=_AT_ONCE, **values)
+            page_columns = columns(transaction, self._page, after=after, most=_AT_ONCE)
             keys = page_columns.key
             if not keys:
                 return
@@ -118,8 +115,7 @@ def planned_consumers(
         yield OwnerColumns(
             page_columns.uuid, page_columns.project, page_columns.type, page_columns.generation
         )
-    oldest = transaction.now - OUTLIVES
-    for page_columns in _READ_REQUESTS.pages(transaction, uuids, oldest=oldest):
+    for page_columns in _READ_REQUESTS.pages(transaction, uuids):
         yield RequestColumns(page_columns.consumer_uuid, page_columns.request)
     drawn = load_all_draws(transaction) if uuids is None else load_draws(transaction, uuids)
     yield HoldsRead(load_hold_uuids(transaction), drawn)

@@ -347,7 +347,7 @@ requests = Table(
     **_mysql(),
 )
 """Requests that consumers were placed by: JSON lists of queries, in ASCII characters. `gone_at` is when
-the consumer's record went, naive UTC; nothing while there is one."""
+the consumer was first found without a record, naive UTC."""
 
 MOST_MIXES = 64
 """Mixes that may exist (contract page 101, section 2)."""

@@ -193,7 +193,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
     _tell_consumed(transaction, current.of_consumers(ended))
     consumers.delete(transaction, ended)
-    forget(transaction, ended)
+    delete_terms(transaction, ended)
 
 
 def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocation]) -> None:
@@ -203,17 +203,11 @@ def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocati
     record_consumed(transaction, consumed_by(entries, keys))
 
 
-def forget(transaction: WriteTransaction, uuids: Collection[str]) -> None:
+def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Remove the terms of holds that have ended, and what is drawn from them."""
     if uuids:
-        delete_terms(transaction, uuids)
-        kept_requests.note_gone(transaction, uuids)
-
-
-def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
-    """Remove terms, and what is drawn by them."""
-    for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
-        transaction.change(statement, uuids=sorted(uuids))
+        for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
+            transaction.change(statement, uuids=sorted(uuids))
 
 
 def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
@@ -260,7 +254,7 @@ def write(
             consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
     consumers.delete(transaction, beside & gone)
     mended = locked.stale & new_terms.keys()
-    forget(transaction, gone | (mended - book.holds.keys()))
+    delete_terms(transaction, gone | (mended - book.holds.keys()))
     write_terms(
         transaction,
         {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are kept with the consumers that were placed by them (contract page 100, section 4)."""
+"""Requests that are kept with the consumers that were placed by them (contract page 100, section 4).
+
+A request outlives the record of its consumer by a day at least. Writes of claims leave it as it is: an hourly
+job marks the requests of consumers without a record, and deletes those that were marked a day ago.
+"""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -11,29 +15,26 @@ from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.reading.consumers import load_requests
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
 _OF = requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
 _INSERT = CompiledStatement(sa.insert(requests).inline())
 _DELETE = CompiledStatement(sa.delete(requests).where(_OF))
-_NOTE_GONE = CompiledStatement(
+_MARK = CompiledStatement(
     sa.update(requests).where(_OF, requests.c.gone_at.is_(None)).values(gone_at=sa.bindparam("at"))
 )
-_TOO_OLD = CompiledStatement(
-    sa.delete(requests).where(_OF, requests.c.gone_at < sa.bindparam("before"))
-)
-_NOTE_BACK = CompiledStatement(sa.update(requests).where(_OF).values(gone_at=None))
+_CLEAR_MARK = CompiledStatement(sa.update(requests).where(_OF).values(gone_at=None))
+_HAS_RECORD = sa.exists().where(consumer_rows.c.uuid == requests.c.consumer_uuid)
 _WITHOUT_RECORD = (
     sa.select(requests.c.consumer_uuid)
-    .where(
-        requests.c.gone_at.is_(None),
-        ~sa.exists().where(consumer_rows.c.uuid == requests.c.consumer_uuid),
-    )
+    .where(requests.c.gone_at.is_(None), ~_HAS_RECORD)
     .limit(1_000)
 )
-_DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("before"))
+_CLEAR_MARKS_OF_RECORDED = (
+    sa.update(requests).where(requests.c.gone_at.is_not(None), _HAS_RECORD).values(gone_at=None)
+)
+_DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("before"), ~_HAS_RECORD)
 
 
 def ascii_json(value: object) -> str:
@@ -53,24 +54,16 @@ def write(
         transaction: It has locked the consumers.
         claims: What is written.
         recorded: The consumers that have a record afterwards.
-        known: Those that have a kept request, and whether their record had gone.
+        known: Those that have a kept request, and whether it is marked as without a record.
     """
     request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
         if not isinstance(claim.request, KeptRequest)
     }
-    unchanged_uuids = {claim.consumer_uuid for claim in claims} - request_by_uuid.keys()
-    note_gone(
-        transaction, {uuid for uuid in unchanged_uuids if known.get(uuid) is False} - set(recorded)
-    )
-    if back := sorted(uuid for uuid in unchanged_uuids.intersection(recorded) if known.get(uuid)):
-        transaction.change(_TOO_OLD, uuids=back, before=transaction.now - OUTLIVES)
-        transaction.change(_NOTE_BACK, uuids=back)
-    # What is older than a day is as good as deleted, though nobody may have done that yet.
-    gone = sorted(uuid for uuid in request_by_uuid.keys() - set(recorded) if known.get(uuid))
-    too_old = set(gone) - load_requests(transaction, gone).keys() if gone else set()
-    replace(transaction, request_by_uuid, recorded, known.keys() - too_old)
+    replace(transaction, request_by_uuid, recorded, known)
+    if back := sorted(uuid for uuid in recorded if known.get(uuid)):
+        transaction.change(_CLEAR_MARK, uuids=back)
 
 
 def replace(
@@ -95,7 +88,6 @@ def replace(
             {
                 "consumer_uuid": uuid,
                 "request": ascii_json(list(request)),
-                "gone_at": None if uuid in recorded else transaction.now,
             }
             for uuid, request in sorted(given.items())
             if request is not None and (uuid in recorded or uuid in known)
@@ -116,29 +108,25 @@ def keep_requests_for(
     return sorted(given.keys() - existing.keys())
 
 
-def note_gone(transaction: WriteTransaction, uuids: Collection[str]) -> None:
-    """Note that the records of some consumers go."""
-    if uuids:
-        transaction.change(_NOTE_GONE, uuids=sorted(uuids), at=transaction.now)
-
-
 def without_record(transaction: ReadTransaction) -> list[str]:
-    """Return consumers whose record another service has removed, at most a thousand."""
+    """Return consumers without a record whose request is not marked, at most a thousand."""
     return [row.consumer_uuid for row in transaction.rows(_WITHOUT_RECORD)]
 
 
-def note_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Note that the records of some consumers have gone, of those that have none.
+def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
+    """Mark the requests of those of some consumers that have no record.
 
     Raises:
         DBAPIError: if one of them comes back at this moment; so it is tried again.
     """
     recorded = consumers.lock(transaction, uuids)
     gone = sorted(set(uuids).difference(recorded))
-    consumers.lock_missing(transaction, gone)
-    note_gone(transaction, gone)
+    if gone:
+        consumers.lock_missing(transaction, gone)
+        transaction.change(_MARK, uuids=gone, at=transaction.now)
 
 
 def delete_old(transaction: WriteTransaction) -> None:
-    """Delete the requests of consumers whose record went too long ago."""
+    """Delete the requests of consumers that have had no record for too long."""
+    transaction.execute(_CLEAR_MARKS_OF_RECORDED)
     transaction.execute(_DELETE_OLD, before=transaction.now - OUTLIVES)

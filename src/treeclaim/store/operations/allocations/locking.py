@@ -78,7 +78,7 @@ class LockedClaims:
         owner_ids: Ids of projects, users and consumer types.
         providers: All locked providers by uuid.
         holds: The holds that the requests concern.
-        kept: The consumers that have a kept request, and whether their record had gone.
+        kept: As `Lookup.requests`.
         conditions: Those that concern the requests, once they are judged.
         is_consuming: Whether any inventory consumes others.
         consumed_ids: Ids of the providers of which what is claimed consumes, locked where they exist.

@@ -159,7 +159,7 @@ class Lookup:
         class_ids: Ids of resource classes.
         terms: Uuids of the consumers, and of those to draw from, that have terms of a hold.
         drawn_from: Uuids of the holds from which the consumers have drawn.
-        requests: The consumers that have a kept request, and whether their record had gone.
+        requests: The consumers that have a kept request, and whether it is marked as without a record.
         is_consuming: Whether any inventory consumes others.
     """
 
