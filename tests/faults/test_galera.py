@@ -32,7 +32,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.operations.providers import conditions, inventories, part_tables, providers
-from treeclaim.store.reading import allocations as allocation_queries
+from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import resource_providers
 
@@ -272,8 +272,8 @@ def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
     with pytest.raises(CapacityExceededError):
         here.write(claim, ClaimRequest(mine))
     assert claim.runs == 1
-    assert there.read(allocation_queries.of_consumer, theirs[0].consumer_uuid) is not None
-    assert there.read(allocation_queries.of_consumer, mine[0].consumer_uuid) is None
+    assert there.read(load_consumer, theirs[0].consumer_uuid) is not None
+    assert there.read(load_consumer, mine[0].consumer_uuid) is None
 
 
 @pytest.fixture
@@ -323,7 +323,7 @@ def test_condition_is_retried_after_a_claim_on_another_node(stores, barring):
 
 def held_by(stores, claim):
     """Return the allocations of a consumer, as each node knows them."""
-    return [store.read(allocation_queries.of_consumer, claim.consumer_uuid) for store in stores]
+    return [store.read(load_consumer, claim.consumer_uuid) for store in stores]
 
 
 def test_lock_rows_taken_on_two_nodes_conflict(stores):

@@ -23,7 +23,7 @@ from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Batches, Replica
 from treeclaim.replica import batches as batches_module
 from treeclaim.store import Store
-from treeclaim.store.reading.consumers import find_holders
+from treeclaim.store.reading.holders import find_holders
 
 PACKED = Order((Term(TermName.PACK_PROVIDERS, ()),), ())
 PATIENT = 60.0

@@ -15,7 +15,7 @@ from treeclaim.model.stages import WAIT, Stages
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
-from treeclaim.store.reading.consumers import find_holders
+from treeclaim.store.reading.holders import find_holders
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.writes.groups import NotWrittenError
 

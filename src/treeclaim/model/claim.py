@@ -60,55 +60,6 @@ class ConsumerClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class AllocationEntry:
-    """The allocation of a consumer on a provider, as listed by one of the two.
-
-    Attributes:
-        generation: The generation of the other one.
-        resources: Amount of each resource class, by name.
-    """
-
-    generation: int
-    resources: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerAllocations:
-    """The allocations of one consumer (contract page 70, section 2).
-
-    Attributes:
-        by_provider: By provider uuid.
-        project_id: Owner.
-        user_id: Owner.
-        generation: The consumer's generation.
-        consumer_type: Type name, None if it was never given.
-        modified_at: Newest creation among the records, in seconds since the epoch.
-    """
-
-    by_provider: Mapping[str, AllocationEntry]
-    project_id: str
-    user_id: str
-    generation: int
-    consumer_type: str | None
-    modified_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderAllocations:
-    """The allocations on one provider (contract page 70, section 6).
-
-    Attributes:
-        provider_generation: The provider's generation.
-        by_consumer: By consumer uuid.
-        modified_at: Newest creation among the records in seconds since the epoch, None if none.
-    """
-
-    provider_generation: int
-    by_consumer: Mapping[str, AllocationEntry]
-    modified_at: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class UsageGroup:
     """Sums over the consumers of one type (contract page 80, section 2).
 

@@ -38,7 +38,7 @@ from treeclaim.replica.turn import PATIENCE
 from treeclaim.store import Store
 from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
-from treeclaim.store.reading.consumers import find_holders
+from treeclaim.store.reading.holders import find_holders
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
 
 _LONGEST_SEARCH = 0.015

@@ -19,7 +19,7 @@ from treeclaim.store.database.driver import send
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.reading import allocations as allocation_queries
+from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema.tables import consumers, projects
 
 MOST_ROUND_TRIPS = {
@@ -204,7 +204,7 @@ def test_claim_finds_names_under_any_collation(store, hosts):
     consumer = str(uuid.uuid4())
     claim(store, consumer, hosts[0], None)
     claim(store, consumer, hosts[1], 1)
-    assert store.read(allocation_queries.of_consumer, consumer).project_id == "p"
+    assert store.read(load_consumer, consumer)[0]["project_id"] == "p"
 
 
 def rows_read_whole(store):

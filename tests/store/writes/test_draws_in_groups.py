@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.extension.holds import HoldTerms
-from treeclaim.store.reading.allocations import of_consumer
+from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import tables
 
 CLIENTS = 16
@@ -37,7 +37,7 @@ def test_amounts_released_by_placement_are_free_and_undrawn(held):
     held.replace_allocations([claim(TAKERS[1], 3)])
     held.delete_allocations(TAKERS[0])
     drawn = held.read(lambda transaction: transaction.rows(sa.select(tables.draws)))
-    vcpu = held.read(of_consumer, HOLD).by_provider[HOST].resources["VCPU"]
+    vcpu = held.read(load_consumer, HOLD)[0]["allocations"][HOST]["resources"]["VCPU"]
     assert not drawn
     assert vcpu in (2 * CLIENTS - 4, 2 * CLIENTS - 3)
     rows = held.read(lambda transaction: transaction.rows(sa.select(used.c.used)))

@@ -28,7 +28,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.reading import allocations as allocation_queries
+from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema.tables import consumers, resource_providers
 
 THREADS = 12
@@ -270,4 +270,4 @@ def test_concurrent_claims_of_one_consumer_are_serialized(store):
     )
     kinds = [type(error) for error in errors if error is not None]
     assert kinds == [ConsumerGenerationConflictError] * 5
-    assert store.read(allocation_queries.of_consumer, consumer).generation == 2
+    assert store.read(load_consumer, consumer)[0]["consumer_generation"] == 2

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
 from treeclaim.store.database import clock, transactions
-from treeclaim.store.reading.consumers import load_requests
+from treeclaim.store.reading.holders import load_requests
 from treeclaim.store.schema import tables
 from treeclaim.store.store import KEEP
 

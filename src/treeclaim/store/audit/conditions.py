@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.extension.conditions import Effect
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.consumers import find_holders, load_requests
+from treeclaim.store.reading.holders import find_holders, load_requests
 from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.schema.tables import (
     allocations,

@@ -18,7 +18,7 @@ from treeclaim.store.audit import trees
 from treeclaim.store.audit.conditions import ToleratedKeys, must_leave
 from treeclaim.store.audit.trees import HOLDS, Item
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.reading.holds import EXISTING
 from treeclaim.store.reading.inventories import CONSUMES, INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import (

@@ -1,123 +1,269 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads allocations, owners and kept requests of consumers, by UUID (contract page 98, section 4).
+"""Consumers with their owners and allocations (contract page 70, section 2; page 99, section 2).
 
-Consumers without a record of their own, which old databases have, are returned too: they hold
-something. Recorded are terms of holds, draws and requests (contract page 100).
+Consumers without a row of their own, which old databases have, are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import Amounts, StoredHold
+from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holdings_of_many import HELD, OWNED
-from treeclaim.store.reading.holds import load_draws, load_holds
-from treeclaim.store.schema.tables import allocations, consumers, requests
-
-_OWNED = CompiledStatement(
-    OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+from treeclaim.store.database.transactions import ReadTransaction, seconds
+from treeclaim.store.reading.allocations import newest
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    placement_aggregates,
+    projects,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_providers,
+    users,
 )
-_REQUESTS = CompiledStatement(
-    sa.select(requests.c.consumer_uuid, requests.c.request).where(
-        requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
-    )
-)
-
-CONSUMERS_WITHOUT_RECORD = (
-    sa.select(allocations.c.consumer_id.label("consumer"))
-    .select_from(allocations.outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id))
-    .where(consumers.c.id.is_(None))
-    .distinct()
-    .order_by(allocations.c.consumer_id)
-)
-"""The consumers that have allocations and no record."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredHolder:
-    """A consumer that holds something.
+class ConsumerFilter:
+    """A filter of consumers (contract page 99, section 2).
 
     Attributes:
-        allocations: Amounts by provider uuid and resource class.
-        project_id, user_id: Owners; None for a consumer without a record (old data).
-        consumer_type: Type name, None if it never got one.
-        generation: Its generation; 0 without a record.
+        providers: Uuids; one of the consumer's allocations, that passes the next filters too, is at one of them.
+        in_tree: Uuids of providers, in the tree of one of which it is.
+        member_of: Of each set, its provider itself is in an aggregate.
+        forbidden_aggregates: Aggregates that its provider must not be in.
+        classes: Names of resource classes, one of which it has.
+        consumers: Uuids, lower-case and dashed; empty for any.
+        project_id, user_id: Owners; None for any.
+        consumer_type: Name, or `UNKNOWN_TYPE`; None for any.
+        created_since: When their records were made at the earliest, naive UTC; None for any time.
+        after: Uuid behind which the page begins; empty for the first page.
+        limit: How many consumers at most.
     """
 
-    allocations: Mapping[str, Mapping[str, int]]
+    providers: Sequence[str]
+    in_tree: Sequence[str]
+    member_of: Sequence[frozenset[str]]
+    forbidden_aggregates: frozenset[str]
+    classes: Sequence[str]
+    consumers: Sequence[str]
     project_id: str | None
     user_id: str | None
     consumer_type: str | None
-    generation: int
+    created_since: datetime | None
+    after: str
+    limit: int
 
 
-def find_holders(
-    transaction: ReadTransaction, uuids: Sequence[str], *, may_be_holds: bool = False
-) -> dict[str, StoredHolder]:
-    """Return those of some consumers that hold something, all as they are at one moment.
+Page = tuple[list[dict[str, Any]], str | None]
+"""Consumers, as clients see them, in order of uuid; and the uuid behind which the next page begins, None if this
+is the last one."""
 
-    With `may_be_holds`, what is drawn from a hold counts as held by it (page 100, section 1).
+OWNED = (
+    sa.select(
+        consumers.c.uuid,
+        consumers.c.generation,
+        projects.c.external_id.label("project"),
+        users.c.external_id.label("user"),
+        consumer_types.c.name.label("type"),
+    )
+    .select_from(consumers)
+    .join(projects, projects.c.id == consumers.c.project_id)
+    .join(users, users.c.id == consumers.c.user_id)
+    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+)
+"""Consumers with a record, and their owners."""
+
+_OWNED_NAMED = CompiledStatement(
+    OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+_HELD = (
+    sa.select(
+        allocations.c.consumer_id,
+        resource_providers.c.uuid,
+        resource_providers.c.generation,
+        resource_classes.c.name,
+        allocations.c.used,
+    )
+    .select_from(allocations)
+    .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
+    .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+    .where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(allocations.c.id)
+)
+_HELD_WITH_TIMES = CompiledStatement(
+    _HELD.add_columns(allocations.c.created_at, allocations.c.updated_at)
+)
+HELD = CompiledStatement(_HELD)
+"""The allocations of some consumers, by `uuids`."""
+
+
+def load_consumer(
+    transaction: ReadTransaction, uuid: str, *, may_be_empty: bool = False
+) -> tuple[dict[str, Any], float] | None:
+    """Return a consumer as clients see it, and its newest allocation in seconds since the epoch.
+
+    Args:
+        transaction: The snapshot.
+        uuid: UUID of the consumer.
+        may_be_empty: Whether to return a consumer without allocations too: a hold may have only a record
+            (page 100, section 1).
+
+    Returns:
+        None if there is no such consumer, or it has no allocations.
     """
-    held: dict[str, dict[str, dict[str, int]]] = {}
-    for consumer, provider, _, name, used in transaction.rows_in_chunks(HELD, uuids=uuids):
-        amounts = held.setdefault(consumer, {}).setdefault(provider, {})
-        amounts[name] = amounts.get(name, 0) + int(used)
-    for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
-        by_provider = held.setdefault(hold, {})
-        for provider, drawn in stored.drawn.items():
-            amounts = by_provider.setdefault(provider, {})
-            for name, amount in drawn.items():
-                amounts[name] = amounts.get(name, 0) + amount
-    # Some collations find other spellings too.
-    holding = sorted(held.keys() & set(uuids))
-    # Most calls place new consumers: there is nobody to ask for then.
-    recorded = {row.uuid: row for row in transaction.rows_in_chunks(_OWNED, uuids=holding)}
-    holder_by_uuid = {}
-    for uuid in holding:
-        row = recorded.get(uuid)
-        holder_by_uuid[uuid] = StoredHolder(
-            allocations=held[uuid],
-            project_id=None if row is None else row.project,
-            user_id=None if row is None else row.user,
-            consumer_type=None if row is None else row.type,
-            generation=0 if row is None else int(row.generation),
-        )
-    return holder_by_uuid
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerDetails:
-    """The records of consumers.
-
-    Attributes:
-        holds: Those that are holds, by uuid.
-        drawn: What they have drawn from holds that return, by uuid and hold.
-        requests: The queries that they were placed by, by uuid.
-    """
-
-    holds: Mapping[str, StoredHold]
-    drawn: Mapping[str, Mapping[str, Amounts]]
-    requests: Mapping[str, Sequence[str]]
-
-
-def details_of(
-    transaction: ReadTransaction, uuids: Sequence[str], *, has_requests: bool = True
-) -> ConsumerDetails:
-    """Return what is recorded with some consumers; their requests only if those are wanted."""
-    return ConsumerDetails(
-        load_holds(transaction, uuids),
-        load_draws(transaction, uuids),
-        load_requests(transaction, uuids) if has_requests else {},
+    owners = transaction.rows(_OWNED_NAMED, uuids=[uuid])
+    rows = transaction.rows(_HELD_WITH_TIMES, uuids=[uuid])
+    if not owners or owners[0].uuid != uuid or not (rows or may_be_empty):
+        return None
+    shares = _shares(row[:-2] for row in rows).get(uuid, {})
+    modified_at = newest(rows)
+    return _shown(owners[0], shares), (
+        seconds(transaction.now) if modified_at is None else modified_at
     )
 
 
-def load_requests(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """Return the requests that some consumers were placed by, also of those without a record."""
+def load_consumer_page(transaction: ReadTransaction, wanted: ConsumerFilter) -> Page:
+    """Return a page of the consumers that pass all filters, each with its allocations.
+
+    Raises:
+        ResourceClassNotFoundError: for the first class that does not exist.
+    """
+    _require_classes(transaction, wanted.classes)
+    owners, next_after = load_owners(transaction, _narrow(wanted), wanted.after, wanted.limit)
+    # Some collations find other spellings too.
+    owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
+    held = load_shares(transaction, list(owners_by_uuid))
+    shown = [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held]
+    return shown, next_after
+
+
+def load_named_owners(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Any]:
+    """Return the rows of `OWNED` of those of some consumers that have a record, by UUID."""
+    return {row.uuid: row for row in transaction.rows_in_chunks(_OWNED_NAMED, uuids=uuids)}
+
+
+def load_shares(
+    transaction: ReadTransaction, uuids: Sequence[str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the allocations of some consumers, as clients see them; omit consumers without any."""
+    return _shares(transaction.rows_in_chunks(HELD, uuids=uuids))
+
+
+def load_owners(
+    transaction: ReadTransaction, statement: sa.Select[Any], after: str, limit: int
+) -> tuple[list[Any], str | None]:
+    """Return the first rows behind a uuid, of `OWNED` restricted, and the last uuid if there are more."""
+    if after:
+        statement = statement.where(consumers.c.uuid > after)
+    rows = transaction.rows(statement.order_by(consumers.c.uuid).limit(limit + 1))
+    return rows[:limit], rows[limit - 1].uuid if len(rows) > limit else None
+
+
+def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None:
+    if not names:
+        return
+    named = resource_classes.c.name.in_(names)
+    existing_names = {
+        row.name for row in transaction.rows(sa.select(resource_classes.c.name).where(named))
+    }
+    for name in names:
+        if name not in existing_names:
+            raise ResourceClassNotFoundError(name)
+
+
+def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
+    statement = OWNED.where(consumers.c.uuid.in_(_records(consumer_filter)))
+    if consumer_filter.consumers:
+        statement = statement.where(consumers.c.uuid.in_(consumer_filter.consumers))
+    if consumer_filter.project_id is not None:
+        statement = statement.where(projects.c.external_id == consumer_filter.project_id)
+    if consumer_filter.user_id is not None:
+        statement = statement.where(users.c.external_id == consumer_filter.user_id)
+    if consumer_filter.consumer_type == UNKNOWN_TYPE:
+        statement = statement.where(consumers.c.consumer_type_id.is_(None))
+    elif consumer_filter.consumer_type is not None:
+        statement = statement.where(consumer_types.c.name == consumer_filter.consumer_type)
+    if consumer_filter.created_since is not None:
+        statement = statement.where(consumers.c.created_at >= consumer_filter.created_since)
+    return statement
+
+
+def _records(record_filter: ConsumerFilter) -> sa.Select[Any]:
+    """Return the consumers of the records that pass, one for each record."""
+    provider = allocations.c.resource_provider_id
+    statement = sa.select(allocations.c.consumer_id)
+    statement = statement.where(
+        *at_providers(provider, record_filter.providers, record_filter.in_tree)
+    )
+    for aggregates in record_filter.member_of:
+        statement = statement.where(provider.in_(_members(aggregates)))
+    if record_filter.forbidden_aggregates:
+        statement = statement.where(provider.not_in(_members(record_filter.forbidden_aggregates)))
+    if record_filter.classes:
+        ids = sa.select(resource_classes.c.id).where(
+            resource_classes.c.name.in_(record_filter.classes)
+        )
+        statement = statement.where(allocations.c.resource_class_id.in_(ids))
+    return statement
+
+
+def at_providers(
+    provider: sa.Column[int], providers: Sequence[str], in_tree: Sequence[str]
+) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions on the provider of a record; see `ConsumerFilter`."""
+    conditions: list[sa.ColumnElement[bool]] = []
+    if providers:
+        named = sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(providers))
+        conditions.append(provider.in_(named))
+    if in_tree:
+        root = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
+        roots = sa.select(root).where(resource_providers.c.uuid.in_(in_tree))
+        of_trees = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
+        conditions.append(provider.in_(of_trees))
+    return conditions
+
+
+def _members(aggregates: frozenset[str]) -> sa.Select[Any]:
+    return (
+        sa.select(resource_provider_aggregates.c.resource_provider_id)
+        .join(
+            placement_aggregates,
+            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
+        )
+        .where(placement_aggregates.c.uuid.in_(sorted(aggregates)))
+    )
+
+
+def _is_exact(row: Any, consumer_filter: ConsumerFilter) -> bool:
+    return (
+        consumer_filter.project_id in {None, row.project}
+        and consumer_filter.user_id in {None, row.user}
+        and consumer_filter.consumer_type in {None, row.type or UNKNOWN_TYPE}
+    )
+
+
+def _shares(rows: Iterable[Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    shares_by_consumer: dict[str, dict[str, dict[str, Any]]] = {}
+    for consumer, provider, generation, name, used in rows:
+        new_share: dict[str, Any] = {"generation": generation or 0, "resources": {}}
+        shares = shares_by_consumer.setdefault(consumer, {})
+        shares.setdefault(provider, new_share)["resources"][name] = used
+    return shares_by_consumer
+
+
+def _shown(owner: Any, shares: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        row.consumer_uuid: orjson.loads(row.request)
-        for row in transaction.rows_in_chunks(_REQUESTS, uuids=uuids)
+        "uuid": owner.uuid,
+        "allocations": shares,
+        "project_id": owner.project,
+        "user_id": owner.user,
+        "consumer_generation": owner.generation,
+        "consumer_type": owner.type or UNKNOWN_TYPE,
     }

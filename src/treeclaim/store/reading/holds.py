@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from treeclaim.model.extension.holds import HOLD_TYPE, Amounts, HoldTerms, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
-from treeclaim.store.reading.holdings_of_many import HELD
+from treeclaim.store.reading.consumers import HELD
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,

@@ -9,12 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holdings_of_many import (
+from treeclaim.store.reading.consumers import (
     OWNED,
     Page,
     at_providers,
     load_owners,
-    shares_of,
+    load_shares,
 )
 from treeclaim.store.reading.holds import load_holds
 from treeclaim.store.schema.tables import (
@@ -56,7 +56,7 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> Page:
     uuids = [row.uuid for row in owners]
     # What is not a hold any more, by another type, is not among them.
     stored = load_holds(transaction, uuids)
-    shares = shares_of(transaction, uuids)
+    shares = load_shares(transaction, uuids)
     shown = []
     for row in owners:
         hold = stored.get(row.uuid)

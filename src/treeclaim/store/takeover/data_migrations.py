@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
-from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import resource_providers
 
 _WITHOUT_ROOT = resource_providers.c.root_provider_id.is_(None)

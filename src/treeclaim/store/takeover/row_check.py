@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
     allocations,

@@ -31,7 +31,7 @@ from treeclaim.model.extension.holds import (
     utc_of,
 )
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.reading.consumers import ConsumerDetails
+from treeclaim.store.reading.holders import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"
 """The rule that a write of a hold needs, beside the rule of its operation."""

@@ -19,7 +19,7 @@ from treeclaim.model.extension.holds import (
     LONGEST_REQUEST,
 )
 from treeclaim.model.request import CandidateRequest
-from treeclaim.store.reading.consumers import ConsumerDetails, load_requests
+from treeclaim.store.reading.holders import ConsumerDetails, load_requests
 
 
 def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:

@@ -2,7 +2,6 @@
 """/allocations and /resource_providers/{uuid}/allocations (contract page 70)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +13,6 @@ from treeclaim.api.protocol.texts import now, quote_value
 from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
 from treeclaim.model.claim import (
-    ConsumerAllocations,
     ConsumerClaim,
     ConsumerType,
     Generation,
@@ -29,10 +27,11 @@ from treeclaim.model.errors import (
     UnitConstraintError,
 )
 from treeclaim.model.microversions import Feature
-from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+from treeclaim.model.names import normalised_uuid
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading import allocations as allocation_queries
-from treeclaim.store.reading.consumers import ConsumerDetails, details_of
+from treeclaim.store.reading.allocations import load_provider_allocations
+from treeclaim.store.reading.consumers import load_consumer
+from treeclaim.store.reading.holders import ConsumerDetails, details_of
 
 _NO_DETAILS = ConsumerDetails({}, {}, {})
 
@@ -46,17 +45,18 @@ def show_allocations(call: Call) -> Reply:
     """Show what a consumer holds (section 2)."""
     uuid, is_extended = call.arguments["consumer_uuid"], call.version.is_extended
 
-    def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, ConsumerDetails]:
-        allocated = allocation_queries.of_consumer(transaction, uuid, may_be_empty=is_extended)
-        return allocated, details_of(transaction, [uuid]) if is_extended else _NO_DETAILS
+    def read(
+        transaction: ReadTransaction,
+    ) -> tuple[tuple[dict[str, Any], float] | None, ConsumerDetails]:
+        consumer = load_consumer(transaction, uuid, may_be_empty=is_extended)
+        return consumer, details_of(transaction, [uuid]) if is_extended else _NO_DETAILS
 
-    allocated, kept = call.services.store.read(read)
+    consumer, kept = call.services.store.read(read)
     body: dict[str, Any] = {"allocations": {}}
     modified_at = now()
-    amounts: dict[str, Mapping[str, int]] = {}
-    if allocated is not None and (allocated.by_provider or uuid in kept.holds):
-        body, modified_at = _shown(call, allocated), allocated.modified_at
-        amounts = {provider: share.resources for provider, share in allocated.by_provider.items()}
+    if consumer is not None and (consumer[0]["allocations"] or uuid in kept.holds):
+        body, modified_at = _shown(call, consumer[0]), consumer[1]
+    amounts = {provider: share["resources"] for provider, share in body["allocations"].items()}
     if is_extended:
         # What is kept with it (page 100).
         body |= hold_terms.shown(kept, uuid)
@@ -64,20 +64,18 @@ def show_allocations(call: Call) -> Reply:
     return Reply(body=body, modified_at=modified_at)
 
 
-def _shown(call: Call, allocations: ConsumerAllocations) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "allocations": {
-            uuid: {"generation": allocation.generation, "resources": allocation.resources}
-            for uuid, allocation in allocations.by_provider.items()
-        }
-    }
-    if call.has(Feature.ALLOCATIONS_BY_PROVIDER):
-        body |= {"project_id": allocations.project_id, "user_id": allocations.user_id}
-    if call.has(Feature.CONSUMER_GENERATIONS):
-        body["consumer_generation"] = allocations.generation
-    if call.has(Feature.CONSUMER_TYPES):
-        body["consumer_type"] = allocations.consumer_type or UNKNOWN_TYPE
-    return body
+_MEMBERS = {
+    "project_id": Feature.ALLOCATIONS_BY_PROVIDER,
+    "user_id": Feature.ALLOCATIONS_BY_PROVIDER,
+    "consumer_generation": Feature.CONSUMER_GENERATIONS,
+    "consumer_type": Feature.CONSUMER_TYPES,
+}
+"""The feature with which a consumer is shown with a member."""
+
+
+def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
+    members = {name: consumer[name] for name, feature in _MEMBERS.items() if call.has(feature)}
+    return {"allocations": consumer["allocations"], **members}
 
 
 @operation(
@@ -238,22 +236,17 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show what consumers hold on a resource provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        held = call.services.store.read(
-            partial(allocation_queries.of_provider, provider_uuid=provider_uuid)
+        shares, generation, modified_at = call.services.store.read(
+            load_provider_allocations, provider_uuid
         )
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
         ) from error
-    shown: dict[str, dict[str, Any]] = {}
-    for consumer_uuid, allocation in held.by_consumer.items():
-        shown[consumer_uuid] = {"resources": allocation.resources}
-        if call.has(Feature.CONSUMER_GENERATIONS):
-            shown[consumer_uuid]["consumer_generation"] = allocation.generation
+    if not call.has(Feature.CONSUMER_GENERATIONS):
+        for share in shares.values():
+            del share["consumer_generation"]
     return Reply(
-        body={
-            "allocations": shown,
-            "resource_provider_generation": held.provider_generation,
-        },
-        modified_at=now() if held.modified_at is None else held.modified_at,
+        body={"allocations": shares, "resource_provider_generation": generation},
+        modified_at=now() if modified_at is None else modified_at,
     )

@@ -31,12 +31,8 @@ from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.store.reading.consumers import ConsumerDetails, details_of
-from treeclaim.store.reading.holdings_of_many import (
-    ConsumerFilter,
-    Page,
-    of_consumers,
-)
+from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
+from treeclaim.store.reading.holders import ConsumerDetails, details_of
 
 _KIND = "consumers"
 
@@ -94,7 +90,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
 
     def read(transaction: ReadTransaction) -> tuple[Cursor, Page, ConsumerDetails]:
         cursor = present_cursor(transaction)
-        page = of_consumers(transaction, consumer_filter)
+        page = load_consumer_page(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page[0]]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 

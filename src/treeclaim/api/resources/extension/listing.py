@@ -34,7 +34,7 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading import holdings_of_many
+from treeclaim.store.reading.allocations import load_allocations_by_provider
 
 _ALLOCATIONS = "allocations"
 _INCLUDES = {
@@ -189,7 +189,7 @@ def _take_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor
 
 
 def _add_allocations(transaction: ReadTransaction, page: _TakenPage) -> _TakenPage:
-    held = holdings_of_many.of_providers(transaction, page.ids)
+    held = load_allocations_by_provider(transaction, page.ids)
     texts = [
         b'%b,"allocations":%b' % (text, orjson.dumps(held.get(provider_id, {})))
         for provider_id, text in zip(page.ids, page.texts, strict=True)

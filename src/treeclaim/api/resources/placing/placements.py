@@ -26,7 +26,7 @@ from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
-from treeclaim.store.reading.consumers import StoredHolder, find_holders
+from treeclaim.store.reading.holders import StoredHolder, find_holders
 from treeclaim.store.reading.holds import find_drawable_holds
 
 _NEW_GENERATION = 1

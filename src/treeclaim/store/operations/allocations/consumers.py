@@ -20,7 +20,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.owners import OwnerIds
-from treeclaim.store.reading.consumers import CONSUMERS_WITHOUT_RECORD
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     allocations,
     consumers,

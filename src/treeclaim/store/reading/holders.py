@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holders of allocations (contract page 98, section 4), and what is kept with consumers (page 100)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+import sqlalchemy as sa
+
+from treeclaim.model.extension.holds import Amounts, StoredHold
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.consumers import HELD, load_named_owners
+from treeclaim.store.reading.holds import load_draws, load_holds
+from treeclaim.store.schema.tables import allocations, consumers, requests
+
+_REQUESTS = CompiledStatement(
+    sa.select(requests.c.consumer_uuid, requests.c.request).where(
+        requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
+)
+
+CONSUMERS_WITHOUT_RECORD = (
+    sa.select(allocations.c.consumer_id.label("consumer"))
+    .select_from(allocations.outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id))
+    .where(consumers.c.id.is_(None))
+    .distinct()
+    .order_by(allocations.c.consumer_id)
+)
+"""The consumers that have allocations and no record."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHolder:
+    """A consumer that holds something.
+
+    Attributes:
+        allocations: Amounts by provider uuid and resource class.
+        project_id, user_id: Owners; None for a consumer without a record (old data).
+        consumer_type: Type name, None if it never got one.
+        generation: Its generation; 0 without a record.
+    """
+
+    allocations: Mapping[str, Mapping[str, int]]
+    project_id: str | None
+    user_id: str | None
+    consumer_type: str | None
+    generation: int
+
+
+def find_holders(
+    transaction: ReadTransaction, uuids: Sequence[str], *, may_be_holds: bool = False
+) -> dict[str, StoredHolder]:
+    """Return those of some consumers that hold something, all as they are at one moment.
+
+    With `may_be_holds`, what is drawn from a hold counts as held by it (page 100, section 1).
+    """
+    held: dict[str, dict[str, dict[str, int]]] = {}
+    for consumer, provider, _, name, used in transaction.rows_in_chunks(HELD, uuids=uuids):
+        amounts = held.setdefault(consumer, {}).setdefault(provider, {})
+        amounts[name] = amounts.get(name, 0) + int(used)
+    for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
+        by_provider = held.setdefault(hold, {})
+        for provider, drawn in stored.drawn.items():
+            amounts = by_provider.setdefault(provider, {})
+            for name, amount in drawn.items():
+                amounts[name] = amounts.get(name, 0) + amount
+    # Some collations find other spellings too.
+    holding = sorted(held.keys() & set(uuids))
+    # Most calls place new consumers: there is nobody to ask for then.
+    recorded = load_named_owners(transaction, holding)
+    holder_by_uuid = {}
+    for uuid in holding:
+        row = recorded.get(uuid)
+        holder_by_uuid[uuid] = StoredHolder(
+            allocations=held[uuid],
+            project_id=None if row is None else row.project,
+            user_id=None if row is None else row.user,
+            consumer_type=None if row is None else row.type,
+            generation=0 if row is None else int(row.generation),
+        )
+    return holder_by_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDetails:
+    """The records of consumers.
+
+    Attributes:
+        holds: Those that are holds, by uuid.
+        drawn: What they have drawn from holds that return, by uuid and hold.
+        requests: The queries that they were placed by, by uuid.
+    """
+
+    holds: Mapping[str, StoredHold]
+    drawn: Mapping[str, Mapping[str, Amounts]]
+    requests: Mapping[str, Sequence[str]]
+
+
+def details_of(
+    transaction: ReadTransaction, uuids: Sequence[str], *, has_requests: bool = True
+) -> ConsumerDetails:
+    """Return what is recorded with some consumers; their requests only if those are wanted."""
+    return ConsumerDetails(
+        load_holds(transaction, uuids),
+        load_draws(transaction, uuids),
+        load_requests(transaction, uuids) if has_requests else {},
+    )
+
+
+def load_requests(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
+    """Return the requests that some consumers were placed by, also of those without a record."""
+    return {
+        row.consumer_uuid: orjson.loads(row.request)
+        for row in transaction.rows_in_chunks(_REQUESTS, uuids=uuids)
+    }
