@@ -34,7 +34,7 @@ from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
-from treeclaim.store.writes.hold_ends import CHECK_SECONDS, ENDS_THREAD, NEXT_SQL, ExpiryCheck
+from treeclaim.store.writes.hold_ends import CHECK_SECONDS, ENDS_THREAD, NEXT_SQL, SOON, Expired
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
 Arguments = ParamSpec("Arguments")
@@ -73,7 +73,7 @@ class Store(Reader):
         self._group_engine = make_engine(group_settings(settings))
         self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
-        self._last_expiry_check: ExpiryCheck | None = None
+        self._next_end = 0.0
         self._threads: list[threading.Thread] = []
         group_commit = GroupCommit(self._group_committer, self.outages, self.write, self._closing)
         self._groups = Groups(group_commit.run, self._write_alone)
@@ -219,13 +219,11 @@ class Store(Reader):
     def _end_due(self) -> float:
         """Remove the holds and conditions that have ended; return the seconds until the next check."""
         try:
-            check = self.check_expiry()
-            self.remove_ended(check)
+            return SOON if self.remove_ended(self.check_expiry()) else CHECK_SECONDS
         except TreeclaimError as error:
             # The reason why the database failed is in the log already.
             _LOG.debug("Holds were not checked for their ends: %s", error)
             return CHECK_SECONDS
-        return check.seconds_to_next
 
     def repeat(self, name: str, pause: float, step: Callable[[], float | None]) -> None:
         """Call a function again and again, in a thread of this process, until the store is closed.
@@ -252,13 +250,10 @@ class Store(Reader):
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        check = self._last_expiry_check
-        if check is None or check.is_due:
-            check = self.check_expiry()
-        return self.remove_ended(check)
+        return monotonic() >= self._next_end and self.remove_ended(self.check_expiry())
 
-    def check_expiry(self) -> ExpiryCheck:
-        """Return which holds have ended, and when the next one does.
+    def check_expiry(self) -> Expired:
+        """Return which holds and conditions have ended.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -266,21 +261,21 @@ class Store(Reader):
         at = monotonic()
         rows: Any = self._probe.rows(NEXT_SQL)
         # Where no hold has an end there is nothing to compare.
-        check = ExpiryCheck.of(rows, self.now(), at) if rows else ExpiryCheck((), None, at)
-        self._last_expiry_check = check
-        return check
+        expired = Expired.among(rows, self.now()) if rows else Expired()
+        self._next_end = at + expired.seconds_to_next
+        return expired
 
-    def remove_ended(self, check: ExpiryCheck) -> bool:
+    def remove_ended(self, expired: Expired) -> bool:
         """Remove holds and conditions whose time is over; return whether there were any.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        if check.ended:
-            self.write(hold_writes.end, check.ended)
-        if check.ended_conditions:
-            self.write(condition_writes.end, check.ended_conditions)
-        return check.has_ended
+        if expired.holds:
+            self.write(hold_writes.end, expired.holds)
+        if expired.conditions:
+            self.write(condition_writes.end, expired.conditions)
+        return bool(expired)
 
     def _submit(self, request: ClaimRequest) -> None:
         try:
