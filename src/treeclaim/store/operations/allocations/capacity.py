@@ -53,33 +53,27 @@ _CONSUMES = (
 _HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_conditions")
 """Whether any provider of the cloud has a condition."""
 
-_IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount)).label("consumes")
-"""Nonzero if an inventory consumes other inventories."""
+_IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount)).label("is_consuming")
+"""Whether any inventory of the cloud consumes others."""
 
-
-def _inventories(*extra_conditions: Any) -> CompiledStatement:
-    return CompiledStatement(
-        sa.select(
-            inventories.c.resource_provider_id,
-            inventories.c.resource_class_id,
-            resource_classes.c.name,
-            _HAS_CONDITIONS,
-            *extra_conditions,
-            *INVENTORY_COLUMNS,
-        )
-        .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
-        .where(
-            inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-            _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
-        )
+INVENTORIES = CompiledStatement(
+    sa.select(
+        inventories.c.resource_provider_id,
+        inventories.c.resource_class_id,
+        resource_classes.c.name,
+        _HAS_CONDITIONS,
+        _IS_CONSUMING,
+        USED,
+        _CONSUMES,
+        *INVENTORY_COLUMNS,
     )
-
-
-INVENTORIES = _inventories(USED, _IS_CONSUMING)
-"""Reads the inventories of some providers and classes, where no inventory consumes another."""
-
-_CONSUMING_INVENTORIES = _inventories(USED, _CONSUMES)
-"""The statement for clouds with consumption."""
+    .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
+    .where(
+        inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+        _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
+    )
+)
+"""Reads the inventories of some providers and classes."""
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """The index at which the amounts of an inventory begin in its row."""
@@ -187,23 +181,17 @@ class Ledger:
         self._providers = {provider.id: provider for provider in locked} if entries else {}
         self._providers |= {allocation.provider.id: allocation.provider for allocation in new}
         keys = {allocation.key for allocation in new}
-        if entries is not None:
-            consumed = {
-                (c.provider_id, c.class_id) for key in keys for c in self._entries.get(key, ())
-            }
-            for key, row in self._inventories(_CONSUMING_INVENTORIES, keys | consumed):
-                if key in keys and row.consumes != len(self._entries.get(key, ())):
-                    raise RetryTransactionError
-                self._used[key] = int(row.used)
-            return
-        for key, row in self._inventories(INVENTORIES, keys):
-            if row.consumes:
+        consumed = {
+            (c.provider_id, c.class_id) for key in keys for c in self._entries.get(key, ())
+        }
+        for key, row in self._inventories(keys | consumed):
+            if entries is None and row.is_consuming:
+                raise RetryTransactionError
+            if key in keys and row.consumes != len(self._entries.get(key, ())):
                 raise RetryTransactionError
             self._used[key] = int(row.used)
 
-    def _inventories(
-        self, statement: CompiledStatement, keys: AbstractSet[Key]
-    ) -> Iterator[tuple[Key, Any]]:
+    def _inventories(self, keys: AbstractSet[Key]) -> Iterator[tuple[Key, Any]]:
         """Read some inventories, and yield the row of each.
 
         Raises:
@@ -211,7 +199,7 @@ class Ledger:
         """
         class_ids = sorted({class_id for _, class_id in keys})
         for chunk in chunks(sorted({provider_id for provider_id, _ in keys})):
-            rows = self._transaction.rows(statement, provider_ids=chunk, class_ids=class_ids)
+            rows = self._transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=class_ids)
             for row in rows:
                 key = (row.resource_provider_id, row.resource_class_id)
                 if row.name != self._names.get(key[1], row.name):
