@@ -60,25 +60,6 @@ PROJECTS = CompiledStatement(
     .order_by(hold_projects.c.hold_uuid, hold_projects.c.number)
 )
 
-_earlier = draws.alias("earlier")
-_of_earlier = consumers.alias("of_earlier")
-_type_of_earlier = consumer_types.alias("type_of_earlier")
-_BEFORE = (
-    sa.select(sa.func.sum(_earlier.c.amount))
-    .select_from(_earlier)
-    .join(holds, holds.c.uuid == _earlier.c.hold_uuid)
-    .join(_of_earlier, _of_earlier.c.uuid == holds.c.uuid)
-    .join(_type_of_earlier, _type_of_earlier.c.id == _of_earlier.c.consumer_type_id)
-    .where(
-        _type_of_earlier.c.name == HOLD_TYPE,
-        _earlier.c.consumer_uuid == draws.c.consumer_uuid,
-        _earlier.c.provider_id == draws.c.provider_id,
-        _earlier.c.class_id == draws.c.class_id,
-        _earlier.c.hold_uuid < draws.c.hold_uuid,
-    )
-    .correlate(draws)
-    .scalar_subquery()
-)
 _DRAWN = (
     sa.select(
         draws.c.hold_uuid,
@@ -87,7 +68,6 @@ _DRAWN = (
         resource_classes.c.name,
         draws.c.amount,
         allocations.c.used,
-        sa.func.coalesce(_BEFORE, 0).label("before"),
     )
     .select_from(draws)
     .join(consumers, consumers.c.uuid == draws.c.hold_uuid)
@@ -108,8 +88,16 @@ _DRAWN = (
     )
     .order_by(draws.c.hold_uuid)
 )
+_drawn_from = draws.alias("drawn_from")
+# All draws of the consumers that draw from some holds: those from other holds may count first.
 _DRAWN_FROM = CompiledStatement(
-    _DRAWN.where(draws.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    _DRAWN.where(
+        draws.c.consumer_uuid.in_(
+            sa.select(_drawn_from.c.consumer_uuid).where(
+                _drawn_from.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True))
+            )
+        )
+    )
 )
 _DRAWN_BY_ALL = CompiledStatement(_DRAWN)
 _EXISTING_HOLDS = CompiledStatement(sa.select(holds.c.uuid).select_from(EXISTING))
@@ -123,12 +111,9 @@ _Draw = tuple[str, str, str, str, int]
 
 
 def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
-    """Return what some holds have, by uuid: those that exist, and whose end has not come."""
-    now = transaction.now
+    """Return what those of some holds have that exist and have not ended, by UUID."""
     amounts_by_hold: dict[str, dict[str, dict[str, int]]] = {
-        uuid: {}
-        for uuid, (_, terms) in load_hold_terms(transaction, uuids).items()
-        if terms.until is None or terms.until > now
+        uuid: {} for uuid in find_drawable_holds(transaction, uuids)
     }
     held = transaction.rows_in_chunks(HELD, uuids=list(amounts_by_hold))
     for hold, provider, _, name, used in held:
@@ -176,8 +161,9 @@ def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, 
     drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
     draws_from = transaction.rows_in_chunks(_DRAWN_FROM, uuids=list(terms_by_uuid))
     for hold, _, provider, name, amount in _counted_draws(draws_from):
-        of_provider = drawn[hold].setdefault(provider, {})
-        of_provider[name] = of_provider.get(name, 0) + amount
+        if hold in drawn:
+            of_provider = drawn[hold].setdefault(provider, {})
+            of_provider[name] = of_provider.get(name, 0) + amount
     return {
         uuid: StoredHold(project, terms, drawn[uuid])
         for uuid, (project, terms) in terms_by_uuid.items()
@@ -211,10 +197,18 @@ def _by_consumer(drawn: Iterable[_Draw]) -> dict[str, dict[str, dict[str, dict[s
 
 
 def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
-    """Yield draws, without what is forgotten."""
-    for hold, consumer, provider, name, amount, used, before in rows:
-        counted = min(int(amount), int(used) - int(before))
-        if counted > 0:
+    """Yield draws without what is forgotten, given all draws of each consumer in the order of holds."""
+    left: dict[tuple[str, str, str], int] = {}
+    seen = set()
+    for hold, consumer, provider, name, amount, used in rows:
+        key = (consumer, provider, name)
+        # Chunks of holds may find the same consumer.
+        if (hold, key) in seen:
+            continue
+        seen.add((hold, key))
+        units = left.setdefault(key, int(used))
+        if counted := min(int(amount), units):
+            left[key] = units - counted
             yield hold, consumer, provider, name, counted
 
 
