@@ -31,7 +31,7 @@ from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
-from treeclaim.store.operations.providers import conditions, inventories, part_tables, providers
+from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import resource_providers
@@ -242,7 +242,7 @@ def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
     here.write(standard_names.sync_standard_names)
     root = make(here, "root")
     host = make(here, "host", root.uuid)
-    here.write(inventories.write_inventories, host.uuid, {"VCPU": Inventory(8)})
+    here.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
     card = make(here, "card", host.uuid)
     device = make(here, "device", card.uuid)
     stock = {"MEMORY_MB": Inventory(2, consumes=[Consumes(host.uuid, "VCPU", 1)])}
@@ -251,7 +251,7 @@ def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
         # The tree stays the same, so no row of the device is written.
         there.write(providers.update, card.uuid, name="card", parent=root.uuid)
 
-    replace = Paused(inventories.write_inventories, move)
+    replace = Paused(providers.write_inventories, move)
     with pytest.raises(ConsumptionError, match="nor an ancestor"):
         here.write(replace, device.uuid, stock, 0)
 
@@ -260,7 +260,7 @@ def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
     here, there = stores
     one = make(here, "one")
     here.write(standard_names.sync_standard_names)
-    here.write(inventories.write_inventories, one.uuid, {"VCPU": Inventory(8)})
+    here.write(providers.write_inventories, one.uuid, {"VCPU": Inventory(8)})
     mine, theirs = (
         [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
         for _ in range(2)
@@ -283,7 +283,7 @@ def barring(stores):
     host = make(here, "host")
     card = make(here, "card", host.uuid)
     here.write(standard_names.sync_standard_names)
-    here.write(inventories.write_inventories, card.uuid, {"VGPU": Inventory(4)})
+    here.write(providers.write_inventories, card.uuid, {"VGPU": Inventory(4)})
     claim = ConsumerClaim(str(uuid.uuid4()), {card.uuid: {"VGPU": 1}}, "project", "user", None)
     return host.uuid, Condition("CLEANING", Effect.NO_NEW), claim
 
@@ -389,17 +389,17 @@ def test_two_moves_on_two_nodes_make_no_loop_even_if_one_node_lags(stores, lag):
 LOST_RACES = {
     "aggregates of a provider": (
         ProviderNotFoundError,
-        lambda uuid: (part_tables.replace_aggregates, (uuid, [NOWHERE], None)),
+        lambda uuid: (providers.replace_aggregates, (uuid, [NOWHERE], None)),
         lambda uuid: (providers.delete, (uuid,)),
     ),
     "inventory of a provider": (
         ProviderNotFoundError,
-        lambda uuid: (inventories.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
+        lambda uuid: (providers.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
         lambda uuid: (providers.delete, (uuid,)),
     ),
     "inventory of a class": (
         ResourceClassNotFoundError,
-        lambda uuid: (inventories.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
+        lambda uuid: (providers.write_inventories, (uuid, {"CUSTOM_GOLD": Inventory(8)})),
         lambda uuid: (resource_classes.delete, ("CUSTOM_GOLD",)),
     ),
 }

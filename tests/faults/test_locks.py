@@ -20,7 +20,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.locks import class_ids
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_class_is_not_deleted_while_its_first_inventory_is_created(place):
     with ThreadPoolExecutor() as pool:
 
         def add(transaction):
-            inventories.write_inventories(transaction, provider, {name: Inventory(8)})
+            providers.write_inventories(transaction, provider, {name: Inventory(8)})
             deletion = pool.submit(store.write, resource_classes.delete, name)
             await_waiter(place.engine, session_of(transaction.connection))
             return deletion

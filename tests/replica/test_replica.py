@@ -20,7 +20,7 @@ from treeclaim.replica import replica as replica_module
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import AnswerCache, KeptAnswer
 from treeclaim.replica.questions import key_of
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 
 
 def body_of(replica, asked=None):
@@ -103,7 +103,7 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     begun = next(pieces)
     claim(store, 3)
     gone = str(uuid.UUID(int=4))
-    store.write(inventories.write_inventories, gone, {})
+    store.write(providers.write_inventories, gone, {})
     store.write(providers.delete, gone)
     with replica.current() as forest:
         assert len(forest) == 19

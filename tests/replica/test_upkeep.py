@@ -15,7 +15,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.replica import Arrival, Replica, following
 from treeclaim.replica.following import Upkeep
-from treeclaim.store.operations.providers import part_tables
+from treeclaim.store.operations.providers import providers
 
 
 def test_replica_is_compacted_between_turns_with_a_new_version(store):
@@ -40,7 +40,7 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
 
 
 def give_trait(store, provider):
-    store.write(part_tables.replace_traits, provider, 1, [SHARING_TRAIT])
+    store.write(providers.replace_traits, provider, 1, [SHARING_TRAIT])
 
 
 def test_idle_worker_applies_writes(store, monkeypatch):

@@ -10,7 +10,7 @@ from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.questions import candidate_question, key_of
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 
 ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 """Matches each host."""
@@ -33,7 +33,7 @@ def plant(store, number):
     one = str(uuid.UUID(int=number))
     store.write(providers.create, uuid=one, name=f"host {number}", parent_uuid=None)
     stock = {"VCPU": Inventory(total=8)}
-    store.write(inventories.write_inventories, one, stock, 0)
+    store.write(providers.write_inventories, one, stock, 0)
 
 
 def claim(store, number, amount=8):

@@ -6,7 +6,7 @@ from uuid import uuid4
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.inventory import Inventory
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 
 
 def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
@@ -15,7 +15,7 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
     store.write(providers.create, uuid=uuid, name=name or uuid, parent_uuid=parent)
     if stock is not None:
         new = {"VCPU": Inventory(stock)} if isinstance(stock, int) else stock
-        store.write(inventories.write_inventories, uuid, new, 0)
+        store.write(providers.write_inventories, uuid, new, 0)
     return uuid
 
 

@@ -20,7 +20,7 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.database.transactions import RetryTransactionError
-from treeclaim.store.operations.providers import part_tables, providers
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions as schema
 
 
@@ -87,7 +87,7 @@ def test_missing_database_raises_unavailable_error(tmp_path):
 def test_two_spellings_of_an_aggregate_are_accepted(store):
     one = create_host(store, name="host")
     given = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
-    store.write(part_tables.replace_aggregates, one, given, 0)
+    store.write(providers.replace_aggregates, one, given, 0)
     with Replica(store).current() as forest:
         result = forest.aggregates(forest.row_of(one))
     # A collation that knows no case takes them for the same.

@@ -17,7 +17,7 @@ from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.operations.locks import provider_rows
-from treeclaim.store.operations.providers import inventories, part_tables, providers
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema import tables as schema
 
@@ -82,8 +82,8 @@ def contents(store):
 def test_repair_skips_outdated_findings(store):
     host = add(store, "host")
     stock = {"VCPU": Inventory(total=16)}
-    store.write(inventories.write_inventories, host, stock, 0)
-    store.write(part_tables.replace_aggregates, host, [uuid_of("rack")], 1)
+    store.write(providers.write_inventories, host, stock, 0)
+    store.write(providers.replace_aggregates, host, [uuid_of("rack")], 1)
     consumer, nobody = uuid_of("consumer"), uuid_of("nobody")
     claim = ConsumerClaim(consumer, {host: {"VCPU": 1}}, *OWNER)
     store.replace_allocations([claim])

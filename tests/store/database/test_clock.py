@@ -17,7 +17,7 @@ from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, resource_providers, streams
 
 MACHINE = """
@@ -76,7 +76,7 @@ def on_a_machine(shift, url):
 def hold(store, host):
     """Let a consumer hold something of a provider."""
     stock = Inventory(total=1, reserved=0, min_unit=1, max_unit=1, step_size=1, allocation_ratio=1)
-    store.write(inventories.write_inventories, host, {"VCPU": stock}, 0)
+    store.write(providers.write_inventories, host, {"VCPU": stock}, 0)
     held = {host: {"VCPU": 1}}
     consumer = str(uuid.uuid4())
     store.replace_allocations([ConsumerClaim(consumer, held, "p", "u", None, "INSTANCE")])

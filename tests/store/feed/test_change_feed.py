@@ -16,7 +16,7 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import unread
 from treeclaim.store.operations.catalogue import traits as trait_names
-from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.operations.providers import providers
 
 WRITERS = 3
 ROUNDS = 25
@@ -62,7 +62,7 @@ def write_at_random(url, seed, shared, ready, begin):
 def several(transaction, uuids, pause):
     """Change some providers in one transaction that takes its time."""
     for uuid in sorted(uuids):
-        inventories.write_inventories(transaction, uuid, {})
+        providers.write_inventories(transaction, uuid, {})
         stop = multiprocessing.Event()
         stop.wait(pause)
 
@@ -74,7 +74,7 @@ def give_up(transaction, uuids):
 
 def delete_leaf(transaction, newest):
     """Delete the newest provider; it has no children."""
-    inventories.write_inventories(transaction, newest, {})
+    providers.write_inventories(transaction, newest, {})
     providers.delete(transaction, newest)
 
 
@@ -125,7 +125,7 @@ def hold_a_transaction(url, provider, holding):
     store = Store(DatabaseSettings(url))
 
     def change_and_wait(transaction):
-        inventories.write_inventories(transaction, provider, {})
+        providers.write_inventories(transaction, provider, {})
         holding.set()
         signal.pause()
 
@@ -145,8 +145,8 @@ def test_a_writer_killed_before_its_commit_leaves_no_trace(store, database_url):
         assert forest.records() == before
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()
-    store.write(inventories.write_inventories, other, {})
-    store.write(inventories.write_inventories, victim, {})
+    store.write(providers.write_inventories, other, {})
+    store.write(providers.write_inventories, victim, {})
     with replica.current() as forest:
         followed, fresh, _, _ = equal_to_fresh(store, forest)
     assert followed == fresh
@@ -163,7 +163,7 @@ def test_change_that_begins_first_and_commits_last_is_read(store, database_url):
     second = Store(DatabaseSettings(database_url))
 
     def overtaken(transaction):
-        inventories.write_inventories(transaction, early, {})
+        providers.write_inventories(transaction, early, {})
         new_provider(second)
         with replica.current() as forest:
             assert [record.generation for record in forest.records()] == [1, 1]
@@ -179,7 +179,7 @@ def test_a_slow_reader_survives_pruning(store):
     one = new_provider(store)
     with slow.current():
         pass
-    store.write(inventories.write_inventories, one, {})
+    store.write(providers.write_inventories, one, {})
     assert store.prune(timedelta(seconds=-1)) > 0
     with slow.current() as forest:
         followed, fresh, _, _ = equal_to_fresh(store, forest)

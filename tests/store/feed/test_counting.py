@@ -17,7 +17,7 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
 from treeclaim.store.feed.rows import amounts_text, change_in
-from treeclaim.store.operations.providers import inventories
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
 
@@ -97,7 +97,7 @@ def test_changed_provider_with_new_claims_is_loaded_once(store, hosts, other):
     claim(other, hosts[0])
     stock = Inventory(50)
     other.write(
-        inventories.write_inventories, hosts[0], {"DISK_GB": stock}, 3, classes=Classes.PRESENT
+        providers.write_inventories, hosts[0], {"DISK_GB": stock}, 3, classes=Classes.PRESENT
     )
     claim(other, hosts[0])
     assert used_in(replica, hosts[0]) == {"VCPU": 3, "DISK_GB": 0}

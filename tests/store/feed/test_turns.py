@@ -14,7 +14,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.failures.kinds import Failure
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.feed import probe as probe_module
-from treeclaim.store.operations.providers import inventories
+from treeclaim.store.operations.providers import providers
 
 SHORT = 0.2
 
@@ -77,7 +77,7 @@ def generation_of(replica, provider):
 
 
 def change(store, provider):
-    store.write(inventories.write_inventories, provider, {})
+    store.write(providers.write_inventories, provider, {})
 
 
 def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):

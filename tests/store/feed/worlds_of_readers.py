@@ -20,7 +20,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
-from treeclaim.store.operations.providers import inventories, part_tables, providers
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import own_tables, placement
 
@@ -111,8 +111,8 @@ class World:
         """Give a provider some inventory, which raises its generation."""
 
         def change(transaction):
-            inventories.write_inventories(transaction, PROVIDERS[which], {})
-            inventories.write_inventories(transaction, PROVIDERS[which], {CLASS: Inventory(8)})
+            providers.write_inventories(transaction, PROVIDERS[which], {})
+            providers.write_inventories(transaction, PROVIDERS[which], {CLASS: Inventory(8)})
 
         self._write(writer, change)
 
@@ -127,13 +127,13 @@ class World:
         def change(transaction):
             known = lock_provider(transaction, PROVIDERS[which])
             values = {"ecc": (True, 1, "1")[known.generation % 3], f"n{writer}": which}
-            part_tables.replace_attributes(transaction, PROVIDERS[which], known.generation, values)
+            providers.replace_attributes(transaction, PROVIDERS[which], known.generation, values)
 
         self._write(writer, change)
 
     def replace(self, writer, which):
         """Delete a provider if it is there, and make another one."""
-        self._write(writer, inventories.write_inventories, PROVIDERS[which], {})
+        self._write(writer, providers.write_inventories, PROVIDERS[which], {})
         self.delete(writer, which)
         self.create(writer, (which + 1) % len(PROVIDERS))
 

@@ -26,8 +26,6 @@ from treeclaim.store.operations.catalogue import resource_classes, standard_name
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
     conditions,
-    inventories,
-    part_tables,
     providers,
 )
 from treeclaim.store.operations.providers.entries import apply
@@ -91,13 +89,13 @@ def stock(**totals):
 
 def set_stock(provider, generation=GENERATION, **totals):
     """PUT of all inventories of a provider."""
-    return write(inventories.write_inventories, provider, stock(**totals), generation)
+    return write(providers.write_inventories, provider, stock(**totals), generation)
 
 
 def add_stock(provider, resource_class, total=8):
     """POST of an inventory."""
     return write(
-        inventories.write_inventories,
+        providers.write_inventories,
         provider,
         {resource_class: Inventory(total)},
         classes=Classes.MISSING,
@@ -107,7 +105,7 @@ def add_stock(provider, resource_class, total=8):
 def delete_stock(provider, resource_class):
     """DELETE of an inventory."""
     return write(
-        inventories.write_inventories, provider, {resource_class: None}, classes=Classes.PRESENT
+        providers.write_inventories, provider, {resource_class: None}, classes=Classes.PRESENT
     )
 
 
@@ -244,7 +242,7 @@ def claims_world(state):
         ),
         script("shrink", set_stock(HOST, VCPU=2)),
         script("delete-inventory", delete_stock(HOST, "VCPU")),
-        script("delete-all-inventories", write(inventories.write_inventories, SPARE, {})),
+        script("delete-all-inventories", write(providers.write_inventories, SPARE, {})),
         script("delete-provider", write(providers.delete, SPARE)),
         script(
             "reshape",
@@ -315,7 +313,7 @@ def classes_world(*, stocked):
         script(
             "replace-inventory",
             write(
-                inventories.write_inventories,
+                providers.write_inventories,
                 HOST,
                 {GOLD: Inventory(2)},
                 GENERATION,
@@ -361,18 +359,18 @@ def parts_world():
         {"resource_provider_id": 2, "name": "ecc", "value": "1"}
     )
     world.add(
-        script("join", write(part_tables.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
-        script("join-other", write(part_tables.replace_aggregates, SHARE, ["row"], None)),
-        script("leave", write(part_tables.replace_aggregates, SHARE, [], None)),
-        script("give-trait", write(part_tables.replace_traits, HOST, GENERATION, [GOLD])),
-        script("clear-traits", write(part_tables.clear_traits, SHARE)),
+        script("join", write(providers.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
+        script("join-other", write(providers.replace_aggregates, SHARE, ["row"], None)),
+        script("leave", write(providers.replace_aggregates, SHARE, [], None)),
+        script("give-trait", write(providers.replace_traits, HOST, GENERATION, [GOLD])),
+        script("clear-traits", write(providers.replace_traits, SHARE, None, [])),
         script(
             "describe",
-            write(part_tables.replace_attributes, HOST, GENERATION, {"ecc": 1, "gib": 80}),
+            write(providers.replace_attributes, HOST, GENERATION, {"ecc": 1, "gib": 80}),
         ),
         script(
             "describe-other",
-            write(part_tables.replace_attributes, SHARE, GENERATION, {"ecc": True}),
+            write(providers.replace_attributes, SHARE, GENERATION, {"ecc": True}),
         ),
         script("create-trait", write(trait_names.ensure, SILVER)),
         script("delete-trait", write(trait_names.delete, GOLD)),
@@ -417,7 +415,7 @@ def consuming_stock(provider, **amounts):
     """PUT of an inventory whose units consume of the host's."""
     entries = consumes(*((HOST, name, amount) for name, amount in amounts.items()))
     new = {"MEMORY_MB": Inventory(8, consumes=entries)}
-    return write(inventories.write_inventories, provider, new, GENERATION)
+    return write(providers.write_inventories, provider, new, GENERATION)
 
 
 def consumption_world():

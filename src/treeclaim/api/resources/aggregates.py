@@ -43,7 +43,7 @@ from treeclaim.api.resources.providers.provider_json import (
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
-from treeclaim.store.operations.providers import part_tables
+from treeclaim.store.operations.providers import providers
 
 AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
 _KIND = "names"
@@ -110,7 +110,7 @@ def replace_aggregates(call: Call) -> Reply:
     expected_generation = int(body["resource_provider_generation"]) if has_generation else None
     with replacing_a_part():
         generation = call.services.store.write(
-            part_tables.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
+            providers.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
         )
     return _shown(call, aggregates, generation)
 

@@ -30,7 +30,7 @@ from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
-from treeclaim.store.operations.providers.part_tables import clear_traits, replace_traits
+from treeclaim.store.operations.providers.providers import replace_traits
 
 TRAITS = Answer(body=record({"traits": STRINGS}))
 PROVIDER_TRAITS = Answer(body=record({"traits": STRINGS} | GENERATION))
@@ -206,5 +206,5 @@ def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
 )
 def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a resource provider (section 8)."""
-    call.services.store.write(clear_traits, call.arguments["uuid"])
+    call.services.store.write(replace_traits, call.arguments["uuid"], None, ())
     return Reply(HTTPStatus.NO_CONTENT)

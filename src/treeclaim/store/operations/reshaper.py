@@ -61,7 +61,7 @@ def reshape(
     writer.judge_deletions(problems)
     raise_first(problems)
     writer.delete()
-    writer.check(problems)
+    writer.check(problems, ())
     raise_first(problems)
     raise_generations(transaction, providers, {provider.id: 1 for provider in providers})
     transaction.touch_providers(

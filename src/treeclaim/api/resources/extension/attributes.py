@@ -13,7 +13,7 @@ from treeclaim.api.resources.providers.provider_json import (
 )
 from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import ATTRIBUTES
-from treeclaim.store.operations.providers import part_tables
+from treeclaim.store.operations.providers import providers
 
 ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
 
@@ -41,7 +41,7 @@ def replace_attributes(call: Call) -> Reply:
     body: AttributesBody = json_for_provider(call)
     with replacing_a_part():
         generation = call.services.store.write(
-            part_tables.replace_attributes,
+            providers.replace_attributes,
             call.arguments["uuid"],
             body.resource_provider_generation,
             body.attributes,

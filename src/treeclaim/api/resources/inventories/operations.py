@@ -21,8 +21,8 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.microversions import Feature
-from treeclaim.store.operations.providers.inventories import write_inventories
 from treeclaim.store.operations.providers.part_writer import Classes
+from treeclaim.store.operations.providers.providers import write_inventories
 from treeclaim.store.reading.inventories import consumed_by
 
 _GENERATION = "resource_provider_generation"

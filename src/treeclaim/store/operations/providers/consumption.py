@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import (
     ProviderInUseError,
-    ProviderNotFoundError,
     TreeclaimError,
 )
 from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
@@ -102,21 +101,6 @@ def has_consumption(given: Iterable[Inventory]) -> bool:
     return any(inventory.consumes is not None for inventory in given)
 
 
-def lock_with_consumed(
-    transaction: WriteTransaction, uuid: str, given: Collection[Inventory]
-) -> LockedProvider:
-    """Lock a provider, and those of which its inventories consume before and after a write.
-
-    Raises:
-        ProviderNotFoundError: if there is none with exactly this uuid.
-        RetryTransactionError: if another writer has changed what they consume meanwhile.
-    """
-    rows = lock_all(transaction, {uuid}, given)
-    if uuid not in rows:
-        raise ProviderNotFoundError(uuid)
-    return rows[uuid]
-
-
 def lock_all(
     transaction: WriteTransaction, uuids: Collection[str], given: Collection[Inventory]
 ) -> dict[str, LockedProvider]:
@@ -126,7 +110,7 @@ def lock_all(
         Those that exist, by uuid.
 
     Raises:
-        RetryTransactionError: as `lock_with_consumed`.
+        RetryTransactionError: if another writer has changed what they consume meanwhile.
     """
     before = find_consumed_before(transaction, uuids, given)
     # All in one statement: of two, the second might wait for what comes before the first.
@@ -289,18 +273,6 @@ def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[in
         rows = transaction.rows_in_chunks(_PARENTS, ids=sorted(unknown))
         parents |= {row.id: row.parent_provider_id for row in rows}
     return parents
-
-
-def require_sound(
-    transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
-) -> None:
-    """Check what `faults` finds.
-
-    Raises:
-        ConsumptionError, InventoryInUseError, InvalidParentError: for the first fault.
-    """
-    for _, error in faults(transaction, provider_ids, written):
-        raise error
 
 
 def require_unconsumed(transaction: ReadTransaction, provider: LockedProvider) -> None:

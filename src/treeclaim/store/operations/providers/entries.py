@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies a batch of entries in one transaction: all, or none (contract page 99, section 8)."""
+"""Brings providers to the states of entries, all or none (contract page 99, section 8).
+
+A URL of one provider is a batch of one entry, with rules of its own.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.extension.batches import targets
 from treeclaim.model.extension.batches.batch import (
     BatchEntry,
@@ -15,6 +20,7 @@ from treeclaim.model.extension.batches.batch import (
     Problem,
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.operations.locks.provider_rows import require_generation
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.inventories import InventoryWriter
 from treeclaim.store.operations.providers.part_tables import (
@@ -29,6 +35,7 @@ from treeclaim.store.operations.providers.part_writer import (
     inventories_in,
     raise_all,
     raise_changed,
+    raise_first,
 )
 from treeclaim.store.operations.providers.placing import judge_places, write_places
 from treeclaim.store.schema.tables import resource_providers
@@ -44,7 +51,7 @@ WRITERS: Sequence[type[PartWriter]] = (
 CREATE_RULE = "placement:resource_providers:create"
 UPDATE_RULE = "placement:resource_providers:update"
 
-_RULES = WriteRules()
+_RULES = WriteRules(is_batch=True)
 _NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
     resource_providers.c.name.in_(sa.bindparam("names", expanding=True))
 )
@@ -72,25 +79,92 @@ def apply(
     problems: list[Problem] = []
     every_target = _find_targets(transaction, entries, problems)
     _require_allowed(every_target, is_allowed)
-    writers = [writer(transaction, every_target, _RULES) for writer in WRITERS]
+    write_targets(transaction, every_target, _RULES, problems, create_names=create_names)
+    return [_outcome(target) for target in every_target]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """A part of a provider after a write.
+
+    Attributes:
+        generation: Generation of the provider.
+        modified_at: As `PartWriter.modified_at`.
+    """
+
+    generation: int
+    modified_at: float = field(compare=False, repr=False)
+
+
+def write_part(transaction: WriteTransaction, entry: BatchEntry, rules: WriteRules) -> WrittenPart:
+    """Bring one provider that exists to the state of an entry that names it by UUID.
+
+    Raises:
+        ProviderNotFoundError: if there is no such provider.
+        ProviderGenerationConflictError: if it has another generation than the entry.
+        TreeclaimError: the first problem.
+    """
+    uuid = str(entry.uuid)
+    provider = consumption.lock_all(transaction, {uuid}, list(inventories_in([entry]))).get(uuid)
+    if provider is None:
+        raise ProviderNotFoundError(uuid)
+    if entry.generation is not None:
+        require_generation(provider, entry.generation)
+    target = Target(0, entry, uuid, provider, is_new=False)
+    modified_at = write_targets(transaction, [target], rules, [])
+    return WrittenPart(provider.generation, modified_at)
+
+
+def write_targets(
+    transaction: WriteTransaction,
+    every_target: Sequence[Target],
+    rules: WriteRules,
+    problems: list[Problem],
+    *,
+    create_names: bool = False,
+    check_names: Callable[[], None] = lambda: None,
+) -> float:
+    """Bring providers to the states of their entries.
+
+    Args:
+        transaction: It has locked the providers that exist, and those that they consume.
+        every_target: The entries and their providers.
+        rules: The rules of the call.
+        problems: What was found so far.
+        create_names: Whether missing custom traits and classes are created.
+        check_names: Called when the parents are sound, and nothing is written yet.
+
+    Returns:
+        The newest `PartWriter.modified_at`.
+
+    Raises:
+        BatchRefusedError: with all problems of a batch.
+        TreeclaimError: the first problem otherwise.
+    """
+    stop = (lambda _problems: None) if rules.is_batch else raise_first
+    writers = [writer(transaction, every_target, rules) for writer in WRITERS]
     if create_names:
         for writer in writers:
             writer.create_names()
     for writer in writers:
         writer.look_up(problems)
-    places = judge_places(transaction, every_target, _RULES, problems)
-    if not problems:
-        write_places(transaction, every_target, _RULES, places)
+    stop(problems)
+    places = judge_places(transaction, every_target, rules, problems)
+    stop(problems)
+    check_names()
+    moved = () if problems else write_places(transaction, every_target, rules, places)
     for writer in writers:
         writer.judge(problems)
+    stop(problems)
     raise_all(problems)
     for writer in writers:
         writer.write()
     for writer in writers:
-        writer.check(problems)
+        writer.check(problems, moved)
+    stop(problems)
     raise_all(problems)
-    raise_changed(transaction, every_target, _RULES)
-    return [_outcome(target) for target in every_target]
+    raise_changed(transaction, every_target, rules)
+    return max(writer.modified_at for writer in writers)
 
 
 def _find_targets(

@@ -34,10 +34,8 @@ from treeclaim.store.operations.providers.part_writer import (
     AT_ONCE,
     Classes,
     PartWriter,
-    Raises,
     Target,
     WriteRules,
-    write_part,
 )
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import allocations, inventories
@@ -99,7 +97,6 @@ class InventoryWriter(PartWriter):
         self._consumes: dict[Key, Sequence[Consumes]] = {}
         self._consumed_before: Entries = {}
         self._new_consumed: dict[Key, dict[Key, int]] = {}
-        self._placed: Collection[int] = ()
 
     @property
     def states_consumption(self) -> bool:
@@ -153,7 +150,6 @@ class InventoryWriter(PartWriter):
         Raises:
             InventoryExistsError, InventoryNotFoundError: as `judge`.
         """
-        self._placed = set(self._transaction.touched_providers)
         stored = self._load()
         for target in self._targets:
             self._transaction.check_deadline()
@@ -283,9 +279,9 @@ class InventoryWriter(PartWriter):
         self._transaction.change_each(_INSERT, self._inserted)
         consumption.write(self._transaction, self._new_consumed, self._consumed_before)
 
-    def check(self, problems: list[Problem]) -> None:
+    def check(self, problems: list[Problem], moved: Collection[int]) -> None:
         """Add a problem for each inventory that consumes one that it must not, or has lost."""
-        concerned = {*self._placed, *self._deleted, *(key[0] for key in self._consumes)}
+        concerned = {*moved, *self._deleted, *(key[0] for key in self._consumes)}
         if not concerned:
             return
         faults = consumption.faults(self._transaction, concerned, self._consumes)
@@ -295,34 +291,3 @@ class InventoryWriter(PartWriter):
             Problem(indices.get(provider_id, self._every_target[0].index), error)
             for provider_id, error in faults
         ]
-
-
-def write_inventories(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    inventories_by_class: Mapping[str, Inventory | None],
-    generation: int | None = None,
-    *,
-    classes: Classes = Classes.ALL,
-    least_capacity: int = 0,
-) -> int:
-    """Write inventories of a provider, as the URLs of page 30 do; return its new generation.
-
-    Args:
-        transaction: The transaction.
-        provider_uuid: UUID of the provider.
-        inventories_by_class: None deletes the inventory of a class.
-        generation: Generation that the client expects; None compares nothing.
-        classes: Which inventories of the provider are concerned.
-        least_capacity: Least capacity of an inventory.
-
-    Raises:
-        ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
-        ResourceClassNotFoundError, InventoryExistsError, InventoryNotFoundError,
-        InventoryInUseError, ConsumptionError.
-    """
-    rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
-    writer = write_part(
-        transaction, InventoryWriter, provider_uuid, inventories_by_class, generation, rules=rules
-    )
-    return writer.generation

@@ -6,13 +6,11 @@ Contract page 50, sections 7 and 8; page 40; page 102, section 1.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
-from treeclaim.model.attributes import Attributes
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.extension.batches.batch import Problem
 from treeclaim.model.names import is_custom_name
@@ -29,10 +27,7 @@ from treeclaim.store.operations.locks.lock_rows import (
 from treeclaim.store.operations.providers.part_writer import (
     AT_ONCE,
     PartWriter,
-    Raises,
     Target,
-    WriteRules,
-    write_part,
 )
 from treeclaim.store.schema.tables import (
     attributes,
@@ -154,6 +149,7 @@ class TraitWriter(_RowWriter):
     def look_up(self, problems: list[Problem]) -> None:
         """Look up the traits; add a problem for each target with missing traits."""
         self.traits = traits.traits_named(self._transaction, self._names)
+        self.modified_at = max((row.modified_at for row in self.traits.values()), default=0.0)
         for target in self._targets:
             self._transaction.check_deadline()
             missing = sorted(set(self._value(target)) - self.traits.keys())
@@ -180,77 +176,6 @@ class AggregateWriter(_RowWriter):
     def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the aggregates."""
         return {(self._ids[uuid],) for uuid in self._value(target)}
-
-
-@dataclass(frozen=True, slots=True)
-class ReplacedTraits:
-    """The traits of a provider after a write.
-
-    Attributes:
-        generation: Generation of the provider.
-        modified_at: Last change of a trait of the provider, in seconds since the epoch; 0 if there
-            is none, or if no time is known.
-    """
-
-    generation: int
-    modified_at: float = field(compare=False, repr=False)
-
-
-def replace_traits(
-    transaction: WriteTransaction, provider_uuid: str, generation: int, names: Iterable[str]
-) -> ReplacedTraits:
-    """Replace the traits of a provider; equal traits do not raise its generation (section 7).
-
-    Raises:
-        ProviderNotFoundError, ProviderGenerationConflictError, TraitsNotFoundError.
-    """
-    writer = write_part(transaction, TraitWriter, provider_uuid, set(names), generation)
-    modified_at = max((trait.modified_at for trait in writer.traits.values()), default=0.0)
-    return ReplacedTraits(writer.generation, modified_at)
-
-
-def clear_traits(transaction: WriteTransaction, provider_uuid: str) -> None:
-    """Remove all traits of a provider; the generation rises if there were any (section 8).
-
-    Raises:
-        ProviderNotFoundError.
-    """
-    write_part(transaction, TraitWriter, provider_uuid, ())
-
-
-def replace_aggregates(
-    transaction: WriteTransaction,
-    provider_uuid: str,
-    aggregates: Sequence[str],
-    generation: int | None,
-) -> int:
-    """Replace the aggregates of a provider; return its generation (page 40, section 2).
-
-    Args:
-        transaction: The transaction.
-        provider_uuid: UUID of the provider.
-        aggregates: Distinct UUIDs in the spelling of the client.
-        generation: Generation that the client expects; None below 1.19, where it is neither compared
-            nor raised.
-
-    Raises:
-        ProviderNotFoundError, ProviderGenerationConflictError.
-    """
-    rules = WriteRules(Raises.NEVER if generation is None else Raises.ALWAYS)
-    return write_part(
-        transaction, AggregateWriter, provider_uuid, aggregates, generation, rules=rules
-    ).generation
-
-
-def replace_attributes(
-    transaction: WriteTransaction, provider_uuid: str, generation: int, values: Attributes
-) -> int:
-    """Replace the attributes of a provider; return its generation, which stays if they are equal.
-
-    Raises:
-        ProviderNotFoundError, ProviderGenerationConflictError.
-    """
-    return write_part(transaction, AttributeWriter, provider_uuid, values, generation).generation
 
 
 def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, int]:

@@ -5,10 +5,10 @@ A batch names several parts of many providers, a URL one part of one provider: e
 writer, which finds, judges and writes the part for all providers of a call.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from treeclaim.model.extension.batches import targets
 from treeclaim.model.extension.batches.batch import (
@@ -23,9 +23,7 @@ from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     raise_generations,
-    require_generation,
 )
-from treeclaim.store.operations.providers.consumption import lock_with_consumed
 
 Target = targets.Target[LockedProvider]
 """An entry and its provider."""
@@ -58,7 +56,7 @@ class Classes(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteRules:
-    """Rules of a URL; the defaults are those of a batch (contract page 99, section 8).
+    """Rules by which a URL of one provider differs from a batch (contract page 99, section 8).
 
     Attributes:
         raises: When the generation increases.
@@ -66,6 +64,7 @@ class WriteRules:
         classes: Which inventories are concerned.
         rewrites_equal: Whether an equal inventory, name or parent gets a new time of its last update.
         may_reparent: Whether a provider with a parent may get another one, or none.
+        is_batch: Whether all problems are reported together, instead of the first one.
     """
 
     raises: Raises = Raises.IF_CHANGED
@@ -73,6 +72,7 @@ class WriteRules:
     classes: Classes = Classes.ALL
     rewrites_equal: bool = False
     may_reparent: bool = True
+    is_batch: bool = False
 
 
 class PartWriter:
@@ -83,15 +83,18 @@ class PartWriter:
 
     Attributes:
         part: The part.
+        modified_at: Last change of a trait that the entries name, in seconds since the epoch; 0 if it is
+            not known.
     """
 
     part: ClassVar[ProviderPart[Any]]
+    modified_at = 0.0
 
     def __init__(
         self,
         transaction: WriteTransaction,
         every_target: Sequence[Target],
-        rules: WriteRules = WriteRules(),
+        rules: WriteRules,
     ) -> None:
         self._transaction = transaction
         self._rules = rules
@@ -103,12 +106,6 @@ class PartWriter:
 
     def _value(self, target: Target) -> Any:
         return target.entry.values[self.part.name]
-
-    @property
-    def generation(self) -> int:
-        """Return the generation of the only provider of a call."""
-        (target,) = self._every_target
-        return target.row.generation
 
     def create_names(self) -> None:
         """Create missing custom names."""
@@ -123,53 +120,13 @@ class PartWriter:
         """Write the differences, and add the part to `changed` of each target that differs."""
         raise NotImplementedError
 
-    def check(self, problems: list[Problem]) -> None:
-        """Add a problem for each rule that the written rows break."""
+    def check(self, problems: list[Problem], moved: Collection[int]) -> None:
+        """Add a problem for each rule that the written rows break.
 
-
-Writer = TypeVar("Writer", bound=PartWriter)
-
-
-def write_part(
-    transaction: WriteTransaction,
-    writer_class: type[Writer],
-    provider_uuid: str,
-    value: Any,
-    generation: int | None = None,
-    *,
-    rules: WriteRules = WriteRules(),
-) -> Writer:
-    """Write a part of one provider; return its writer.
-
-    Args:
-        transaction: The transaction.
-        writer_class: Writer of the part.
-        provider_uuid: UUID of the provider.
-        value: As in `BatchEntry.values`.
-        generation: Generation that the client expects; None compares nothing.
-        rules: Rules of the URL.
-
-    Raises:
-        ProviderNotFoundError: if there is no such provider.
-        ProviderGenerationConflictError: if the generation differs.
-        TreeclaimError: The first problem of the value.
-    """
-    entry = BatchEntry(provider_uuid, None, values={writer_class.part.name: value})
-    provider = lock_with_consumed(transaction, provider_uuid, list(inventories_in([entry])))
-    if generation is not None:
-        require_generation(provider, generation)
-    target = Target(0, entry, provider_uuid, provider, is_new=False)
-    writer = writer_class(transaction, [target], rules)
-    problems: list[Problem] = []
-    writer.look_up(problems)
-    raise_first(problems)
-    writer.judge(problems)
-    raise_first(problems)
-    writer.write()
-    writer.check(problems)
-    raise_first(problems)
-    raise_changed(transaction, [target], rules)
-    return writer
+        Args:
+            problems: Where problems are added.
+            moved: Ids of the providers that the call has moved, those below them included.
+        """
 
 
 def inventories_in(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:

@@ -138,13 +138,17 @@ def judge_places(
 
 def write_places(
     transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules, places: Places
-) -> None:
-    """Create, rename and move providers whose places were judged without a problem."""
+) -> Collection[int]:
+    """Create, rename and move providers whose places were judged without a problem.
+
+    Returns:
+        The ids of the providers that have moved, those below them included.
+    """
     _release_names(transaction, targets)
     _create(transaction, {target.uuid: target for target in targets if target.is_new}, places)
     existing = [target for target in targets if not target.is_new]
     _rename_and_move(transaction, existing, rules, places)
-    _set_roots(transaction, existing, places)
+    return _set_roots(transaction, existing, places)
 
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
@@ -296,7 +300,9 @@ def _rename_and_move(
     different = [
         target
         for target in targets
-        if target.is_renamed or target.uuid in places.wanted or rules.rewrites_equal
+        if target.is_renamed
+        or target.uuid in places.wanted
+        or (rules.rewrites_equal and target.entry.name is not None)
     ]
     for target in different:
         row = target.row
@@ -318,8 +324,14 @@ def _rename_and_move(
     transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
 
 
-def _set_roots(transaction: WriteTransaction, targets: Sequence[Target], places: Places) -> None:
-    """Write the roots of all that move along, and tell the feed from which tree they come."""
+def _set_roots(
+    transaction: WriteTransaction, targets: Sequence[Target], places: Places
+) -> Collection[int]:
+    """Write the roots of all that move along, and tell the feed from which tree they come.
+
+    Returns:
+        Their ids.
+    """
     moved = {target.uuid for target in targets if target.uuid in places.wanted}
     along = places.hierarchy.moved_along(moved)
     tops = places.hierarchy.tops(along)
@@ -338,3 +350,4 @@ def _set_roots(transaction: WriteTransaction, targets: Sequence[Target], places:
     for target in targets:
         if target.uuid in along:
             target.row.root_id = _root(places, tops[target.uuid])
+    return {places.ids[uuid] for uuid in along}

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers: create, rename, re-parent, delete (contract page 20)."""
+"""Writes of one provider: contract pages 20, 30, 40 and 50, and page 102, section 1."""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from treeclaim.model.attributes import Attributes
 from treeclaim.model.errors import (
     DuplicateProviderError,
     ProviderHasChildrenError,
     ProviderInUseError,
     ProviderNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry, Omission, Problem
+from treeclaim.model.extension.batches.batch import BatchEntry, Omission
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
 from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
 from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
-from treeclaim.store.operations.providers.consumption import require_sound, require_unconsumed
-from treeclaim.store.operations.providers.part_writer import Target, WriteRules, raise_first
-from treeclaim.store.operations.providers.placing import (
-    Places,
-    find_uuids,
-    judge_places,
-    write_places,
+from treeclaim.store.operations.providers.consumption import require_unconsumed
+from treeclaim.store.operations.providers.entries import WrittenPart, write_part, write_targets
+from treeclaim.store.operations.providers.part_writer import (
+    Classes,
+    Raises,
+    Target,
+    WriteRules,
 )
+from treeclaim.store.operations.providers.placing import find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations, resource_providers
 
 _NAMED = sa.select(resource_providers.c.id, resource_providers.c.name).where(
@@ -75,11 +81,14 @@ def create(
         InvalidParentError: if the parent is the provider itself or does not exist.
         DuplicateProviderError: if uuid or name are taken.
     """
-    rules = WriteRules()
     target = Target(0, BatchEntry(uuid, name, parent_uuid), uuid, None, is_new=True)
-    places = _judge_place(transaction, target, rules)
-    _require_unused(transaction, uuid, name)
-    write_places(transaction, [target], rules, places)
+    write_targets(
+        transaction,
+        [target],
+        WriteRules(),
+        [],
+        check_names=lambda: _require_unused(transaction, uuid, name),
+    )
     return _provider(transaction, target)
 
 
@@ -107,22 +116,15 @@ def update(
     """
     rules = WriteRules(rewrites_equal=True, may_reparent=may_reparent)
     provider = lock_provider(transaction, uuid)
+
+    def check_name() -> None:
+        namesake = transaction.row(_NAMED, name=name)
+        if namesake is not None and namesake.id != provider.id:
+            raise DuplicateProviderError(name=name)
+
     target = Target(0, BatchEntry(uuid, name, parent), uuid, provider, is_new=False)
-    places = _judge_place(transaction, target, rules)
-    namesake = transaction.row(_NAMED, name=name)
-    if namesake is not None and namesake.id != provider.id:
-        raise DuplicateProviderError(name=name)
-    write_places(transaction, [target], rules, places)
-    if places.wanted:
-        require_sound(transaction, transaction.touched_providers)
+    write_targets(transaction, [target], rules, [], check_names=check_name)
     return _provider(transaction, target)
-
-
-def _judge_place(transaction: WriteTransaction, target: Target, rules: WriteRules) -> Places:
-    problems: list[Problem] = []
-    places = judge_places(transaction, [target], rules, problems)
-    raise_first(problems)
-    return places
 
 
 def _provider(transaction: ReadTransaction, target: Target) -> Provider:
@@ -138,6 +140,70 @@ def _provider(transaction: ReadTransaction, target: Target) -> Provider:
         root_uuid=uuids[row.root_id],
         modified_at=seconds(transaction.now),
     )
+
+
+def write_inventories(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    inventories_by_class: Mapping[str, Inventory | None],
+    generation: int | None = None,
+    *,
+    classes: Classes = Classes.ALL,
+    least_capacity: int = 0,
+) -> int:
+    """Write inventories of a provider, as the URLs of page 30 do; return its new generation.
+
+    Args:
+        transaction: The transaction.
+        provider_uuid: UUID of the provider.
+        inventories_by_class: None deletes the inventory of a class.
+        generation: Generation that the client expects; None compares nothing.
+        classes: Which inventories of the provider are concerned.
+        least_capacity: Least capacity of an inventory.
+
+    Raises:
+        TreeclaimError: as `write_part`.
+        InventoryExistsError, InventoryNotFoundError: as `classes` requires.
+    """
+    rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
+    values = {INVENTORIES.name: inventories_by_class}
+    entry = BatchEntry(provider_uuid, None, generation=generation, values=values)
+    return write_part(transaction, entry, rules).generation
+
+
+def replace_traits(
+    transaction: WriteTransaction, provider_uuid: str, generation: int | None, names: Iterable[str]
+) -> WrittenPart:
+    """Replace the traits of a provider (page 50, section 7); as `write_part`."""
+    values = {TRAITS.name: set(names)}
+    entry = BatchEntry(provider_uuid, None, generation=generation, values=values)
+    return write_part(transaction, entry, WriteRules())
+
+
+def replace_aggregates(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    aggregates: Sequence[str],
+    generation: int | None,
+) -> int:
+    """Replace the aggregates of a provider (page 40, section 2); as `write_part`.
+
+    Below 1.19 there is no `generation`, and that of the provider does not rise.
+    """
+    rules = WriteRules(Raises.NEVER if generation is None else Raises.ALWAYS)
+    values = {AGGREGATES.name: aggregates}
+    entry = BatchEntry(provider_uuid, None, generation=generation, values=values)
+    return write_part(transaction, entry, rules).generation
+
+
+def replace_attributes(
+    transaction: WriteTransaction, provider_uuid: str, generation: int, values: Attributes
+) -> int:
+    """Replace the attributes of a provider (page 102, section 1); as `write_part`."""
+    entry = BatchEntry(
+        provider_uuid, None, generation=generation, values={ATTRIBUTES.name: values}
+    )
+    return write_part(transaction, entry, WriteRules()).generation
 
 
 def delete(transaction: WriteTransaction, uuid: str) -> None:
