@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inventories of several providers and claims of several consumers at once (contract page 75)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
@@ -11,7 +11,6 @@ from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations.locking import LockedClaims, lock
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     raise_generations,
@@ -76,23 +75,25 @@ def _lock(
 
     Raises:
         TreeclaimError: if a provider does not exist or has another generation, or a claim is refused.
-        RetryTransactionError: as `consumption.require_locked`.
+        RetryTransactionError: as `consumption.lock_all`.
     """
-    uuids = [inventory.provider_uuid for inventory in reshaped]
+    locked: list[LockedClaims] = []
+
+    def lock_claims(
+        transaction: WriteTransaction, named: Collection[str], ids: Collection[int]
+    ) -> Iterable[LockedProvider]:
+        locked.append(lock(transaction, [request], named, also_ids=ids))
+        return locked[0].providers.values()
+
     stock = [
         new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
     ]
-    before = consumption.find_consumed_before(transaction, uuids, stock)
-    named = {*uuids, *consumption.find_consumed_uuids(stock)}
-    locked = lock(transaction, [request], named, also_ids=before)
-    _require_current(reshaped, locked.providers)
-    providers = [locked.providers[uuid] for uuid in uuids]
-    consumption.require_locked(transaction, [provider.id for provider in providers], before, stock)
-    if consumption.has_consumption(stock):
-        take_lock_rows(transaction, TREE, {provider.root_id for provider in providers})
-    locked.raise_refusal()
-    claim_writes.require_providers(locked, request)
-    return locked, providers
+    uuids = [reshaped_inventory.provider_uuid for reshaped_inventory in reshaped]
+    providers = consumption.lock_all(transaction, uuids, stock, lock_claims)
+    _require_current(reshaped, providers)
+    locked[0].raise_refusal()
+    claim_writes.require_providers(locked[0], request)
+    return locked[0], [providers[uuid] for uuid in uuids]
 
 
 def _targets(

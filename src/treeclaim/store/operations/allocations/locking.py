@@ -134,7 +134,7 @@ def lock(
     requests: Sequence[ClaimRequest],
     also: Iterable[str],
     *,
-    also_ids: AbstractSet[int] = frozenset(),
+    also_ids: Iterable[int] = (),
     is_one_write: bool = False,
 ) -> LockedClaims:
     """Lock the consumers of requests, then the providers that they touch, and others by uuid or id.
@@ -311,7 +311,7 @@ def _lock_providers(
     transaction: WriteTransaction,
     locked: LockedClaims,
     also: Iterable[str],
-    also_ids: AbstractSet[int],
+    also_ids: Iterable[int],
 ) -> None:
     """Lock the providers of new allocations, and those whose generation a removal raises."""
     claims = [
@@ -322,7 +322,7 @@ def _lock_providers(
     ]
     named = {uuid for claim in claims for uuid in claim.allocations} | set(also)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    removed = locked.current.providers_of(emptied) | also_ids
+    removed = locked.current.providers_of(emptied).union(also_ids)
     consumed: set[int] = set()
     if locked.is_consuming:
         entries = load_consumption_by_uuid(transaction, named)

@@ -7,8 +7,7 @@ No other writer changes the checked state meanwhile: a write of an inventory loc
 and of the consumed providers, and a move locks the rows of all providers that it moves.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -91,66 +90,44 @@ _OTHERS = CONSUMPTION_BY_NAMES.where(
 )
 
 
-def find_consumed_uuids(given: Iterable[Inventory]) -> set[str]:
-    """Return the uuids of the providers from which some inventories are to consume."""
-    return {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
-
-
-def has_consumption(given: Iterable[Inventory]) -> bool:
-    """Return whether a write says of any inventory what it consumes, be it nothing."""
-    return any(inventory.consumes is not None for inventory in given)
+Lock = Callable[[WriteTransaction, Collection[str], Collection[int]], Iterable[LockedProvider]]
+"""Locks providers by UUID and by id."""
 
 
 def lock_all(
-    transaction: WriteTransaction, uuids: Collection[str], given: Collection[Inventory]
+    transaction: WriteTransaction,
+    uuids: Collection[str],
+    given: Collection[Inventory],
+    lock: Lock = lock_providers,
 ) -> dict[str, LockedProvider]:
     """Lock some providers, and those of which their inventories consume before and after a write.
 
+    Args:
+        transaction: The transaction.
+        uuids: UUIDs of the providers.
+        given: The inventories to be written.
+        lock: Locks all providers together: of two calls, the second might wait for what comes before the
+            first.
+
     Returns:
-        Those that exist, by uuid.
+        Those that exist, by UUID.
 
     Raises:
         RetryTransactionError: if another writer has changed what they consume meanwhile.
     """
-    before = find_consumed_before(transaction, uuids, given)
-    # All in one statement: of two, the second might wait for what comes before the first.
-    rows = lock_providers(transaction, {*uuids, *find_consumed_uuids(given)}, before)
-    require_locked(transaction, [row.id for row in rows if row.uuid in uuids], before, given)
-    if has_consumption(given):
-        take_lock_rows(transaction, USE, (row.id for row in rows))
-        # On one node a move waits for the rows of the providers that it moves.
-        take_lock_rows(transaction, TREE, {row.root_id for row in rows})
-    return {row.uuid: row for row in rows}
-
-
-def find_consumed_before(
-    transaction: ReadTransaction, uuids: Collection[str], given: Collection[Inventory]
-) -> set[int]:
-    """Return the ids of the providers of which some others consume before a write.
-
-    Nobody, if the write does not say anything of what inventories consume.
-    """
-    if not has_consumption(given):
-        return set()
+    if all(inventory.consumes is None for inventory in given):
+        return {row.uuid: row for row in lock(transaction, uuids, ())}
     entries = load_consumption_by_uuid(transaction, uuids)
-    return consumed_by(entries, entries)
-
-
-def require_locked(
-    transaction: ReadTransaction,
-    provider_ids: Collection[int],
-    locked: AbstractSet[int],
-    given: Collection[Inventory],
-) -> None:
-    """Check, once all are locked, that no others are consumed of than was known before.
-
-    Raises:
-        RetryTransactionError: if there are.
-    """
-    if has_consumption(given):
-        entries = load_consumption(transaction, provider_ids)
-        if not consumed_by(entries, entries) <= locked:
-            raise RetryTransactionError
+    before = consumed_by(entries, entries)
+    after = {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
+    rows = {row.uuid: row for row in lock(transaction, {*uuids, *after}, before)}
+    entries = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
+    if not consumed_by(entries, entries) <= before:
+        raise RetryTransactionError
+    take_lock_rows(transaction, USE, (row.id for row in rows.values()))
+    # On one node a move waits for the rows of the providers that it moves.
+    take_lock_rows(transaction, TREE, {row.root_id for row in rows.values()})
+    return rows
 
 
 def resolved(
