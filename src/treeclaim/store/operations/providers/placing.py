@@ -124,6 +124,8 @@ def judge_places(
         RetryTransactionError: if a tree has changed before it was locked.
     """
     places = Places(_wanted_parent(transaction, targets))
+    if not places.wanted:
+        return places
     existing_uuids = _lock_trees(transaction, targets, places)
     _read_trees(transaction, targets, places)
     new = [target.uuid for target in targets if target.is_new]
@@ -144,11 +146,12 @@ def write_places(
     Returns:
         The ids of the providers that have moved, those below them included.
     """
-    _release_names(transaction, targets)
-    _create(transaction, {target.uuid: target for target in targets if target.is_new}, places)
     existing = [target for target in targets if not target.is_new]
+    _release_names(transaction, targets)
+    if places.wanted:
+        _create(transaction, {target.uuid: target for target in targets if target.is_new}, places)
     _rename_and_move(transaction, existing, rules, places)
-    return _set_roots(transaction, existing, places)
+    return _set_roots(transaction, existing, places) if places.wanted else ()
 
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
