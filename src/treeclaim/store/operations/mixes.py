@@ -6,7 +6,6 @@ Nothing of them is in the change feed: who answers with a mix reads it from here
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from zlib import crc32
 
 import orjson
 import sqlalchemy as sa
@@ -56,14 +55,10 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
         if not transaction.execute(_UPDATE, wanted=name, body=written).rowcount:
             raise RetryTransactionError
         return
-    used_slots = set(slots.values())
-    # Of many writers that make mixes at once, few begin at the same slot.
-    first = crc32(name.encode())
-    order = [(first + at) % MOST_MIXES for at in range(MOST_MIXES)]
-    slot = next((number for number in order if number not in used_slots), None)
-    if slot is None:
+    free_slots = set(range(MOST_MIXES)).difference(slots.values())
+    if not free_slots:
         raise MixesFullError(MOST_MIXES)
-    transaction.execute(_INSERT, name=name, slot=slot, body=written)
+    transaction.execute(_INSERT, name=name, slot=min(free_slots), body=written)
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:
