@@ -67,13 +67,7 @@ _MUST_LEAVE = sa.union(
 def must_leave(
     transaction: ReadTransaction, limit: int, tolerated_keys: ToleratedKeys
 ) -> Findings:
-    """Find consumers that hold or consume something where a condition `leave` holds that they do not tolerate.
-
-    Args:
-        transaction: The snapshot.
-        limit: Most items.
-        tolerated_keys: Reads kept requests.
-    """
+    """Find consumers that use something where a condition `leave`, which they do not tolerate, holds."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
     tolerated = _load_tolerated_keys(
         transaction, sorted({row.consumer for row in rows}), tolerated_keys

@@ -49,13 +49,10 @@ _AMOUNTS = [column.name for column in INVENTORY_COLUMNS]
 
 @dataclass(frozen=True, slots=True)
 class FindingQuery:
-    """The query for the findings of one kind.
+    """The query for the findings of one kind, and its columns that clients see.
 
-    Attributes:
-        statement: A query for them, in order. It may use the parameters `now` and `late`, the time a
-            minute ago.
-        columns: Its columns that clients see.
-        make_item: Makes a finding of a row that SQL alone cannot judge, or None if the row is fine.
+    The statement is in order, and may use the parameters `now` and `late`, the time a minute ago. `make_item`
+    makes a finding of a row that SQL alone cannot judge, or None if the row is fine.
     """
 
     statement: sa.Select[Any] | sa.CompoundSelect[Any]
@@ -306,15 +303,7 @@ def load_findings(
     tolerated_keys: ToleratedKeys,
     living: Living | None = None,
 ) -> dict[FindingKind, Findings]:
-    """Load the findings of some kinds, in the order of the kinds.
-
-    Args:
-        transaction: The snapshot.
-        kinds: The kinds; `ORPHANED` needs `living`.
-        limit: Most items of each kind.
-        tolerated_keys: Reads kept requests.
-        living: The living consumers.
-    """
+    """Load the findings of some kinds, in the order of the kinds; `ORPHANED` needs `living`."""
     # The queries read all rows.
     transaction.extend_timeouts()
     findings = {

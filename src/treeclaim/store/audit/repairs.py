@@ -83,15 +83,15 @@ def repair(
     until: float,
     dry_run: bool = False,
 ) -> RepairOutcome:
-    """Mend one finding, in a transaction of its own.
+    """Repair one finding, as an audit lists it, in a transaction of its own.
 
     Args:
         store: The database.
         kind: One of `REPAIRABLE`.
-        item: The finding, as an audit lists it.
-        owner: Project and user of records that are made.
-        until: When no statement begins any more, on the monotonic clock.
-        dry_run: True to do it, say what became of it, and undo it.
+        item: The finding.
+        owner: Project and user of records that are created.
+        until: The time after which no statement begins, on the monotonic clock.
+        dry_run: Whether to roll the repair back, and only return its outcome.
 
     Raises:
         StoreUnavailableError: as `Store.write`.

@@ -28,15 +28,7 @@ _NAMED = sa.select(rows).where(_OF)
 
 
 def change(transaction: WriteTransaction, names: Mapping[str, str | None]) -> None:
-    """Name aggregates, or take their names away.
-
-    Args:
-        transaction: The one that writes.
-        names: By uuid, in the usual spelling; None for no name any more.
-
-    Raises:
-        DBAPIError: if another one names the same at this moment; so it is tried again.
-    """
+    """Set the names of aggregates by UUID, in the usual spelling; None removes a name."""
     uuids = sorted(names)
     for chunk in chunks(uuids):
         transaction.change(_DELETE, uuids=chunk)

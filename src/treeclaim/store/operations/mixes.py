@@ -37,17 +37,11 @@ _DELETE = sa.delete(mixes).where(_IS_IT)
 
 
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:
-    """Make or replace a mix.
-
-    Args:
-        transaction: The one that writes.
-        name: The name of the mix.
-        body: Its document, as clients will see it.
+    """Create or replace a mix, given its document as clients see it.
 
     Raises:
         MixesFullError: if there are as many others as there may be.
         RetryTransactionError: if it is deleted meanwhile.
-        DBAPIError: if another one takes the same slot meanwhile; so it is tried again.
     """
     slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
     written = ascii_json(body)
@@ -62,11 +56,7 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:
-    """Delete a mix.
-
-    Raises:
-        MixNotFoundError: if there is none of this name.
-    """
+    """Delete a mix; raise `MixNotFoundError` if there is none of this name."""
     if not transaction.execute(_DELETE, wanted=name).rowcount:
         raise MixNotFoundError(name)
 

@@ -71,12 +71,7 @@ def reshape(
 def _lock(
     transaction: WriteTransaction, reshaped: Sequence[ReshapedInventory], request: ClaimRequest
 ) -> tuple[LockedClaims, list[LockedProvider]]:
-    """Lock the consumers and providers of a reshape; return the claims, and the reshaped providers.
-
-    Raises:
-        TreeclaimError: if a provider does not exist or has another generation, or a claim is refused.
-        RetryTransactionError: as `consumption.lock_all`.
-    """
+    """Lock the consumers and providers of a reshape; return the claims, and the reshaped providers."""
     locked: list[LockedClaims] = []
 
     def lock_claims(

@@ -31,20 +31,22 @@ from treeclaim.store.schema.tables import (
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilter:
-    """A filter of consumers (contract page 99, section 2).
+    """A filter of consumers (contract page 99, section 2); None, or nothing, for any.
+
+    One allocation of the consumer passes all filters of providers and classes.
 
     Attributes:
-        providers: Uuids; one of the consumer's allocations, that passes the next filters too, is at one of them.
-        in_tree: Uuids of providers, in the tree of one of which it is.
-        member_of: Of each set, its provider itself is in an aggregate.
-        forbidden_aggregates: Aggregates that its provider must not be in.
-        classes: Names of resource classes, one of which it has.
-        consumers: Uuids, lower-case and dashed; empty for any.
-        project_id, user_id: Owners; None for any.
-        consumer_type: Name, or `UNKNOWN_TYPE`; None for any.
-        created_since: When their records were made at the earliest, naive UTC; None for any time.
-        after: Uuid behind which the page begins; empty for the first page.
-        limit: How many consumers at most.
+        providers: UUIDs of providers.
+        in_tree: UUIDs of providers, one of whose trees has the provider.
+        member_of: Sets of aggregates; the provider itself is in one of each set.
+        forbidden_aggregates: Aggregates that the provider itself is not in.
+        classes: Names of resource classes.
+        consumers: UUIDs, lower-case and dashed.
+        project_id, user_id: Owners.
+        consumer_type: Name, or `UNKNOWN_TYPE`.
+        created_since: The earliest creation of the record, naive UTC.
+        after: UUID behind which the page begins; empty for the first page.
+        limit: Most consumers.
     """
 
     providers: Sequence[str]
@@ -109,14 +111,8 @@ def load_consumer(
 ) -> tuple[dict[str, Any], float] | None:
     """Return a consumer as clients see it, and its newest allocation in seconds since the epoch.
 
-    Args:
-        transaction: The snapshot.
-        uuid: UUID of the consumer.
-        may_be_empty: Whether to return a consumer without allocations too: a hold may have only a record
-            (page 100, section 1).
-
-    Returns:
-        None if there is no such consumer, or it has no allocations.
+    None if there is no such consumer, or it has no allocations; with `may_be_empty`, also a consumer without
+    allocations is returned: a hold may have only a record (page 100, section 1).
     """
     owners = transaction.rows(_OWNED_NAMED, uuids=[uuid])
     rows = transaction.rows(_HELD_WITH_TIMES, uuids=[uuid])

@@ -32,13 +32,9 @@ CONSUMERS_WITHOUT_RECORD = (
 
 @dataclass(frozen=True, slots=True)
 class StoredHolder:
-    """A consumer that holds something.
+    """A consumer with its amounts by provider UUID and resource class.
 
-    Attributes:
-        allocations: Amounts by provider uuid and resource class.
-        project_id, user_id: Owners; None for a consumer without a record (old data).
-        consumer_type: Type name, None if it never got one.
-        generation: Its generation; 0 without a record.
+    Consumers without a record (old data) have no owners, and generation 0.
     """
 
     allocations: Mapping[str, Mapping[str, int]]
@@ -84,13 +80,7 @@ def find_holders(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDetails:
-    """The records of consumers.
-
-    Attributes:
-        holds: Those that are holds, by uuid.
-        drawn: What they have drawn from holds that return, by uuid and hold.
-        requests: The queries that they were placed by, by uuid.
-    """
+    """Holds, draws from holds by hold, and kept requests, each by the UUID of their consumer."""
 
     holds: Mapping[str, StoredHold]
     drawn: Mapping[str, Mapping[str, Amounts]]

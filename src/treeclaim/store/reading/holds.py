@@ -239,10 +239,6 @@ costs next to nothing where there are none."""
 
 
 def load_held_sums(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
-    """Return what all holds have together, those too whose end has come as long as they hold.
-
-    Returns:
-        Id of a provider, id of a class, and how much, each of the two once.
-    """
+    """Return (provider id, class id, amount) of all holds together, expired ones included."""
     rows = transaction.rows(_HELD_EVERYWHERE)
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in rows]

@@ -32,13 +32,13 @@ class HoldFilter:
     """A filter of holds; None, or nothing, for any.
 
     Attributes:
-        project_id: Their own.
+        project_id: The project of the hold.
         drawable_by: A project whose consumers may draw.
-        providers: Uuids, at one of which it holds or has draws.
-        in_tree: Uuids of providers; the same in the tree of one of them.
-        until_before: Before what time they end, naive UTC; those that never end do not.
-        after: Uuid behind which the page begins; empty for the first page.
-        limit: How many at most.
+        providers: UUIDs of providers, at one of which the hold has amounts or draws.
+        in_tree: UUIDs of providers; the same in the tree of one of them.
+        until_before: The time before which it ends, naive UTC.
+        after: UUID behind which the page begins; empty for the first page.
+        limit: Most holds.
     """
 
     project_id: str | None

@@ -95,15 +95,7 @@ _READ_REQUESTS = _PagedQuery(_REQUESTS, requests.c.consumer_uuid, requests.c.con
 def planned_consumers(
     transaction: ReadTransaction, uuids: Sequence[str] | None = None
 ) -> Iterator[ConsumersRead]:
-    """Yield what is read of consumers, part after part.
-
-    Args:
-        transaction: All of it is of its snapshot.
-        uuids: UUIDs of the consumers asked about; None for all.
-
-    Raises:
-        DBAPIError: what the database would not do.
-    """
+    """Yield the records of some consumers, or of all, part after part, in one snapshot."""
     for page_columns in _READ_ALLOCATIONS.pages(transaction, uuids):
         yield AllocationColumns(
             page_columns.consumer,

@@ -38,14 +38,9 @@ _COUNT = (
 
 @cache
 def _group(source: sa.Select[Any], names: tuple[str, ...], *, by_class: bool) -> sa.Select[Any]:
-    """Group rows of consumers by their types and owners, and maybe a class; by ids, which sort quickly.
+    """Group rows of consumers by their types, owners, and maybe classes; by ids, which sort quickly.
 
     The names come last, with those of the owners: some collations match other spellings.
-
-    Args:
-        source: The rows, and an amount of each group.
-        names: The names of the parameters that identify owners.
-        by_class: Whether groups are of a class.
     """
     keys = [consumers.c.consumer_type_id, *(_OWNERS[name][1] for name in names)]
     keys += [allocations.c.resource_class_id] if by_class else []

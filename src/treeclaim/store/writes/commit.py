@@ -59,20 +59,14 @@ class Committer:
         """Run an operation, append its changes to the feed, and commit.
 
         It runs again if its stream of the feed was lost, which is known only afterwards. Losing
-        one gives up all idle ones, so that soon a new one is taken.
-
-        Args:
-            deadline: On the monotonic clock; no statement begins later.
-            stages: Counts how long each part took.
-            operation: The operation.
-            *args: Its arguments.
-            **kwargs: Its arguments.
+        one gives up all idle ones, so that soon a new one is taken. No statement begins after the deadline, on the
+        monotonic clock.
 
         Raises:
             UnknownOutcomeError: if the connection was lost at COMMIT.
             DBAPIError, DeadlineError, RetryTransactionError, PrerequisiteError: nothing was
                 changed.
-            TreeclaimError: what the operation raises; nothing was changed.
+            TreeclaimError: from the operation; nothing was changed.
         """
         while True:
             after = HAND_OVER

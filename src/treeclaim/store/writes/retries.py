@@ -33,13 +33,7 @@ _LONGEST_PAUSE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """The limits of the attempts of one write.
-
-    Attributes:
-        attempts: Most attempts.
-        deadline: No attempt begins after this time of the monotonic clock.
-        closing: Ends pauses.
-    """
+    """The limits of the attempts of one write; `closing` ends pauses."""
 
     attempts: int
     deadline: float
@@ -54,17 +48,13 @@ def run_with_retries(
     """Run attempts of a write until one succeeds, fails for good, or the budget is spent.
 
     An attempt is repeated after a conflict with other transactions, and after a connection that was lost
-    before COMMIT, because nothing of the transaction remains then.
-
-    Args:
-        attempt: Runs one transaction.
-        budget: The limits.
-        write_first: Commits the prerequisite of an attempt.
+    before COMMIT, because nothing of the transaction remains then. `write_first` commits the prerequisite of an
+    attempt.
 
     Raises:
-        ConcurrentChangeError: if the last attempt met others.
+        ConcurrentChangeError: if the last attempt met a conflict.
         SQLAlchemyError: if the last attempt lost its connection; any other failure of the database.
-        Exception: whatever else the attempt raises.
+        Exception: any other error of the attempt.
     """
     pause = _FIRST_PAUSE
     remaining_attempts = budget.attempts

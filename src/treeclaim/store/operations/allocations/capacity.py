@@ -83,16 +83,7 @@ _INSERT = CompiledStatement(sa.insert(allocations).inline())
 
 @dataclass(frozen=True, slots=True)
 class NewAllocation:
-    """An allocation to insert.
-
-    Attributes:
-        consumer_uuid: The consumer.
-        provider: The provider.
-        class_id: Id of the class.
-        resource_class: Its name.
-        used: Amount.
-        is_hold: Whether the consumer is a hold, which no unit concerns (contract page 100).
-    """
+    """An allocation to insert. The units of an inventory do not apply to holds (contract page 100)."""
 
     consumer_uuid: str
     provider: LockedProvider
@@ -126,12 +117,7 @@ def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, K
 
 @dataclass(frozen=True, slots=True)
 class _Stock:
-    """An inventory that is judged.
-
-    Attributes:
-        provider_uuid, resource_class: Which.
-        inventory: Its amounts.
-    """
+    """An inventory and the names by which errors report it."""
 
     provider_uuid: str
     resource_class: str
@@ -146,20 +132,17 @@ class _Stock:
 class Ledger:
     """Inventories of locked providers, and their usage as a transaction changes it.
 
-    What is used of an inventory is what is allocated of it, and what is consumed of it (contract page
-    102, section 2).
+    The usage of an inventory includes the amounts that other inventories consume (contract page 102, section 2).
 
     Args:
-        transaction: It has locked the providers. So an inventory that it reads remains, and so
-            does its class: a class is not deleted while there is an inventory of it.
-        new: The allocations that will be judged.
-        locked: The providers that are locked.
-        entries: What the inventories of these allocations, and of those that they replace, consume; None
-            where no inventory consumes anything.
+        transaction: It has locked the providers, so their inventories remain, and the classes of these.
+        new: The allocations to judge.
+        locked: The locked providers.
+        entries: The consumption of the inventories of `new`, and of the allocations that `new` replaces; None
+            if no inventory consumes anything.
 
     Raises:
-        RetryTransactionError: if a class has another name than the one its id was found under, or an
-            inventory consumes something that it did not when the providers were locked.
+        RetryTransactionError: if a class was renamed, or consumption added, since it was looked up.
 
     Attributes:
         has_conditions: Whether any provider of the cloud has a condition.
@@ -218,17 +201,16 @@ class Ledger:
         class_ids: Mapping[str, int],
         held: Usage | None = None,
     ) -> None:
-        """Judge one request's allocations, and count them as written for those that follow.
+        """Judge the allocations of one request, and count them as written for the requests that follow.
 
         Args:
             new: The allocations.
-            before: Those that they replace, and what holds had that the request changes.
+            before: The allocations that they replace, and the former amounts of holds that the request changes.
             class_ids: Ids of classes by name, as they were found.
-            held: What these holds have then; they count as consumers of the request.
+            held: The new amounts of these holds.
 
         Raises:
-            InventoryMissingError, UnitConstraintError, CapacityExceededError: nothing is counted
-                then.
+            InventoryMissingError, UnitConstraintError, CapacityExceededError: nothing is counted then.
         """
         keys = [allocation.key for allocation in new]
         if any(key not in self._stocks for key in keys):
@@ -258,16 +240,10 @@ class Ledger:
     def _require_room(
         self, key: Key, units_after: Usage, before: Usage, by: Key | None = None
     ) -> None:
-        """Check that an inventory has room.
-
-        Args:
-            key: Which.
-            units_after: What the request uses of inventories.
-            before: What it used before.
-            by: The inventory that consumes of it.
+        """Check that an inventory, which `by` may consume, has room for a request.
 
         Raises:
-            CapacityExceededError: if it has not.
+            CapacityExceededError: if it has no room.
         """
         stock = self._stocks.get(key)
         if stock is None:

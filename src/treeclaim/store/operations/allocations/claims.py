@@ -57,11 +57,7 @@ _DELETE = CompiledStatement(
 
 
 class AllRefusedError(Exception):
-    """Every request of a group is refused, so its transaction has nothing to commit.
-
-    Attributes:
-        refusals: The refusals of the requests, in their order.
-    """
+    """Every request of a group is refused, so its transaction has nothing to commit."""
 
     def __init__(self, refusals: Sequence[TreeclaimError | None]) -> None:
         super().__init__("all requests are refused")
@@ -94,17 +90,13 @@ def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
 def write_group(
     transaction: WriteTransaction, requests: Sequence[ClaimRequest]
 ) -> list[TreeclaimError | None]:
-    """Write the requests of several clients, as if one after the other.
-
-    Args:
-        transaction: The one that writes.
-        requests: No two of them have a consumer in common.
+    """Write the requests of several clients, which have no consumer in common, as if one after the other.
 
     Returns:
-        Why each request is refused, None for those that are written.
+        The refusals of the requests; None for a request that was written.
 
     Raises:
-        AllRefusedError: if none is written.
+        AllRefusedError: if no request was written.
     """
     locked = lock(transaction, requests, ())
     judge(transaction, locked)
@@ -129,7 +121,7 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     """Refuse requests in their order, each judged as if those accepted before were written.
 
     Raises:
-        RetryTransactionError: if a resource class has got another id since it was looked up.
+        RetryTransactionError: if a resource class has another id than when it was looked up.
     """
     for locked_request in locked.accepted:
         try:
@@ -160,10 +152,10 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
 def _consumption(
     transaction: WriteTransaction, locked: LockedClaims, new: Sequence[NewAllocation]
 ) -> Entries:
-    """Return what the inventories consume that requests claim of, or held something of.
+    """Return the consumption of the inventories that requests claim, or held something of.
 
     Raises:
-        RetryTransactionError: if one consumes of a provider that is not locked.
+        RetryTransactionError: if a consumed provider is not locked.
     """
     keys = {allocation.key for allocation in new}
     held = [*locked.current.of_consumers(locked.current.by_consumer)]
@@ -177,11 +169,7 @@ def _consumption(
 
 
 def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
-    """Judge a request, and count it as written.
-
-    Raises:
-        TreeclaimError: if it is refused.
-    """
+    """Judge a request, and count it as written; raise its refusal."""
     request, conditions = locked_request.request, locked.conditions
     begins = conditions.judge(request, locked_request.new, locked.current, locked.consumption)
     _accept_amounts(ledger, locked, locked_request)
@@ -336,11 +324,7 @@ def _delete_allocations(
 
 
 def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> Mapping[int, int]:
-    """Raise the generations that section 1.2 names, by one for each request.
-
-    Returns:
-        By how much each was raised, by provider id.
-    """
+    """Raise the generations that section 1.2 names, by one for each request; return the steps by provider id."""
     ids = {provider.id for provider in locked.providers.values()}
     steps: Counter[int] = Counter()
     for locked_request in locked.accepted:

@@ -58,13 +58,9 @@ _BEGIN = CompiledStatement(
 
 @dataclass(slots=True, eq=False)
 class _LockedCondition:
-    """A condition, as the writes of a transaction find it.
+    """A condition, and the providers of the claims at or below its own (`below`).
 
-    Attributes:
-        provider_id, provider_uuid: Who has it.
-        condition: As it was read.
-        below: Those of the claims' providers that are at or below this one.
-        is_begun: Whether a write of the transaction has let it begin.
+    `is_begun` tells whether a write of the transaction has begun it.
     """
 
     provider_id: int
@@ -111,14 +107,8 @@ class ConditionBook:
     ) -> list[_LockedCondition]:
         """Judge a request; return the conditions that begin with it, if it is written.
 
-        Args:
-            request: Its consumers use something together.
-            new: What they will have.
-            current: What they have.
-            consumption: What the inventories of both consume.
-
         Raises:
-            ConditionedError: if its consumers use more together than before where a condition counts.
+            ConditionedError: if its consumers, together, use more than before where a condition counts.
         """
         begins = []
         for locked_condition in self._known:
@@ -151,7 +141,7 @@ class ConditionBook:
         """Write which conditions have begun.
 
         Raises:
-            RetryTransactionError: if another transaction has let one begin, or it is gone.
+            RetryTransactionError: if another transaction has begun one, or deleted it.
         """
         for locked_condition in self._known:
             if locked_condition.is_begun:

@@ -95,13 +95,7 @@ _COUNT_WITH_ALLOCATIONS = sa.select(sa.func.count(sa.distinct(allocations.c.cons
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer whose row this transaction has locked.
-
-    Attributes:
-        id: Its row.
-        generation: As it is now.
-        type_id: Id of its type, None if it has none.
-    """
+    """A locked row of a consumer."""
 
     id: int
     generation: int

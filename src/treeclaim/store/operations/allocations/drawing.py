@@ -30,14 +30,7 @@ _NOTHING: Mapping[Key, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold.
-
-    Attributes:
-        project_id: Its own.
-        terms: Its terms.
-        held: What it holds.
-        is_drawn_by_others: Whether anybody draws who is not a consumer of this transaction.
-    """
+    """A hold; `is_drawn_by_others` tells whether consumers outside of this transaction draw from it."""
 
     project_id: str
     terms: HoldTerms
@@ -54,13 +47,13 @@ class Change:
     """The change of one consumer of a write.
 
     Attributes:
-        consumer: Uuid.
-        project_id: As it will be.
-        before, after: What it holds.
-        is_hold: Whether it will be one.
-        terms: New terms of a hold, None if they stay.
+        consumer: UUID.
+        project_id: The new project.
+        before, after: Amounts.
+        is_hold: Whether it is a hold after the write.
+        terms: New terms of a hold; None to keep the present ones.
         sources: Holds to draw from.
-        is_end: Whether it is a hold that is removed, whatever is drawn from it.
+        is_end: Whether it is a hold that the write removes.
     """
 
     consumer: str
@@ -75,13 +68,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class HoldBook:
-    """The holds of a transaction, and what its consumers have drawn, after some of its writes.
+    """The holds of a transaction, and the draws of its consumers, after some of its writes.
 
     Attributes:
         found: The holds before the first write, by UUID.
-        holds: Those that exist, by UUID.
-        draws: By consumer, those of the transaction's consumers.
-        steps: By how much the generation of a hold rises that is not a consumer of a write.
+        holds: The present holds, by UUID.
+        draws: By consumer.
+        steps: Steps of the generations of holds that are not consumers of a write.
         is_one_write: Whether all requests are parts of one write.
     """
 

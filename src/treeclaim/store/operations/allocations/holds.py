@@ -82,11 +82,11 @@ class LockedHolds:
     """The holds that claims concern, locked.
 
     Attributes:
-        book: What they hold, and what is drawn from them.
-        rows: Their consumers, as they were.
-        current: Their allocations, as they were.
-        recorded: What is recorded as drawn, by consumer; what is forgotten too.
-        stale: Uuids of consumers with terms that are not holds.
+        book: Their amounts and draws.
+        rows: Their rows of consumers.
+        current: Their allocations.
+        recorded: Recorded draws by consumer, also those that count as forgotten.
+        stale: UUIDs of consumers that have terms and are not holds.
     """
 
     book: HoldBook = field(default_factory=HoldBook)
@@ -110,13 +110,13 @@ def lock(
     Args:
         transaction: The one that writes.
         uuids: UUIDs of consumers that may be holds.
-        claiming: Uuids of the consumers of claims.
-        known: Those of them that are locked.
-        current: What they hold.
+        claiming: UUIDs of the consumers of claims.
+        known: The locked consumers of claims.
+        current: Their allocations.
         is_one_write: Whether all claims are parts of one write.
 
     Raises:
-        PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
+        PrerequisiteError: if a hold has expired; it is removed then, and the write begins anew.
     """
     if not uuids:
         return LockedHolds()
@@ -234,16 +234,10 @@ def write(
     claiming: Collection[str],
     new_terms: Mapping[str, HoldTerms],
 ) -> None:
-    """Write what accepted claims made of holds; those that are claims' own consumers are written.
-
-    Args:
-        transaction: The one that has locked them.
-        locked: What was locked; its book is as the claims leave it.
-        claiming: The consumers of accepted claims.
-        new_terms: Terms that they give, by hold.
+    """Write the holds that accepted claims changed, but for those that are consumers of the claims.
 
     Raises:
-        RetryTransactionError: if something locked was changed by others, who ignore the locks.
+        RetryTransactionError: if another program ignored the locks.
     """
     book = locked.book
     gone = book.found.keys() - book.holds.keys()
@@ -304,17 +298,10 @@ def write_terms(
 def change_terms(
     transaction: WriteTransaction, changes: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Change the terms of holds that are named, and leave the others; no generation moves.
-
-    Args:
-        transaction: The one that writes.
-        changes: New values of `HoldTerms`, by hold and name.
-
-    Returns:
-        The uuids of those that are not holds.
+    """Change members of `HoldTerms` of holds; return the UUIDs that are not holds. No generation moves.
 
     Raises:
-        PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
+        PrerequisiteError: if a hold has expired; it is removed then, and the write begins anew.
     """
     locked = lock(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
     book = locked.book

@@ -52,9 +52,9 @@ def write(
 
     Args:
         transaction: It has locked the consumers.
-        claims: What is written.
+        claims: The claims.
         recorded: The consumers that have a record afterwards.
-        known: Those that have a kept request, and whether it is marked as without a record.
+        known: The consumers that have a kept request, and whether it is marked as without a record.
     """
     request_by_uuid = {
         claim.consumer_uuid: claim.request
@@ -72,13 +72,9 @@ def replace(
     recorded: Collection[str],
     known: Collection[str],
 ) -> None:
-    """Keep or forget requests.
+    """Keep requests, or forget those that are None, of locked consumers.
 
-    Args:
-        transaction: It has locked the consumers.
-        given: Requests by consumer; None to forget one.
-        recorded: The consumers that have a record afterwards; for the others nothing new is kept.
-        known: Consumers that may have a kept request.
+    A consumer gets a new request if it has a record after the write, or a kept request.
     """
     if replaced := sorted(given.keys() & set(known)):
         transaction.change(_DELETE, uuids=replaced)

@@ -48,13 +48,7 @@ class ApartError(TreeclaimError):
 
 @dataclass(slots=True)
 class LockedRequest:
-    """A request whose consumers are locked.
-
-    Attributes:
-        request: The request.
-        refusal: Why it is refused, None if it is not, or not yet.
-        new: Its allocations, once its providers are locked.
-    """
+    """A request whose consumers are locked, with its refusal and its allocations."""
 
     request: ClaimRequest
     refusal: TreeclaimError | None = None
@@ -71,19 +65,18 @@ class LockedClaims:
 
     Attributes:
         requests: In the order in which they count as written.
-        consumers: The consumers that had a row, as they were.
-        inserted: Uuids of the consumers that got a row to lock them.
+        consumers: The consumers that had a row.
+        inserted: UUIDs of the consumers that got a row to lock them.
         current: The present allocations of all consumers, read while each was locked.
-        class_ids: Ids of those named resource classes that exist.
+        class_ids: Ids of the named resource classes that exist.
         owner_ids: Ids of projects, users and consumer types.
-        providers: All locked providers by uuid.
+        providers: All locked providers by UUID.
         holds: The holds that the requests concern.
         kept: As `Lookup.requests`.
-        conditions: Those that concern the requests, once they are judged.
+        conditions: The conditions that concern the requests, once they are judged.
         is_consuming: Whether any inventory consumes others.
-        consumed_ids: Ids of the providers of which what is claimed consumes, locked where they exist.
-        consumption: What the inventories consume of which something is claimed, or was held; read
-            once the providers are locked.
+        consumed_ids: Ids of the providers that the claimed inventories consume.
+        consumption: Consumption of the inventories that are claimed, or were held; read under the locks.
     """
 
     requests: Sequence[LockedRequest]
@@ -111,11 +104,7 @@ class LockedClaims:
         return [locked.refusal for locked in self.requests]
 
     def raise_refusal(self) -> None:
-        """Raise the first refusal.
-
-        Raises:
-            TreeclaimError: if there is any.
-        """
+        """Raise the first refusal, if there is one."""
         refusal = next((refusal for refusal in self.refusals if refusal is not None), None)
         if refusal is None:
             return
@@ -205,11 +194,7 @@ def _lock_known_consumers(
 
 
 def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None:
-    """Check that none of several requests is for a hold that another one draws from, or has drawn from.
-
-    Raises:
-        ApartError.
-    """
+    """Raise `ApartError` if a request writes a hold that another request draws from, or has drawn from."""
     if len(requests) == 1 or not holds.book.holds:
         return
     drawn_from = [

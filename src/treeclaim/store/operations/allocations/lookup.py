@@ -106,12 +106,7 @@ _ALL_PARTS = CompiledStatement(
 
 @dataclass(frozen=True, slots=True)
 class CurrentAllocation:
-    """An allocation before a write.
-
-    Attributes:
-        provider_id, class_id: What it uses.
-        used: Amount.
-    """
+    """An allocation before a write."""
 
     provider_id: int
     class_id: int
@@ -120,11 +115,7 @@ class CurrentAllocation:
 
 @dataclass(frozen=True, slots=True)
 class CurrentAllocations:
-    """The allocations of some consumers before a write.
-
-    Attributes:
-        by_consumer: By uuid of those consumers that have any.
-    """
+    """The allocations of consumers before a write, by UUID; consumers without any are left out."""
 
     by_consumer: Mapping[str, Sequence[CurrentAllocation]]
 
@@ -154,11 +145,11 @@ class Lookup:
 
     Attributes:
         current: The allocations of the consumers.
-        consumers: Uuids of the consumers that have a row.
+        consumers: UUIDs of the consumers that have a row.
         owners: Ids of projects, users and consumer types.
         class_ids: Ids of resource classes.
-        terms: Uuids of the consumers, and of those to draw from, that have terms of a hold.
-        drawn_from: Uuids of the holds from which the consumers have drawn.
+        terms: UUIDs of the consumers and sources that have terms of a hold.
+        drawn_from: UUIDs of the holds from which the consumers have drawn.
         requests: The consumers that have a kept request, and whether it is marked as without a record.
         is_consuming: Whether any inventory consumes others.
     """

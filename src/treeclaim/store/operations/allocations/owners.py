@@ -29,12 +29,7 @@ _FIND = {
 
 
 class OwnerIds:
-    """Ids of projects, users and consumer types by name.
-
-    Args:
-        transaction: The transaction of the write that needs them; it must be able to start again.
-        known: The ids that were looked up already.
-    """
+    """Ids of projects, users and consumer types by name; its transaction must be able to start again."""
 
     def __init__(
         self,
@@ -63,11 +58,7 @@ class OwnerIds:
             raise PrerequisiteError(lambda later_transaction: _insert(later_transaction, missing))
 
     def id_of(self, table: sa.Table, name: str) -> int:
-        """Return the id of a name.
-
-        Raises:
-            PrerequisiteError: as `require`.
-        """
+        """Return the id of a name; as `require`."""
         self.require([(table, name)])
         return self._known[table, name]
 

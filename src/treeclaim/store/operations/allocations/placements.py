@@ -36,27 +36,19 @@ REFUSALS = (
 
 
 class PlacementRefusedError(TreeclaimError):
-    """A provider is gone, or no longer has room, for a consumer of a call.
-
-    Attributes:
-        consumer: The first that is refused.
-    """
+    """A provider is gone, or no longer has room, for a consumer of a call: the first that is refused."""
 
     message = "There is no room any more for consumer {consumer}."
     consumer: str
 
 
 def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> None:
-    """Let new consumers hold what was found for them, all or nothing.
-
-    Args:
-        transaction: The one that writes.
-        claims: Claims of consumers that are said to be new, no two of the same one.
+    """Write the claims of new consumers, all or nothing.
 
     Raises:
-        PlacedMeanwhileError: if one of them holds something by now.
+        PlacedMeanwhileError: if a consumer has allocations by now.
         HoldRefusedError: for the first hold that a consumer must not draw from.
-        PlacementRefusedError: for the first whose provider is gone, or refuses.
+        PlacementRefusedError: for the first consumer whose provider is gone, or refuses.
     """
     requests = [ClaimRequest([claim], is_placement=True) for claim in claims]
     locked = lock(transaction, requests, (), is_one_write=True)

@@ -31,12 +31,7 @@ _DELETE = sa.delete(traits).where(traits.c.id == sa.bindparam("trait_id"))
 
 @dataclass(frozen=True, slots=True)
 class TraitRow:
-    """A trait.
-
-    Attributes:
-        id: Its id.
-        modified_at: Time of its last change in seconds since the epoch; 0 if it is not known.
-    """
+    """A trait; `modified_at` is its last change in seconds since the epoch, 0 if it is not known."""
 
     id: int = field(compare=False, repr=False)
     modified_at: float = field(compare=False, repr=False)

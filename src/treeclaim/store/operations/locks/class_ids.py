@@ -34,11 +34,7 @@ _WITH_ID = CompiledStatement(
 
 
 def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the ids of resource classes by name.
-
-    Raises:
-        ResourceClassNotFoundError: for the first name without a class.
-    """
+    """Return the ids of resource classes by name; raise `ResourceClassNotFoundError` for the first unknown name."""
     distinct_names = list(dict.fromkeys(names))
     id_by_name = _find(transaction, _NAMED, distinct_names)
     for name in distinct_names:
@@ -71,13 +67,8 @@ def require_unchanged_ids(
 ) -> None:
     """Check that names still have the ids that were found, before a refusal relies on them.
 
-    Args:
-        transaction: It has locked everything else that the refusal relies on.
-        known: The ids found by name; a missing name had no class.
-        names: The names to check.
-
     Raises:
-        RetryTransactionError: if one of them has another id by now.
+        RetryTransactionError: if a name has another id by now.
     """
     sorted_names = sorted(names)
     id_by_name = _find(transaction, _NAMED, sorted_names)

@@ -73,12 +73,7 @@ def consumed_by(entries: Entries, keys: Iterable[Key]) -> set[int]:
 
 
 def with_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
-    """Return what some amounts use in all: themselves, and what they consume.
-
-    Args:
-        amounts: By inventory; may be below zero.
-        entries: What these inventories consume.
-    """
+    """Return amounts by inventory, which may be negative, together with the amounts that they consume."""
     used = Counter(amounts)
     for key, amount in amounts.items():
         for consumed in entries.get(key, ()):
@@ -87,10 +82,9 @@ def with_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
 
 
 def record_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
-    """Record for the feed that what is used of some providers has changed by what consumes of them.
+    """Record for the feed that the usage of some providers has changed by what consumes them.
 
-    By how much, a reader works out of what was told of the inventories that consume: so it is the
-    same whatever was written at the same time.
+    A reader computes the amounts from the changes of the consuming inventories.
     """
     nothing = UsageChange({}, 0, 0, seconds(transaction.now))
     for provider_id in sorted(provider_ids):

@@ -55,16 +55,7 @@ _RAISE_ALL_KNOWN = CompiledStatement(
 
 @dataclass(slots=True)
 class LockedProvider:
-    """A provider whose row this transaction has locked.
-
-    Attributes:
-        id: Its id.
-        uuid: Its uuid.
-        name: Its name.
-        generation: As it is now, raised by this transaction or not.
-        parent_id: Id of the parent, None for a root.
-        root_id: Id of the root.
-    """
+    """A provider whose row this transaction has locked; `generation` is as this transaction has raised it."""
 
     id: int
     uuid: str
@@ -75,11 +66,7 @@ class LockedProvider:
 
 
 def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
-    """Lock the row of one provider.
-
-    Raises:
-        ProviderNotFoundError: if there is none with exactly this uuid.
-    """
+    """Lock the row of one provider; raise `ProviderNotFoundError` if no provider has exactly this UUID."""
     for provider in lock_providers(transaction, [uuid]):
         # Some collations match other spellings too.
         if provider.uuid == uuid:
@@ -104,11 +91,7 @@ def lock_providers(
 
 
 def require_generation(provider: LockedProvider, given: int) -> None:
-    """Compare a provider's generation with the one a client knows.
-
-    Raises:
-        ProviderGenerationConflictError: if they differ.
-    """
+    """Raise `ProviderGenerationConflictError` if the client knows another generation."""
     if provider.generation != given:
         raise ProviderGenerationConflictError(
             provider.uuid, actual=provider.generation, given=given
@@ -120,18 +103,12 @@ def raise_generations(
     providers: Iterable[LockedProvider],
     steps: Mapping[int, int],
 ) -> None:
-    """Raise the generations of locked providers by one statement for each number of steps.
+    """Raise the generations of locked providers by `steps`, by one statement for each number of steps.
 
     The caller records for the feed what it changed.
 
-    Args:
-        transaction: The one that writes.
-        providers: Locked.
-        steps: By how much, by provider id; one that is missing keeps its generation.
-
     Raises:
-        RetryTransactionError: if another transaction has raised one since the row was locked: on a
-            cluster, a lock holds on one node only.
+        RetryTransactionError: if another node of a cluster has raised one since the row was locked.
     """
     is_known = is_galera(transaction.connection)
     rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)

@@ -108,11 +108,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 
 
 def _lock_below(transaction: WriteTransaction, place: Any) -> None:
-    """Lock a provider, as `_place` returns it, and all below it.
-
-    Raises:
-        RetryTransactionError: if it is somewhere else by now, or gone.
-    """
+    """Lock a provider, as `_place` returns it, and all below it; retry if it has moved or is gone."""
     lock_shapes(transaction, {place.root})
     ids = sorted(ids_at_and_below(transaction, place.root, place.id))
     locked: dict[int, LockedProvider] = {}

@@ -100,20 +100,19 @@ def lock_all(
     given: Collection[Inventory],
     lock: Lock = lock_providers,
 ) -> dict[str, LockedProvider]:
-    """Lock some providers, and those of which their inventories consume before and after a write.
+    """Lock providers, and the providers that their inventories consume before and after a write.
 
     Args:
         transaction: The transaction.
         uuids: UUIDs of the providers.
         given: The inventories to be written.
-        lock: Locks all providers together: of two calls, the second might wait for what comes before the
-            first.
+        lock: Locks all providers in one call: a second call could wait for rows before those of the first.
 
     Returns:
-        Those that exist, by UUID.
+        The providers that exist, by UUID.
 
     Raises:
-        RetryTransactionError: if another writer has changed what they consume meanwhile.
+        RetryTransactionError: if another write has changed the consumption meanwhile.
     """
     if all(inventory.consumes is None for inventory in given):
         return {row.uuid: row for row in lock(transaction, uuids, ())}
@@ -151,15 +150,12 @@ def resolved(
 def write(
     transaction: WriteTransaction, wanted: Mapping[Key, Mapping[Key, int]], before: Entries
 ) -> None:
-    """Replace what inventories consume.
-
-    The providers of the inventories, and those that they consume before and after, are locked
-    (`lock_all`).
+    """Replace the consumption of inventories; `lock_all` has locked all providers.
 
     Args:
         transaction: The transaction.
         wanted: Amounts by consumed inventory (`resolved`), by consuming inventory.
-        before: What inventories of the same providers consume before the write.
+        before: The consumption of the same providers before the write.
     """
     if not wanted:
         return
@@ -197,10 +193,9 @@ def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) 
 
 
 def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
-    """Remove what inventories of some providers consume that are not there.
+    """Delete the consumption of inventories that do not exist.
 
-    Code that deletes inventories calls it then; code that makes some calls it first, because another program
-    that deleted them knew nothing of it.
+    Other programs delete inventories and leave their consumption behind.
     """
     for ids in chunks(sorted(provider_ids)):
         transaction.execute(_DELETE_LEFT, ids=ids)
@@ -209,15 +204,15 @@ def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None
 def faults(
     transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
 ) -> list[tuple[int, TreeclaimError]]:
-    """Find what does not hold of the consumption that some providers have to do with.
+    """Find broken rules of the consumption by, or of, some providers after a write.
 
     Args:
         transaction: It has written everything, and locked these providers.
-        provider_ids: Whose inventories, and places in a tree, were written.
-        written: Those inventories of which it was written what they consume.
+        provider_ids: The providers whose inventories, or places in a tree, were written.
+        written: The inventories whose consumption was written.
 
     Returns:
-        For each fault the id of a provider that has to do with it, and what is wrong.
+        For each fault, the id of a provider that it concerns, and the error.
     """
     rows = [
         row
@@ -253,11 +248,7 @@ def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[in
 
 
 def require_unconsumed(transaction: ReadTransaction, provider: LockedProvider) -> None:
-    """Check that no inventory of another provider consumes of a provider that is to go.
-
-    Raises:
-        ProviderInUseError: if one does.
-    """
+    """Raise `ProviderInUseError` if an inventory of another provider consumes one of this provider."""
     row = transaction.row(_OTHERS, provider_id=provider.id)
     if row is not None:
         raise ProviderInUseError(provider.uuid, by=(row.by, row.by_class))

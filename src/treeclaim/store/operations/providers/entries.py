@@ -69,8 +69,8 @@ def apply(
     Args:
         transaction: It does nothing else.
         entries: The wanted states.
-        is_allowed: Whether the caller may do what a policy rule guards.
-        create_names: Whether missing custom traits and classes are created.
+        is_allowed: Whether a policy rule allows its operation to the caller.
+        create_names: Whether to create missing custom traits and classes.
 
     Raises:
         BatchRefusedError: with all problems.
@@ -85,12 +85,7 @@ def apply(
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part of a provider after a write.
-
-    Attributes:
-        generation: Generation of the provider.
-        modified_at: As `PartWriter.modified_at`.
-    """
+    """The generation of a provider after a write of a part, and `PartWriter.modified_at`."""
 
     generation: int
     modified_at: float = field(compare=False, repr=False)
@@ -124,14 +119,14 @@ def write_targets(
     create_names: bool = False,
     check_names: Callable[[], None] = lambda: None,
 ) -> float:
-    """Bring providers to the states of their entries.
+    """Bring providers, which are locked, to the states of their entries.
 
     Args:
-        transaction: It has locked the providers that exist, and those that they consume.
+        transaction: The transaction.
         every_target: The entries and their providers.
         rules: The rules of the call.
-        problems: What was found so far.
-        create_names: Whether missing custom traits and classes are created.
+        problems: The problems found so far.
+        create_names: Whether to create missing custom traits and classes.
         check_names: Called when the parents are sound, and nothing is written yet.
 
     Returns:
@@ -170,11 +165,7 @@ def write_targets(
 def _find_targets(
     transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[Problem]
 ) -> list[Target]:
-    """Find and lock the providers of entries; add a problem for each faulty entry.
-
-    Returns:
-        The targets of the other entries.
-    """
+    """Find and lock the providers of entries; add a problem for each faulty entry, and leave it out."""
     names = {entry.name for entry in entries if entry.name is not None}
     holders = _find_holders(transaction, sorted(names))
     uuids = {uuid for uuid in targets.uuids_of(entries, holders) if uuid is not None}

@@ -145,11 +145,7 @@ class InventoryWriter(PartWriter):
             self.judge_consumption(problems)
 
     def plan(self) -> None:
-        """Find the rows that are to be inserted, updated and deleted.
-
-        Raises:
-            InventoryExistsError, InventoryNotFoundError: as `judge`.
-        """
+        """Find the rows that are to be inserted, updated and deleted; raises as `judge`."""
         stored = self._load()
         for target in self._targets:
             self._transaction.check_deadline()
@@ -183,11 +179,7 @@ class InventoryWriter(PartWriter):
             self._equal[provider_id] = equal
 
     def _class_names(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
-        """Return the inventories of an entry by class id.
-
-        Raises:
-            InventoryExistsError, InventoryNotFoundError: as `judge`.
-        """
+        """Return the inventories of an entry by class id; raises as `judge`."""
         classes, named = self._rules.classes, {}
         for name, inventory in self._value(target).items():
             if name in self._class_ids:

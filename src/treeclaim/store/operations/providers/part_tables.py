@@ -46,12 +46,7 @@ _INSERT_AGGREGATE = sa.insert(placement_aggregates)
 
 
 class TableStatements:
-    """Statements that read and write rows of providers.
-
-    Args:
-        key: Column that tells the rows of a provider apart.
-        value: Column with the value of a row, if there is one.
-    """
+    """Statements for rows of providers, which have a key, and perhaps a value."""
 
     def __init__(self, key: sa.Column[Any], value: sa.Column[Any] | None = None) -> None:
         table = key.table
@@ -73,11 +68,7 @@ class TableStatements:
 
 
 class _RowWriter(PartWriter):
-    """Writes a part that is a table with rows of providers: a key, and perhaps a value.
-
-    Attributes:
-        statements: Statements of the table.
-    """
+    """Writes a part that is a table with rows of providers: a key, and perhaps a value."""
 
     statements: ClassVar[TableStatements]
 
@@ -131,11 +122,7 @@ class AttributeWriter(_RowWriter):
 
 
 class TraitWriter(_RowWriter):
-    """Writes traits of providers.
-
-    Attributes:
-        traits: The traits that the entries name, by name.
-    """
+    """Writes traits of providers."""
 
     part = TRAITS
     statements = TableStatements(resource_provider_traits.c.trait_id)

@@ -89,10 +89,10 @@ class Places:
     """The present places of providers, and those after the call.
 
     Attributes:
-        wanted: Parent by uuid, of those that get another one or are new.
-        ids: Ids by uuid, of all that are known.
-        roots: Ids of roots by uuid, as they are before.
-        before: Parent by uuid, of all in the trees that are changed.
+        wanted: Parent by UUID, of providers that are new or get another parent.
+        ids: Ids by UUID, of all known providers.
+        roots: Present root ids by UUID.
+        before: Parent by UUID, of all providers in the trees that are changed.
     """
 
     wanted: dict[str, str | None]
@@ -141,11 +141,7 @@ def judge_places(
 def write_places(
     transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules, places: Places
 ) -> Collection[int]:
-    """Create, rename and move providers whose places were judged without a problem.
-
-    Returns:
-        The ids of the providers that have moved, those below them included.
-    """
+    """Create, rename and move providers whose places are sound; return the ids of all that moved."""
     existing = [target for target in targets if not target.is_new]
     _release_names(transaction, targets)
     if places.wanted:
@@ -330,11 +326,7 @@ def _rename_and_move(
 def _set_roots(
     transaction: WriteTransaction, targets: Sequence[Target], places: Places
 ) -> Collection[int]:
-    """Write the roots of all that move along, and tell the feed from which tree they come.
-
-    Returns:
-        Their ids.
-    """
+    """Write the roots of all that move along, and record their former trees; return their ids."""
     moved = {target.uuid for target in targets if target.uuid in places.wanted}
     along = places.hierarchy.moved_along(moved)
     tops = places.hierarchy.tops(along)

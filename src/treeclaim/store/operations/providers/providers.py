@@ -106,8 +106,8 @@ def update(
         transaction: The transaction.
         uuid: UUID of the provider.
         name: The new name, or the present one.
-        parent: UUID of the new parent, None to make it a root.
-        may_reparent: False below 1.37: a parent can be given once only.
+        parent: UUID of the new parent; None to make it a root.
+        may_reparent: False below 1.37, where a parent can be set once only.
 
     Raises:
         ProviderNotFoundError: if it does not exist.
@@ -151,15 +151,7 @@ def write_inventories(
     classes: Classes = Classes.ALL,
     least_capacity: int = 0,
 ) -> int:
-    """Write inventories of a provider, as the URLs of page 30 do; return its new generation.
-
-    Args:
-        transaction: The transaction.
-        provider_uuid: UUID of the provider.
-        inventories_by_class: None deletes the inventory of a class.
-        generation: Generation that the client expects; None compares nothing.
-        classes: Which inventories of the provider are concerned.
-        least_capacity: Least capacity of an inventory.
+    """Write inventories of a provider, or delete those that are None (page 30); return its generation.
 
     Raises:
         TreeclaimError: as `write_part`.
@@ -228,11 +220,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
 
 
 def require_exists(transaction: ReadTransaction, uuid: str) -> None:
-    """Check that there is a provider with exactly this uuid.
-
-    Raises:
-        ProviderNotFoundError: if there is none.
-    """
+    """Raise `ProviderNotFoundError` if no provider has exactly this UUID."""
     # Some collations match other spellings too.
     if transaction.scalar(_EXISTS, uuid=uuid) != uuid:
         raise ProviderNotFoundError(uuid)

@@ -40,13 +40,7 @@ from treeclaim.store.schema.tables import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedPart:
-    """A part of providers.
-
-    Attributes:
-        name: Its name; that of the `ProviderPart` where there is one.
-        provider_id: The column with the id of the provider that a row belongs to.
-        query: The query for the rows of all providers; its first column is that one.
-    """
+    """A part of providers, with a query for the rows of all providers whose first column is `provider_id`."""
 
     name: str
     provider_id: sa.Column[int]

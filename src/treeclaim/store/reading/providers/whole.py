@@ -74,15 +74,9 @@ _AGGREGATE_NAMES = sa.select(placement_aggregates.c.id, placement_aggregates.c.u
 def whole_inventory(
     transaction: ReadTransaction, *, has_own_tables: bool = True
 ) -> WholeInventory:
-    """Load all providers with their inventories, usage and all other parts.
+    """Load all providers with all their parts.
 
-    Args:
-        transaction: The transaction.
-        has_own_tables: Whether the database has Treeclaim's own tables; without them, the parts that
-            they hold are empty.
-
-    Raises:
-        DBAPIError: what the database would not do.
+    Without `has_own_tables`, the parts that Treeclaim's own tables hold are empty.
     """
     arrays = _load_pieces(transaction, has_own_tables=has_own_tables)
     providers = dict(arrays[parts.PROVIDERS.name])
