@@ -135,5 +135,5 @@ def test_class_is_not_deleted_while_its_first_inventory_is_created(place):
 
         with pytest.raises(ResourceClassInUseError):
             store.write(add).result(timeout=30)
-    assert name in store.read(class_ids.ids_of, [name])
+    assert name in store.read(class_ids.find_ids, [name])
     store.close()

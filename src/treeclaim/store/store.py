@@ -186,7 +186,7 @@ class Store(Reader):
         """Remove all allocations of a consumer (page 70, section 5); see `replace_allocations`.
 
         Raises:
-            TreeclaimError: as the operation `claims.delete`, and as `write`.
+            TreeclaimError: as the operation `claims.write_request`, and as `write`.
         """
         self._submit(ClaimRequest.release(consumer_uuid))
 

@@ -158,7 +158,8 @@ class World:
 
     def release(self, writer, which):
         """Let a consumer hold nothing."""
-        self._write(writer, claims.delete, CONSUMERS[which % len(CONSUMERS)])
+        release = ClaimRequest.release(CONSUMERS[which % len(CONSUMERS)])
+        self._write(writer, claims.write_request, release)
 
     def claim_without_amounts(self, writer, which):
         """Claim so much at once that the feed tells no amounts."""

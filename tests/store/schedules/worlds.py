@@ -111,7 +111,7 @@ def delete_stock(provider, resource_class):
 
 def release(consumer):
     """DELETE of allocations."""
-    return write(allocations.delete, consumer)
+    return write(allocations.write_request, ClaimRequest.release(consumer))
 
 
 def group(name, *requests):

@@ -23,6 +23,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations import claims, consumers, holds
 from treeclaim.store.operations.allocations.lookup import current_allocations
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.lock_rows import AGGREGATE, HOLD, TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.trees import set_root
@@ -212,7 +213,7 @@ def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> R
             f"It has changed: its generation is {locked_consumer.generation}, not "
             f"{item['consumer_generation']}.",
         )
-    claims.delete(transaction, uuid)
+    claims.write_request(transaction, ClaimRequest.release(uuid))
     return _DONE
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holders of allocations (contract page 98, section 4), and what is kept with consumers (page 100)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from treeclaim.model.extension.holds import Amounts, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.consumers import HELD, load_named_owners
+from treeclaim.store.reading.consumers import load_named_owners, load_shares
 from treeclaim.store.reading.holds import load_draws, load_holds
 from treeclaim.store.schema.tables import allocations, consumers, requests
 
@@ -51,16 +52,16 @@ def find_holders(
 
     With `may_be_holds`, what is drawn from a hold counts as held by it (page 100, section 1).
     """
-    held: dict[str, dict[str, dict[str, int]]] = {}
-    for consumer, provider, _, name, used in transaction.rows_in_chunks(HELD, uuids=uuids):
-        amounts = held.setdefault(consumer, {}).setdefault(provider, {})
-        amounts[name] = amounts.get(name, 0) + int(used)
+    held = {
+        consumer: {
+            provider: Counter[str](share["resources"]) for provider, share in shares.items()
+        }
+        for consumer, shares in load_shares(transaction, uuids).items()
+    }
     for hold, stored in (load_holds(transaction, uuids) if may_be_holds else {}).items():
         by_provider = held.setdefault(hold, {})
         for provider, drawn in stored.drawn.items():
-            amounts = by_provider.setdefault(provider, {})
-            for name, amount in drawn.items():
-                amounts[name] = amounts.get(name, 0) + amount
+            by_provider.setdefault(provider, Counter()).update(drawn)
     # Some collations find other spellings too.
     holding = sorted(held.keys() & set(uuids))
     # Most calls place new consumers: there is nobody to ask for then.

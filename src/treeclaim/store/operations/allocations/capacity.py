@@ -115,20 +115,6 @@ def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, K
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Stock:
-    """An inventory and the names by which errors report it."""
-
-    provider_uuid: str
-    resource_class: str
-    inventory: Inventory
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return which it is."""
-        return self.provider_uuid, self.resource_class
-
-
 class Ledger:
     """Inventories of locked providers, and their usage as a transaction changes it.
 
@@ -157,7 +143,7 @@ class Ledger:
     ) -> None:
         self._transaction = transaction
         self._entries = entries or NOTHING
-        self._stocks: dict[Key, _Stock] = {}
+        self._stocks: dict[Key, Inventory] = {}
         self._used: Usage = Counter()
         self.has_conditions = False
         self._names = {allocation.class_id: allocation.resource_class for allocation in new}
@@ -190,8 +176,8 @@ class Ledger:
                 if key not in keys:
                     continue
                 self.has_conditions |= bool(row.has_conditions)
-                provider, inventory = self._providers[key[0]], Inventory(*row[_FIRST_AMOUNT:])
-                self._stocks[key] = _Stock(provider.uuid, row.name, inventory)
+                self._names[key[1]] = row.name
+                self._stocks[key] = Inventory(*row[_FIRST_AMOUNT:])
                 yield key, row
 
     def accept(
@@ -217,7 +203,7 @@ class Ledger:
             self._refuse_missing(new, class_ids)
         units_after: Counter[Key] = Counter(held or {})
         for key, allocation in zip(keys, new, strict=True):
-            inventory = self._stocks[key].inventory
+            inventory = self._stocks[key]
             if not allocation.is_hold and not inventory.admits(allocation.used):
                 raise UnitConstraintError(
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
@@ -245,22 +231,24 @@ class Ledger:
         Raises:
             CapacityExceededError: if it has no room.
         """
-        stock = self._stocks.get(key)
-        if stock is None:
+        inventory = self._stocks.get(key)
+        if inventory is None:
             # A Placement service on the same database knows nothing of what is consumed.
             return
         used = self._used[key]
         used_by_others = used - before.get(key, 0)
         after = used_by_others + units_after[key]
         # An overcommitted inventory may be kept or relieved, not made worse.
-        if after > stock.inventory.capacity and after > used:
+        if after > inventory.capacity and after > used:
             raise CapacityExceededError(
-                stock.provider_uuid,
-                stock.resource_class,
+                *self._names_of(key),
                 requested=units_after[key],
-                free=max(stock.inventory.whole_capacity, 0) - used_by_others,
-                by=None if by is None else self._stocks[by].names,
+                free=max(inventory.whole_capacity, 0) - used_by_others,
+                by=None if by is None else self._names_of(by),
             )
+
+    def _names_of(self, key: Key) -> tuple[str, str]:
+        return self._providers[key[0]].uuid, self._names[key[1]]
 
     def _refuse_missing(
         self, new: Sequence[NewAllocation], class_ids: Mapping[str, int]

@@ -64,15 +64,6 @@ class AllRefusedError(Exception):
         self.refusals = refusals
 
 
-def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
-    """Remove all allocations of a consumer, and the consumer (section 5).
-
-    Raises:
-        AllocationsNotFoundError.
-    """
-    write_request(transaction, ClaimRequest.release(consumer_uuid))
-
-
 def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
     """Write the request of one client, all of it or nothing.
 

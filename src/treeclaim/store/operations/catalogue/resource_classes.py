@@ -15,7 +15,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.class_ids import ids_of
+from treeclaim.store.operations.locks.class_ids import find_ids
 from treeclaim.store.operations.locks.lock_rows import CLASS, take_lock_rows
 from treeclaim.store.schema.tables import inventories, resource_classes
 
@@ -95,14 +95,13 @@ def delete(transaction: WriteTransaction, name: str) -> None:
 
 
 def _custom_id(transaction: ReadTransaction, name: str) -> int:
-    class_id = ids_of(transaction, [name])[name]
+    class_id = _id(transaction, name)
+    if class_id is None:
+        raise ResourceClassNotFoundError(name)
     if class_id < FIRST_CUSTOM_CLASS_ID:
         raise StandardResourceClassError(name)
     return class_id
 
 
 def _id(transaction: ReadTransaction, name: str) -> int | None:
-    try:
-        return ids_of(transaction, [name])[name]
-    except ResourceClassNotFoundError:
-        return None
+    return find_ids(transaction, [name]).get(name)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
@@ -33,18 +32,8 @@ _WITH_ID = CompiledStatement(
 )
 
 
-def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the ids of resource classes by name; raise `ResourceClassNotFoundError` for the first unknown name."""
-    distinct_names = list(dict.fromkeys(names))
-    id_by_name = _find(transaction, _NAMED, distinct_names)
-    for name in distinct_names:
-        if name not in id_by_name:
-            raise ResourceClassNotFoundError(name)
-    return id_by_name
-
-
-def ids_among(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the ids of those of some names that are of a resource class."""
+def find_ids(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the ids of the resource classes that exist, by name."""
     return _find(transaction, _NAMED, sorted(set(names)))
 
 

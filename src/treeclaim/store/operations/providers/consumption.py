@@ -25,7 +25,7 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.locks.class_ids import ids_among
+from treeclaim.store.operations.locks.class_ids import find_ids
 from treeclaim.store.operations.locks.consumed import (
     Entries,
     consumed_by,
@@ -136,7 +136,7 @@ def resolved(
     consumes = [entry for entries in given.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
     ids = {row.uuid: row.id for row in transaction.rows_in_chunks(_IDS, uuids=uuids)}
-    classes = ids_among(transaction, {entry.resource_class for entry in consumes})
+    classes = find_ids(transaction, {entry.resource_class for entry in consumes})
     return {
         key: {
             (ids[entry.provider], classes[entry.resource_class]): entry.amount
