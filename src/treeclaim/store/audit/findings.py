@@ -20,13 +20,12 @@ from treeclaim.store.audit.trees import HOLDS, Item
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.reading.holds import EXISTING
-from treeclaim.store.reading.inventories import CONSUMES, INVENTORY_COLUMNS
+from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
     allocations,
     consumer_types,
     consumers,
-    consumption,
     draws,
     holds,
     inventories,
@@ -78,36 +77,9 @@ def _whole(amount: sa.ColumnElement[Any], name: str) -> sa.Label[Any]:
     return sa.cast(amount, sa.BigInteger).label(name)
 
 
-_USES = sa.union_all(
-    sa.select(
-        allocations.c.resource_provider_id, allocations.c.resource_class_id, allocations.c.used
-    ),
-    # What is consumed is used too (contract page 102, section 2).
-    sa.select(
-        consumption.c.consumed_provider_id,
-        consumption.c.consumed_class_id,
-        allocations.c.used * consumption.c.amount,
-    ).join(allocations, CONSUMES),
-).subquery("uses")
-_USED = (
-    sa.select(
-        _USES.c.resource_provider_id,
-        _USES.c.resource_class_id,
-        _whole(sa.func.sum(_USES.c.used), "used"),
-    )
-    .group_by(_USES.c.resource_provider_id, _USES.c.resource_class_id)
-    .subquery("sums")
-)
 _USED_INVENTORIES = (
-    sa.select(resource_providers.c.uuid, resource_classes.c.name, _USED.c.used, *INVENTORY_COLUMNS)
+    sa.select(resource_providers.c.uuid, resource_classes.c.name, USED, *INVENTORY_COLUMNS)
     .select_from(inventories)
-    .join(
-        _USED,
-        sa.and_(
-            _USED.c.resource_provider_id == inventories.c.resource_provider_id,
-            _USED.c.resource_class_id == inventories.c.resource_class_id,
-        ),
-    )
     .join(resource_providers, resource_providers.c.id == inventories.c.resource_provider_id)
     .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
     .order_by(inventories.c.id)
@@ -117,13 +89,14 @@ _USED_INVENTORIES = (
 def _make_overuse(row: Any) -> Item | None:
     inventory = Inventory(*(getattr(row, name) for name in _AMOUNTS))
     capacity = max(inventory.whole_capacity, 0)
-    if row.used <= capacity:
+    used = int(row.used)
+    if used <= capacity:
         return None
     return {
         "provider": row.uuid,
         "resource_class": row.name,
         "capacity": capacity,
-        "used": row.used,
+        "used": used,
     }
 
 

@@ -2,7 +2,6 @@
 """Inventories: the columns for reading them with their usage, and what those of a provider consume."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,25 +25,15 @@ INVENTORY_COLUMNS = (
 )
 """The columns of an `Inventory`, in the order of its attributes."""
 
-_SUM = sa.func.coalesce(sa.func.sum(allocations.c.used), 0)
-
-
-def _over_allocations(column: sa.ColumnElement[Any]) -> sa.Label[Any]:
-    """Return a column for a query over inventories, over the allocations of each. An index covers it."""
-    return (
-        sa.select(column)
-        .where(
-            allocations.c.resource_provider_id == inventories.c.resource_provider_id,
-            allocations.c.resource_class_id == inventories.c.resource_class_id,
-        )
-        .correlate(inventories)
-        .scalar_subquery()
-        .label("used")
+_ALLOCATED = (
+    sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
+    .where(
+        allocations.c.resource_provider_id == inventories.c.resource_provider_id,
+        allocations.c.resource_class_id == inventories.c.resource_class_id,
     )
-
-
-ALLOCATED = _over_allocations(_SUM)
-"""The allocated units of each inventory."""
+    .correlate(inventories)
+    .scalar_subquery()
+)
 
 CONSUMES = sa.and_(
     allocations.c.resource_provider_id == consumption.c.resource_provider_id,
@@ -62,8 +51,9 @@ _CONSUMED = (
     .correlate(inventories)
     .scalar_subquery()
 )
-USED = (ALLOCATED.element + _CONSUMED).label("used")
-"""The used amount with consumption (contract page 102, section 2), by which writes are judged."""
+USED = (_ALLOCATED + _CONSUMED).label("used")
+"""The used amount of an inventory in a query over inventories, with consumption (contract page 102, section 2).
+Indexes cover it."""
 
 _CONSUMING = resource_providers.alias("consuming")
 _CONSUMED_PROVIDER = resource_providers.alias("consumed")
