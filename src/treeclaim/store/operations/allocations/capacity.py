@@ -38,6 +38,10 @@ _CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
 without statistics, and MariaDB, since there are few classes, would read all inventories of the classes
 by it instead of those of the providers."""
 
+_HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_conditions")
+"""Whether any provider of the cloud has a condition."""
+
+_IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount))
 _CONSUMES = (
     sa.select(sa.func.count(consumption_table.c.amount))
     .where(
@@ -46,15 +50,7 @@ _CONSUMES = (
     )
     .correlate(inventories)
     .scalar_subquery()
-    .label("consumes")
 )
-"""The number of other inventories that an inventory consumes."""
-
-_HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_conditions")
-"""Whether any provider of the cloud has a condition."""
-
-_IS_CONSUMING = sa.exists(sa.select(consumption_table.c.amount)).label("is_consuming")
-"""Whether any inventory of the cloud consumes others."""
 
 INVENTORIES = CompiledStatement(
     sa.select(
@@ -62,9 +58,10 @@ INVENTORIES = CompiledStatement(
         inventories.c.resource_class_id,
         resource_classes.c.name,
         _HAS_CONDITIONS,
-        _IS_CONSUMING,
+        _IS_CONSUMING.label("is_consuming"),
         USED,
-        _CONSUMES,
+        # Counted only where any inventory consumes others.
+        sa.case((_IS_CONSUMING, _CONSUMES), else_=0).label("consumes"),
         *INVENTORY_COLUMNS,
     )
     .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
