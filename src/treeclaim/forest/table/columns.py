@@ -5,11 +5,13 @@ Every table of the Forest only ever grows: a tree whose structure changed is wri
 end and its old rows are marked dead. So a view of a column that somebody holds stays valid, and
 adding a row costs a constant amount of time on average.
 
-A full column is copied to an array with twice the room. Room that is not written yet takes no memory, because
-the kernel provides pages when they are touched. So a new table gets room for all the rows that it will hold
-until a smaller one replaces it (`change/compaction.py`).
+A full column is copied to an array with twice the room. A large column has pages of its own, which the kernel
+provides when they are touched, and gets back when the column is gone. So room that is not written yet takes no
+memory, and a new table gets room for all the rows that it will hold until a smaller one replaces it
+(`change/compaction.py`).
 """
 
+import mmap
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
@@ -34,6 +36,9 @@ NO_ROW = -1
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 _FIRST_CAPACITY = 8
+
+_LARGE = 2**20
+"""Bytes from which on a column has pages of its own."""
 
 CHECKED = False
 """True to check that arrays ascend, as in all tests; the check takes as long as the work."""
@@ -124,7 +129,17 @@ class Column:
     def make_room(self, count: int) -> None:
         """Make room for this many items in total."""
         if count > len(self._buffer):
-            grown = np.empty(count, dtype=self._buffer.dtype)
+            grown = _room(count, self._buffer.dtype)
             grown[: len(self.values)] = self.values
             self._buffer = grown
             self.values = grown[: len(self.values)]
+
+
+def _room(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array that nothing is written into yet."""
+    size = count * dtype.itemsize
+    if size < _LARGE or dtype.hasobject:
+        return np.empty(count, dtype=dtype)
+    # A forked process must not see what this one writes, so the pages are not shared ones.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=dtype)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table is made small step by step, and nobody sees anything of it but that nobody waits."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
+from treeclaim.forest.table.columns import Column
 from treeclaim.model.changes import Catalogue, CatalogueEntry, UsageChange
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
@@ -177,6 +179,17 @@ def test_reassigned_trait_id_shows_the_new_name():
     tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
     tell(forest, with_trait(forest, "provider 1", 3))
     assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
+
+
+def test_forked_process_does_not_share_columns():
+    column = Column(np.int64)
+    column.extend(np.zeros(10**6, dtype=np.int64))
+    child = os.fork()
+    if not child:
+        column.values[0] = 1
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert column.values[0] == 0
 
 
 @pytest.mark.parametrize("bound", ["_MOST_TREE_BYTES", "_LEAST_ROW_BYTES"])
