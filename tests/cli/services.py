@@ -3,8 +3,6 @@
 
 from contextlib import contextmanager
 
-import httpx
-
 from tests.bodies import claim_of
 from tests.cli.processes import call
 from tests.server.fronts import running
@@ -17,26 +15,22 @@ _THREADS = 8
 
 
 @contextmanager
-def served(folder, url=None):
+def served(folder):
     """Run a service behind the server of `treeclaim serve` for a block, in this process.
 
     To start its processes takes longer than most modules take; that is for `tests.servers.serving`.
 
     Args:
-        folder: Where its database is; one that is there already is used.
-        url: Where it listens; at a free port if none is given.
+        folder: Where its database is.
 
     Yields:
         The environment of commands that talk to it.
     """
     home = folder / "of-the-service"
-    home.mkdir(exist_ok=True)
-    known = home / "placement.db"
-    database = f"sqlite:///{known}" if known.exists() else fresh_database(home)
-    port = httpx.URL(url).port if url else 0
+    home.mkdir()
     with (
-        start_on(database, home) as application,
-        running(application, threads=_THREADS, port=port) as server,
+        start_on(fresh_database(home), home) as application,
+        running(application, threads=_THREADS) as server,
     ):
         endpoint = f"http://127.0.0.1:{server.address[1]}"
         yield usual_environment(folder, TREECLAIM_ENDPOINT=endpoint)

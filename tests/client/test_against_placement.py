@@ -11,7 +11,7 @@ import pytest
 
 from tests.client.hosts import HOST, held, make_host
 from tests.peer import openstack_placement_on
-from treeclaim.client import Client, UnsupportedFeatureError
+from treeclaim.client import Client
 
 pytestmark = pytest.mark.slow
 
@@ -38,12 +38,3 @@ def test_claims_and_releases(endpoint):
         assert client.release(consumer) is True
         assert held(client, consumer) == {}
         assert client.release(consumer) is False
-
-
-def test_unsupported_features_are_refused_before_sending(endpoint):
-    with Client(endpoint, "admin") as client:
-        assert client.extension is None
-        with pytest.raises(UnsupportedFeatureError, match="can_split needs treeclaim"):
-            client.candidates("resources=VCPU:1&can_split=VCPU")
-        with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):
-            client.explain("resources=VCPU:1")

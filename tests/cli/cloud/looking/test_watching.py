@@ -7,11 +7,11 @@ import signal
 import subprocess
 import threading
 import uuid
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
-from tests.cli.services import client_in, refused, served
+from tests.cli.services import refused, served
 from tests.servers import TREECLAIM
 from treeclaim.model.parts import Part
 
@@ -127,19 +127,6 @@ def test_watch_shows_only_the_named_trees(environment, client):
         stock(client, other, 0)
         stock(client, child, 0)
         assert watcher.line() == f"{child} 1 inventories host {child}"
-
-
-@pytest.mark.slow
-def test_watch_continues_after_a_service_outage(tmp_path):
-    with ExitStack() as stack:
-        with served(tmp_path) as environment, client_in(environment) as client:
-            watcher = stack.enter_context(watching(environment, "--since", cursor_of(client)))
-            first = add(client)
-            assert watcher.line().startswith(f"{first} 0 ")
-        with served(tmp_path) as other, client_in(other) as client:
-            second = add(client)
-        with served(tmp_path, url=environment["TREECLAIM_ENDPOINT"]):
-            assert watcher.line().startswith(f"{second} 0 ")
 
 
 @pytest.mark.parametrize("cursor", ["nonsense!", "AQAAAAAAAAAA"])
