@@ -9,22 +9,10 @@ from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 
 
-class Generation(Enum):
-    """Says that a client named no consumer generation to compare (below 1.28)."""
+class Omission(Enum):
+    """Marks a value that a client omits: it is not compared, or stays as it is."""
 
-    UNCHECKED = "unchecked"
-
-
-class ConsumerType(Enum):
-    """Says that a client named no consumer type (below 1.38): the one there is stays."""
-
-    UNCHANGED = "unchanged"
-
-
-class KeptRequest(Enum):
-    """Says that a client named no request (contract page 100, section 4): the one there is stays."""
-
-    UNCHANGED = "unchanged"
+    OMITTED = "omitted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +38,12 @@ class ConsumerClaim:
     allocations: Mapping[str, Mapping[str, int]]
     project_id: str
     user_id: str
-    generation: int | Generation | None = Generation.UNCHECKED
-    consumer_type: str | ConsumerType = ConsumerType.UNCHANGED
+    generation: int | Omission | None = Omission.OMITTED
+    consumer_type: str | Omission = Omission.OMITTED
     knows_holds: bool = False
     hold: HoldTerms | None = None
     from_holds: Sequence[str] = ()
-    request: Sequence[str] | KeptRequest | None = KeptRequest.UNCHANGED
+    request: Sequence[str] | Omission | None = Omission.OMITTED
     tolerates: frozenset[str] = frozenset()
 
 

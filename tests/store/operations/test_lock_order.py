@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.databases import EACH_SERVER
 from tests.lock_waits import await_waiter, session_of, waiters
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.claim import Generation, ReshapedInventory
+from treeclaim.model.claim import Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
@@ -52,7 +52,7 @@ def drawn(store):
 
 def claim(consumer, amount, **more):
     amounts = {HOST: amount} if amount else {}
-    terms = {"generation": Generation.UNCHECKED, "knows_holds": True, **more}
+    terms = {"generation": Omission.OMITTED, "knows_holds": True, **more}
     return make_claim(consumer, amounts, **terms)
 
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
-from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
-from treeclaim.model.extension.batches.batch import BatchEntry, Omission
+from treeclaim.model.claim import ConsumerClaim, Omission, ReshapedInventory
+from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Consumes, Inventory
@@ -32,7 +32,7 @@ from treeclaim.store.operations.providers.entries import apply
 from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.takeover import data_migrations
 
-UNCHECKED = Generation.UNCHECKED
+UNCHECKED = Omission.OMITTED
 
 NAMED, UNNAMED = (f"a0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
 HOST, SPARE, SHARE = "host", "spare", "share"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tests.faults.harness.linearizability import Step, explained
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.claim import ConsumerClaim, Generation
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     AllocationsNotFoundError,
@@ -36,7 +36,7 @@ CLAIMS = 15
 LONG = 60.0
 
 
-def claim(consumer, amounts, generation=Generation.UNCHECKED, project="project"):
+def claim(consumer, amounts, generation=Omission.OMITTED, project="project"):
     return make_claim(consumer, amounts, generation, project_id=project)
 
 

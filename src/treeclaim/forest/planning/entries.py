@@ -13,6 +13,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
+from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     ConsumptionError,
@@ -25,7 +26,6 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.batches.batch import (
     BatchEntry,
     BatchRefusedError,
-    Omission,
     Problem,
 )
 from treeclaim.model.extension.batches.hierarchy import (

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.request import CandidateRequest
 
@@ -127,6 +127,6 @@ def claim_of(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
         knows_holds=request.hold is not None,
         hold=request.hold,
         from_holds=request.from_holds,
-        request=KeptRequest.UNCHANGED if request.texts is None else request.texts,
+        request=Omission.OMITTED if request.texts is None else request.texts,
         tolerates=request.alternatives[placement.alternative].tolerated,
     )

@@ -21,7 +21,7 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
-from treeclaim.model.claim import KeptRequest
+from treeclaim.model.claim import Omission
 from treeclaim.model.extension.conditions import MOST_TOLERATED
 from treeclaim.model.extension.holds import (
     HOLD_TYPE,
@@ -71,10 +71,10 @@ class ClaimMembers(Body):
     tolerates: Annotated[tuple[ConditionKey, ...], items(0, MOST_TOLERATED)] = ()
 
     @property
-    def kept_request(self) -> list[str] | KeptRequest | None:
+    def kept_request(self) -> list[str] | Omission | None:
         """Return the queries to be kept; None for none from now on."""
         if "request" not in self.model_fields_set:
-            return KeptRequest.UNCHANGED
+            return Omission.OMITTED
         return None if self.request is None else list(self.request)
 
 

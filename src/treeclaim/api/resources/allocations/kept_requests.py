@@ -13,7 +13,7 @@ from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import (
     LONGEST_REQUEST,
@@ -39,7 +39,7 @@ def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
-        if claim.request is not None and not isinstance(claim.request, KeptRequest)
+        if claim.request is not None and not isinstance(claim.request, Omission)
     }
     where = {
         uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in request_by_uuid

@@ -14,8 +14,7 @@ from treeclaim.api.resources.allocations import hold_terms, kept_requests, schem
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
 from treeclaim.model.claim import (
     ConsumerClaim,
-    ConsumerType,
-    Generation,
+    Omission,
 )
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -154,11 +153,11 @@ def _read_claim(
     members = _NO_MEMBERS
     if named := ClaimMembers.model_fields.keys() & body.keys():
         members = schemas.MEMBERS.read({name: body[name] for name in named}, place)
-    generation: int | Generation | None = Generation.UNCHECKED
+    generation: int | Omission | None = Omission.OMITTED
     if call.has(Feature.CONSUMER_GENERATIONS):
         generation_value = body["consumer_generation"]
         generation = None if generation_value is None else int(generation_value)
-    named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
+    named_type = body.get("consumer_type", Omission.OMITTED)
     hold = hold_terms.hold_of(call, members.hold)
     knows_holds = call.version.is_extended
     return ConsumerClaim(

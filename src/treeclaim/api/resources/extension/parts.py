@@ -45,7 +45,8 @@ from treeclaim.model.attributes import (
     is_attribute_name,
     is_attribute_value,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry, Omission
+from treeclaim.model.claim import Omission
+from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.parts import (
     AGGREGATES,
     ATTRIBUTES,

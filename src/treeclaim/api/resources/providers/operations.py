@@ -40,12 +40,12 @@ from treeclaim.api.resources.providers.provider_json import (
     require_row,
 )
 from treeclaim.forest.listing.selection import matching_providers, provider_list
+from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     DuplicateProviderError,
     InvalidParentError,
     ProviderNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import Omission
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.provider import Provider

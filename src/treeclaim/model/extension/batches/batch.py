@@ -3,19 +3,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import StrEnum
 
+from treeclaim.model.claim import Omission
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.parts import Values
 
 MOST_PROBLEMS = 100
 """Problems that one response reports (contract page 99, section 8)."""
-
-
-class Omission(Enum):
-    """Marks a member that an entry omits: it stays as it is."""
-
-    OMITTED = "omitted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     ResourceClassNotFoundError,
@@ -269,7 +269,7 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
     if locked.holds.book.found or locked.holds.recorded or new_terms:
         hold_writes.write(transaction, locked.holds, uuids, new_terms)
-    if locked.kept or any(claim.request is not KeptRequest.UNCHANGED for claim in claims):
+    if locked.kept or any(claim.request is not Omission.OMITTED for claim in claims):
         recorded = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
         kept_requests.write(transaction, claims, recorded, locked.kept)
     locked.conditions.write()

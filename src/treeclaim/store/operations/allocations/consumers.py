@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, Generation
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.systems import system_of
@@ -139,7 +139,7 @@ def require_generations(
             actual = None
         else:
             actual = consumer.generation
-        if isinstance(claim.generation, Generation) or claim.generation == actual:
+        if isinstance(claim.generation, Omission) or claim.generation == actual:
             continue
         if claim.generation is None and not holds_something:
             continue

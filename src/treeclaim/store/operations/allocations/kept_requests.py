@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
@@ -59,7 +59,7 @@ def write(
     request_by_uuid = {
         claim.consumer_uuid: claim.request
         for claim in claims
-        if not isinstance(claim.request, KeptRequest)
+        if not isinstance(claim.request, Omission)
     }
     replace(transaction, request_by_uuid, recorded, known)
     if back := sorted(uuid for uuid in recorded if known.get(uuid)):

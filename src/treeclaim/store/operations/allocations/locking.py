@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
     AllocationsNotFoundError,
     ConsumerExistsError,
@@ -255,7 +255,7 @@ def _misuse_of(
     if not claim.knows_holds:
         return None
     if is_hold:
-        keeps_type = claim.consumer_type in {HOLD_TYPE, ConsumerType.UNCHANGED}
+        keeps_type = claim.consumer_type in {HOLD_TYPE, Omission.OMITTED}
         return None if keeps_type else ConsumerExistsError([uuid])
     if claim.consumer_type == HOLD_TYPE and claim.allocations:
         return HoldMisusedError(

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.functions import PlainText
 from treeclaim.store.database.transactions import ReadTransaction
@@ -215,7 +215,7 @@ def names_of_owners(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
             continue
         names[projects, claim.project_id] = None
         names[users, claim.user_id] = None
-        if not isinstance(claim.consumer_type, ConsumerType):
+        if not isinstance(claim.consumer_type, Omission):
             names[consumer_types, claim.consumer_type] = None
     return list(names)
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     ReadTransaction,
@@ -64,7 +64,7 @@ class OwnerIds:
 
     def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
         """Return the id of a claim's consumer type, the present one if the claim names none."""
-        if isinstance(claim.consumer_type, ConsumerType):
+        if isinstance(claim.consumer_type, Omission):
             return present
         return self.id_of(consumer_types, claim.consumer_type)
 

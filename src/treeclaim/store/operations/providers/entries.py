@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from treeclaim.model.claim import Omission
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.extension.batches import targets
 from treeclaim.model.extension.batches.batch import (
@@ -16,7 +17,6 @@ from treeclaim.model.extension.batches.batch import (
     BatchForbiddenError,
     BatchResult,
     EntryOutcome,
-    Omission,
     Problem,
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction

@@ -11,8 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from treeclaim.model.claim import Omission
 from treeclaim.model.errors import InvalidParentError
-from treeclaim.model.extension.batches.batch import Omission, Problem
+from treeclaim.model.extension.batches.batch import Problem
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import sqlalchemy as sa
 
 from treeclaim.model.attributes import Attributes
+from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     DuplicateProviderError,
     ProviderHasChildrenError,
     ProviderInUseError,
     ProviderNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import BatchEntry, Omission
+from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
 from treeclaim.model.provider import Provider
