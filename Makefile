@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench lock generated wheels release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs screenshots bench lock generated wheels release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -97,9 +97,6 @@ format: $(READY)  ## put the code into the common format
 docs: $(READY)  ## build the documentation site in build/site; a broken link fails
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
 	@echo "Open build/site/index.html"
-
-pictures: $(READY)  ## draw the pictures of the documentation anew
-	$(BIN)/python -m tools.pictures
 
 screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chromium
 	$(BIN)/python -m tools.screenshots

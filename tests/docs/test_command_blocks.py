@@ -56,7 +56,9 @@ def environment(tmp_path, monkeypatch):
     shutil.copytree(EXAMPLE.parent, tmp_path / "examples")
     (tmp_path / "m1.large.yaml").write_text("vcpus: 1\nram: 256\n")
     rack = 'providers:\n- {name: "r-{n}", count: 60, aggregates: [rack-2], inventories: {VCPU: 4, MEMORY_MB: 9999}}\n'
-    (tmp_path / "rack.yaml").write_text(rack + rack.split("\n", 1)[1].replace("r-{n}", "s-{n}").replace("rack-2", "rack-1"))
+    (tmp_path / "rack.yaml").write_text(
+        rack + rack.split("\n", 1)[1].replace("r-{n}", "s-{n}").replace("rack-2", "rack-1")
+    )
     with served(tmp_path) as found:
         succeed(found, "load", str(EXAMPLE))
         succeed(found, "load", "rack.yaml")
@@ -71,7 +73,7 @@ def environment(tmp_path, monkeypatch):
 def test_the_commands_of_a_page_succeed(environment, kind, text):
     endpoint = environment["TREECLAIM_ENDPOINT"]
     if kind == "python":
-        exec(compile(text.replace("http://127.0.0.1:8778", endpoint), "page", "exec"), dict(NAMES))  # noqa: S102 - our own page
+        exec(compile(text.replace("http://127.0.0.1:8778", endpoint), "page", "exec"), dict(NAMES))
         return
     for line in text.replace("\\\n", " ").splitlines():
         command, *arguments = shlex.split(line, comments=True) or ["#"]

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names in the pages exist, and the pages name what exists."""
 
-from tests.paths import ROOT
 import re
+import subprocess
+import sys
 
+import pytest
+
+from tests.paths import ROOT
 from treeclaim.config import list_options
 from treeclaim.store.schema.tables import own_tables
 
@@ -44,3 +48,11 @@ def test_every_file_link_has_a_target():
             made = target.removeprefix("site/") if page.parent == ROOT / "docs" else target
             is_made = made != target and ((ROOT / made).exists() or made == "api.md")
             assert is_made or (page.parent / target).exists(), (page, target)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "docs", tmp_path]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Placement" in (tmp_path / "site" / "api.html").read_text()

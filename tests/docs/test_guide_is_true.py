@@ -71,7 +71,9 @@ def candidates(client, query, names):
 
 
 def test_guide_explanation_matches_the_response(tmp_path):
-    _, topology, requests = next(section for section in SECTIONS if section[0].startswith("SR-IOV"))
+    _, topology, requests = next(
+        section for section in SECTIONS if section[0].startswith("SR-IOV")
+    )
     file = tmp_path / "topology.yaml"
     file.write_text(topology)
     with Client(adapter=InProcess(client_of(make_application(tmp_path)))) as client:
@@ -128,7 +130,9 @@ class Meeting(FakeAdapter):
 def two_hosts(tmp_path):
     """An adapter to a service with two hosts of one processor each."""
     file = tmp_path / "topology.yaml"
-    file.write_text("providers:\n- {name: a, inventories: {VCPU: 1}}\n- {name: b, inventories: {VCPU: 1}}")
+    file.write_text(
+        "providers:\n- {name: a, inventories: {VCPU: 1}}\n- {name: b, inventories: {VCPU: 1}}"
+    )
     adapter = InProcess(client_of(make_application(tmp_path)))
     apply_topology(Client(adapter=adapter), read_topology(file))
     return adapter
@@ -137,7 +141,11 @@ def two_hosts(tmp_path):
 def scheduled(adapter, consumer):
     """Run the guide's loop."""
     text = (ROOT / "docs" / "guide" / "asking.md").read_text()
-    (loop,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def scheduled" in block]
+    (loop,) = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        if "def scheduled" in block
+    ]
     names: dict[str, Any] = {"ClientError": ClientError}
     exec(loop, names)
     return names["scheduled"](Client(adapter=adapter), consumer, "resources=VCPU:1")
@@ -163,5 +171,7 @@ def test_scheduler_loop_resolves_a_lost_response(two_hosts):
 
     consumer = str(uuid.uuid4())
     assert scheduled(Meeting(two_hosts, lost), consumer) is not None
-    allocation_requests = Client(adapter=two_hosts).candidates("resources=VCPU:1")["allocation_requests"]
+    allocation_requests = Client(adapter=two_hosts).candidates("resources=VCPU:1")[
+        "allocation_requests"
+    ]
     assert len(allocation_requests) == 1

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of the page about planning run, one after the other, as they stand there."""
 
-import pytest
 import json
 import re
 import shlex
+
+import pytest
 
 from tests.cli.processes import call
 from tests.cli.services import client_in, served
@@ -51,7 +52,11 @@ def output_of(environment, command, folder):
     assert name == "treeclaim"
     result = call(environment, *arguments)
     # Where not all is well, as that page says, and never a failure.
-    assert result.returncode in ((0, 1) if may_fail else (0,)), (command, result.stdout, result.stderr)
+    assert result.returncode in ((0, 1) if may_fail else (0,)), (
+        command,
+        result.stdout,
+        result.stderr,
+    )
     assert not result.stderr or not may_fail, result.stderr
     if file:
         (folder / file).write_text(result.stdout)

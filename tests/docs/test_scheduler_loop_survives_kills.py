@@ -14,8 +14,8 @@ from tests.paths import ROOT
 from tests.servers import START_SECONDS, service_environment, serving
 from tests.service import FakeAdapter
 from treeclaim.client import Client, ClientError, LostConnectionError, Patience
-from treeclaim.client.session import make_adapter, make_session, send
 from treeclaim.client.loading import apply_topology
+from treeclaim.client.session import make_adapter, make_session, send
 from treeclaim.client.topology import parse_topology
 
 pytestmark = pytest.mark.slow

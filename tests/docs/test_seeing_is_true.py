@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every request of the page about seeing has the answer that is shown."""
 
-import pytest
 import json
 import re
+
+import pytest
 
 from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
@@ -33,8 +34,8 @@ def test_documented_requests_return_the_shown_responses(tmp_path):
         for request, answer in zip(requests, answers, strict=True):
             line, _, body = request.partition("\n")
             method, path = line.split()
-            request = json.loads(body) if body else None
-            document = client.call(method, path, json=request, extended=True)
+            sent = json.loads(body) if body else None
+            document = client.call(method, path, json=sent, extended=True)
             assert_like(json.loads(answer), document, path)
 
 
