@@ -1,71 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worlds that are measured, beside a peer and alone."""
+"""The worlds that are measured, and what is measured on each."""
 
-from collections.abc import Callable, Sequence
+import random
 from dataclasses import replace
 
-from tests.clouds import World, flat, nested, sharing, wide
+from bench.measures import busy, dashboards, placing, quiet
+from bench.services import Case
+from tests.clouds import World, WorldMaker, flat, nested, sharing, wide
 
-Make = Callable[[], World]
+BUSY, QUIET, BULK, WATCHERS, PLACING = PARTS = ("busy", "quiet", "bulk", "watchers", "placing")
+"""Parts of a run."""
 
 _HOSTS = 1000
 _POOL_SIZE = 10_000_000
-
-
-def busy_flat() -> World:
-    """Return hosts and a pool, in which others claim while a client asks."""
-    return _busy(world_with_pool())
-
-
-def world_with_pool() -> World:
-    """Return hosts, and before them a provider with room for all claims."""
-    world = flat(_HOSTS + 1)
-    first, *hosts = world.providers
-    pool = type(first)(first.uuid, "pool", inventories={"DISK_GB": _POOL_SIZE})
-    return World(f"flat {_HOSTS}", (pool, *hosts), world.query, world.limits, world.claim)
-
-
-def busy_nested() -> World:
-    """Return trees, in which others claim while a client asks."""
-    return _busy(nested(1000))
 
 
 def _busy(world: World) -> World:
     return replace(world, name=f"busy cloud, {world.name}")
 
 
-BUSY_TREES: Sequence[Make] = (lambda: _busy(nested(10_000)), lambda: _busy(nested(100_000)))
-"""Trees of which others claim, and of which one changes its shape; only the first without `--large`."""
-
-SHORT: Sequence[Make] = (
-    lambda: flat(1000),
-    lambda: nested(1000),
-    lambda: sharing(1000),
-    lambda: wide(2, 8, 4, units=4),
-)
-"""Worlds that are measured against a peer."""
-
-SHORT_ALONE: Sequence[Make] = (
-    lambda: flat(10_000),
-    lambda: wide(2, 64, 64),
-    lambda: wide(2, 63, 64),
-)
-"""Worlds that no peer finishes in reasonable time."""
+def _busy_flat() -> World:
+    """Return hosts, and before them a pool with room for all claims."""
+    world = flat(_HOSTS + 1)
+    first, *hosts = world.providers
+    pool = replace(first, name="pool", inventories={"DISK_GB": _POOL_SIZE})
+    return _busy(replace(world, name=f"flat {_HOSTS}", providers=(pool, *hosts)))
 
 
-def scaling(trees: int, copies: int) -> World:
+def _scaling(trees: int, copies: int) -> World:
     """Return a world of many copies of the same trees, which is quick to write."""
-    world = nested(trees)
     name = f"scaling {trees * copies} x 7"
-    return replace(world, name=name, limits=(10, 1000), copies=copies)
+    return replace(nested(trees), name=name, limits=(10, 1000), copies=copies)
 
 
-LARGE: Sequence[Make] = (lambda: flat(10_000), lambda: nested(10_000))
-"""Worlds that `--large` measures beside a peer, too."""
+def _devices(trees: int, seed: int = 11) -> World:
+    """Return trees of seven: a host, two NUMA nodes, a GPU and a NIC on each; some are busy."""
+    maker = WorldMaker(seed)
+    dice = random.Random(seed)
+    for number in range(trees):
+        used = {"DISK_GB": dice.randint(1, 500)}
+        root = maker.add(f"host-{number}", {"DISK_GB": 2_000}, used=used)
+        for node in range(2):
+            name = f"host-{number}-numa{node}"
+            used = {"VCPU": dice.randint(1, 24), "MEMORY_MB": dice.randint(1, 65_536)}
+            numa = maker.add(name, {"VCPU": 32, "MEMORY_MB": 131_072}, root, used=used)
+            maker.add(f"{name}-gpu", {"VGPU": 8}, numa, used={"VGPU": dice.randint(1, 6)})
+            maker.add(f"{name}-nic", {"SRIOV_NET_VF": 16}, numa)
+    query = (
+        "resources=DISK_GB:10&resources_GPU=VGPU:1&resources_NIC=SRIOV_NET_VF:1&group_policy=none"
+    )
+    return World(f"devices {trees} x 7", maker.providers, query, (10,))
 
-LARGE_ALONE: Sequence[Make] = (
-    lambda: nested(100_000),
-    lambda: scaling(143, 1),
-    lambda: scaling(1_429, 100),
+
+_ONE_CLIENT = (quiet.searches, quiet.work)
+_FLAT = (*_ONE_CLIENT, quiet.searches_beside_claims)
+_BUSY_TREES = (busy.after_claims, busy.after_shapes)
+
+# What others have claimed before is not what the open loop is about, so it has a database of its own.
+CASES = (
+    Case(BUSY, _busy_flat, (quiet.explain, busy.after_claims, busy.one_claim, busy.contended)),
+    Case(BUSY, _busy_flat, (busy.open_loop,), has_peer=False),
+    Case(BUSY, lambda: _busy(nested(1000)), (busy.after_claims,)),
+    Case(BUSY, lambda: _busy(nested(10_000)), _BUSY_TREES, has_peer=False),
+    Case(BUSY, lambda: _busy(nested(100_000)), _BUSY_TREES, has_peer=False, is_large=True),
+    Case(QUIET, lambda: flat(1000), _FLAT),
+    Case(QUIET, lambda: nested(1000), _ONE_CLIENT),
+    Case(QUIET, lambda: sharing(1000), _ONE_CLIENT),
+    Case(QUIET, lambda: wide(2, 8, 4, units=4), _ONE_CLIENT),
+    Case(QUIET, lambda: flat(10_000), (quiet.searches,), has_peer=False),
+    Case(QUIET, lambda: wide(2, 64, 64), (quiet.searches,), has_peer=False),
+    Case(QUIET, lambda: wide(2, 63, 64), (quiet.searches,), has_peer=False),
+    Case(QUIET, lambda: flat(10_000), _FLAT, is_large=True),
+    Case(QUIET, lambda: nested(10_000), _ONE_CLIENT, is_large=True),
+    Case(QUIET, lambda: nested(100_000), (quiet.searches,), has_peer=False, is_large=True),
+    Case(QUIET, lambda: _scaling(1_429, 100), (quiet.searches,), has_peer=False, is_large=True),
+    Case(BULK, lambda: flat(10_000), (dashboards.bulk,), needs_database=False),
+    Case(WATCHERS, lambda: flat(1000), (dashboards.watchers,), False, needs_database=False),
+    Case(PLACING, lambda: flat(10_000), (placing.batch,)),
+    Case(PLACING, lambda: flat(10_000), (placing.meanwhile,), has_peer=False),
+    Case(PLACING, lambda: flat(1000), (placing.single,)),
+    Case(
+        PLACING,
+        lambda: _devices(10_000),
+        (placing.ordered, placing.counted),
+        needs_database=False,
+    ),
 )
-"""Worlds that `--large` measures alone: up to a million providers."""

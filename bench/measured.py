@@ -1,47 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m bench.measured`: hold one run against all thresholds, as one page with the commit.
 
-Everything that a short run measures is measured on SQLite, the busy cloud and placing on each
-database. Nothing on the page is of another run, and nothing is left out because it was missed.
+Everything that a short run measures is measured on SQLite, the busy cloud and placing on each database.
+Nothing on the page is of another run, and nothing is left out because it was missed. With `--beside` this
+checkout is compared with another one instead.
 """
 
 import argparse
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from bench import __main__ as http
 from bench import beside
-from bench.measuring.row import Comparison
-from bench.reporting import thresholds
-from bench.reporting.report import FIGURES
-from bench.reporting.thresholds import Threshold
+from bench.__main__ import measured
+from bench.cases import BUSY, PARTS, PLACING
+from bench.rows import OURS, PEER, Row, Threshold, by_case, thresholds
+from bench.services import Extent
 from tests.databases import KINDS
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A threshold, and what the run measured of it.
-
-    Attributes:
-        threshold: The bound.
-        value: The measured figure, in the threshold's unit.
-        comparison: What it was computed from.
-    """
-
-    threshold: Threshold
-    value: float
-    comparison: Comparison
-
-
 def main() -> int:
-    """Measure, and write the page."""
+    """Measure, and write the page or the comparison."""
     parser = argparse.ArgumentParser(prog="python -m bench.measured", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--page", type=Path, help="hold a run against the thresholds; write it here")
@@ -63,71 +46,61 @@ def main() -> int:
         "--database", choices=KINDS, default=KINDS[0], help="with --beside: the database of both"
     )
     options = parser.parse_args()
+    console = Console(width=180)
     if options.beside is not None:
-        checkout = beside.checkout_of(options.beside, options.beside_python)
-        extent = beside.QUICK if options.quick else beside.FULL
-        return 0 if beside.compare(checkout, options.database, extent, Console(width=180)) else 1
-    judgements = [
-        judged
-        for database in KINDS
-        for judged in judge(database, _measured(database, peer=not options.no_peer))
-    ]
-    options.page.write_text(page(judgements, commit()))
-    return 0 if all(judged.threshold.is_met(judged.value) for judged in judgements) else 1
+        checkouts = options.beside, options.beside_python
+        is_good = beside.compare(*checkouts, options.database, console, is_quick=options.quick)
+        return 0 if is_good else 1
+    lines, is_good = [], True
+    for database in KINDS:
+        parts = PARTS if database == KINDS[0] else (BUSY, PLACING)
+        rows = measured(Extent(database), console, parts=parts, has_peer=not options.no_peer)
+        for is_met, line in judged(thresholds(database), rows):
+            is_good = is_good and is_met
+            lines.append(line)
+    options.page.write_text(page(lines, _commit()))
+    return 0 if is_good else 1
 
 
-def commit() -> str:
+def _commit() -> str:
     """Return the commit that is measured; it ends in `-dirty` where there are changes to it."""
     command = ("git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _measured(database: str, *, peer: bool) -> list[Comparison]:
-    """Measure all cases of a database."""
-    parts = http.PARTS if database == KINDS[0] else (http.BUSY, http.PLACING)
-    arguments = ["--database", database, "--part", *parts, *([] if peer else ["--no-peer"])]
-    return http.Bench(http.options_of(arguments)).measure()
+def judged(known: Sequence[Threshold], rows: Sequence[Row]) -> Iterator[tuple[bool, str]]:
+    """Hold rows against thresholds; yield whether each is met, with its line of the page.
+
+    A threshold that a short run should measure and did not is missed.
+    """
+    cases = by_case(rows)
+    for threshold in known:
+        sides = cases.get(threshold.case, {})
+        value = threshold.value_of(sides)
+        if value is None and threshold.is_large:
+            continue
+        is_met = value is not None and threshold.is_met(value)
+        figure = "not measured" if value is None else f"{value:,.{2 if value < 10 else 0}f}"
+        verdict = "reached" if is_met else "missed"
+        speeds = [str(sides.get(name, "")) for name in (OURS, PEER)]
+        cells = (threshold.case, threshold.database, str(threshold), figure, verdict, *speeds)
+        yield is_met, f"| {' | '.join(cells)} |"
 
 
-def judge(database: str, comparisons: Sequence[Comparison]) -> Iterator[Judged]:
-    """Hold what was measured on a database against its thresholds."""
-    known = [threshold for threshold in thresholds.read() if threshold.database == database]
-    for comparison in comparisons:
-        for threshold in known:
-            if threshold.case == comparison.ours.case:
-                value = FIGURES[threshold.figure](comparison.ours, comparison.other)
-                if value is not None:
-                    yield Judged(threshold, value, comparison)
-
-
-def page(judgements: Sequence[Judged], commit: str) -> str:
+def page(lines: Sequence[str], commit: str) -> str:
     """Return what was measured as a page in Markdown."""
-    lines = [
+    head = [
         "# Measured against the thresholds",
         "",
         f"One run of `python -m bench.measured` on commit {commit}: {os.cpu_count()} cores,",
         f"shared by service, database and client; Python {platform.python_version()}.",
         "[Why some are missed](README.md#why-some-thresholds-are-missed).",
         "",
-        "| case | database | to reach | measured | | treeclaim | beside |",
+        "| case | database | to reach | measured | | treeclaim | openstack-placement |",
         "| --- | --- | --- | ---: | --- | ---: | ---: |",
     ]
-    for judged in judgements:
-        threshold, other = judged.threshold, judged.comparison.other
-        verdict = "reached" if threshold.is_met(judged.value) else "missed"
-        figure = f"{judged.value:,.2f}" if judged.value < 10 else f"{judged.value:,.0f}"
-        cells = (
-            threshold.case,
-            threshold.database,
-            str(threshold),
-            figure,
-            verdict,
-            judged.comparison.ours.speed,
-            other.speed if other else "",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*head, *lines]) + "\n"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads: what clients do all day, by some clients at a time. Each returns what was completed."""
+"""Loads: steps that clients take, in turn, at once or at a fixed rate."""
 
 import itertools
 import random
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -14,6 +15,12 @@ from bench.clients.endpoint import Endpoint
 from tests.clouds import World
 
 _TIMEOUT = 600.0
+
+_SWITCH_SECONDS = 0.0005
+"""Seconds for which a thread of a client at a fixed rate may hold the interpreter; Python's default is 5 ms."""
+
+_HEAD_START = 0.2
+"""Seconds until the first request of a fixed rate is due: all threads are there by then."""
 
 Step = Callable[[int], bool]
 """Takes the n-th step; returns whether it was completed."""
@@ -52,78 +59,47 @@ def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
         return completed / (time.perf_counter() - start)
 
 
-def claims(endpoint: Endpoint, world: World, *, first: int = 0) -> Step:
-    """Claim from one provider after the other, from the first of these on."""
-    providers = [provider.uuid for provider in world.providers[first:]]
-    return lambda number: endpoint.claim(providers[number % len(providers)], world.claim)
+def at_fixed_rates(
+    streams: Sequence[tuple[Step, float]], seconds: float, clients: int = 16
+) -> list[list[float]]:
+    """Let requests arrive at fixed rates, whether or not earlier ones were answered: an open loop.
 
+    A client that waits for one answer before it sends the next request asks less often just when the
+    service is slow, and so does not see what others, who do not know of each other, wait.
 
-def claims_on_one(endpoint: Endpoint, world: World) -> Step:
-    """Claim from one and the same provider: a pool that all hosts share."""
-    return lambda _: endpoint.claim(world.providers[0].uuid, world.claim)
+    Args:
+        streams: Requests, each with its rate a second.
+        seconds: For how long requests arrive.
+        clients: Threads of each stream: as many of its requests can be under way at once.
 
+    Returns:
+        For each stream, the seconds from when each request was due to the end of its answer.
+    """
 
-def pairs(endpoint: Endpoint, world: World) -> Step:
-    """Search, and claim one of the candidates, as a scheduler does."""
-    dice = random.Random(9)
+    def work(step: Step, rate: float, numbers: Iterator[int], lock: threading.Lock) -> list[float]:
+        latencies: list[float] = []
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return latencies
+            due = begin + number / rate
+            time.sleep(max(due - time.perf_counter(), 0))
+            step(number)
+            latencies.append(time.perf_counter() - due)
 
-    def step(_: int) -> bool:
-        return endpoint.take(drawn(endpoint.ask(world.query, 1000).body, dice))
-
-    return step
-
-
-def contended(endpoint: Endpoint, world: World) -> dict[str, Step]:
-    """Return loads of a world that begins with a pool, by name."""
-    pool, hosts = world.providers[0].uuid, len(world.providers) - 1
-    return {
-        f"claims on {hosts} hosts": claims(endpoint, world, first=1),
-        "claims on one pool": lambda _: endpoint.claim(pool, {"DISK_GB": 1}),
-        "search and claim": pairs(endpoint, world),
-    }
-
-
-def refreshes(endpoint: Endpoint, world: World) -> Step:
-    """Read a host's tree as its compute agent does every few minutes; nothing has changed."""
-    roots = [provider.uuid for provider in world.providers if provider.parent is None]
-    children: dict[str, list[str]] = {}
-    for provider in world.providers:
-        if provider.parent is not None:
-            children.setdefault(provider.parent, []).append(provider.uuid)
-
-    def step(number: int) -> bool:
-        root = roots[number % len(roots)]
-        endpoint.get(f"/resource_providers?in_tree={root}")
-        for one in (root, *children.get(root, ())):
-            for part in ("inventories", "traits", "aggregates"):
-                endpoint.get(f"/resource_providers/{one}/{part}")
-        endpoint.get(f"/resource_providers/{root}/allocations")
-        return True
-
-    return step
-
-
-def reads(endpoint: Endpoint, world: World) -> dict[str, Step]:
-    """Return the reads of people and dashboards, by name."""
-    uuids = [provider.uuid for provider in world.providers]
-
-    def of_provider(form: str) -> Step:
-        def step(number: int) -> bool:
-            endpoint.get(form.format(uuids[number % len(uuids)]))
-            return True
-
-        return step
-
-    return {
-        "list of all providers": of_provider("/resource_providers"),
-        "list by name": lambda number: bool(
-            endpoint.get(f"/resource_providers?name={world.providers[number % len(uuids)].name}")
-        ),
-        "show provider": of_provider("/resource_providers/{}"),
-        "inventories": of_provider("/resource_providers/{}/inventories"),
-        "usages": of_provider("/resource_providers/{}/usages"),
-        "allocations": of_provider("/resource_providers/{}/allocations"),
-    }
+    begin = time.perf_counter() + _HEAD_START
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        with ThreadPoolExecutor(clients * len(streams)) as pool:
+            running = []
+            for step, rate in streams:
+                shared = iter(range(int(seconds * rate))), threading.Lock()
+                running.append([pool.submit(work, step, rate, *shared) for _ in range(clients)])
+            return [[taken for one in some for taken in one.result()] for some in running]
+    finally:
+        sys.setswitchinterval(before)
 
 
 @contextmanager
@@ -142,3 +118,71 @@ def in_background(step: Step) -> Iterator[None]:
     finally:
         stop.set()
         worker.join()
+
+
+def hosts_of(world: World) -> list[str]:
+    """Return the uuids of the providers that have the classes of the world's claim."""
+    return [
+        provider.uuid
+        for provider in world.providers
+        if world.claim.keys() <= provider.inventories.keys()
+    ]
+
+
+def claims(endpoint: Endpoint, world: World) -> Step:
+    """Claim from one host after the other."""
+    hosts = hosts_of(world)
+    return lambda number: endpoint.claim(hosts[number % len(hosts)], world.claim)
+
+
+def pairs(endpoint: Endpoint, world: World) -> Step:
+    """Search, and claim one of the candidates, as a scheduler does."""
+    dice = random.Random(9)
+
+    def step(_: int) -> bool:
+        found = endpoint.ask(world.query, 1000).body
+        return endpoint.take({"allocations": drawn(found, dice)})
+
+    return step
+
+
+def refreshes(endpoint: Endpoint, world: World) -> Step:
+    """Read a host's tree as its compute agent does every few minutes; nothing has changed."""
+    trees: dict[str, list[str]] = {}
+    root = ""
+    for provider in world.providers:
+        root = provider.uuid if provider.parent is None else root
+        trees.setdefault(root, []).append(provider.uuid)
+    roots = list(trees)
+
+    def step(number: int) -> bool:
+        root = roots[number % len(roots)]
+        endpoint.get(f"/resource_providers?in_tree={root}")
+        for one in trees[root]:
+            for part in ("inventories", "traits", "aggregates"):
+                endpoint.get(f"/resource_providers/{one}/{part}")
+        endpoint.get(f"/resource_providers/{root}/allocations")
+        return True
+
+    return step
+
+
+READS = {
+    "list of all providers": "/resource_providers",
+    "list by name": "/resource_providers?name={0.name}",
+    "show provider": "/resource_providers/{0.uuid}",
+    "inventories": "/resource_providers/{0.uuid}/inventories",
+    "usages": "/resource_providers/{0.uuid}/usages",
+    "allocations": "/resource_providers/{0.uuid}/allocations",
+}
+"""Reads of people and dashboards: paths for a provider."""
+
+
+def reads(endpoint: Endpoint, world: World, path: str) -> Step:
+    """Read a path of `READS` for one provider after the other."""
+
+    def step(number: int) -> bool:
+        endpoint.get(path.format(world.providers[number % len(world.providers)]))
+        return True
+
+    return step

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places the arrivals of a trace in a cloud in memory, by several orders (contract page 98, section 2)."""
+"""Places the arrivals of a trace by several orders (contract page 98, section 2)."""

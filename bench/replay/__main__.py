@@ -3,21 +3,209 @@
 
 import argparse
 import json
+import random
+import statistics
 import sys
-from collections.abc import Mapping, Sequence
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from bench.replay.cloud import forest_of
-from bench.replay.openb import GPU, read_nodes, read_pods
-from bench.replay.simulation import Plan, replay
-from bench.replay.trace_files import ReplayError, read_events, read_mix
-from treeclaim.client.topology import TopologyError, read_topology
+from bench.clients.endpoint import Endpoint
+from bench.replay.files import (
+    GPU,
+    MIX_NAME,
+    Event,
+    Mix,
+    ReplayError,
+    read_events,
+    read_mix,
+    read_nodes,
+    read_pods,
+    requested,
+)
+from bench.rows import OURS
+from tests import peer
+from treeclaim.client import Client, ClientError
+from treeclaim.client.loading import apply_topology
+from treeclaim.client.topology import Topology, TopologyError, read_topology
 
 _DESCRIPTION = """\
-Place arrivals in a cloud in memory, and print what each order allocates. EVENTS has a line of JSON for each
-event: {"at": 17.0, "place": "ID", "query": "resources=VCPU:4"} or {"at": 99.0, "release": "ID"}.
+Start a service on an empty database for each order, load a cloud, place arrivals one after the other, and print what
+each order allocates. EVENTS has a line of JSON for each event:
+{"at": 17.0, "place": "ID", "query": "resources=VCPU:4"} or {"at": 99.0, "release": "ID"}.
 """
+
+_OWNER = {"project_id": "replay", "user_id": "replay", "consumer_type": "INSTANCE"}
+
+NUMBERS = ("unplaced", "empty_trees", "placements_per_second")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is replayed.
+
+    Attributes:
+        topology: The cloud, where nothing is allocated.
+        events: Arrivals and departures.
+        mix: The name and the body of a mix that orders may name, and for which stranded amounts are reported.
+        counted: The class whose requested amounts are counted.
+        seeds: How many shuffles of the arrivals; 0 for all events as they are.
+        until: The share of the capacity of the counted class until which arrivals are drawn.
+    """
+
+    topology: Topology
+    events: Sequence[Event]
+    mix: tuple[str, Mix] | None
+    counted: str
+    seeds: int
+    until: float | None
+
+    def drawn(self, seed: int, capacity: int) -> Iterator[Event]:
+        """Yield the events of a run; with seeds all arrivals once, shuffled, and then samples of them."""
+        if not self.seeds:
+            yield from self.events
+            return
+        arrivals = [event for event in self.events if event.query is not None]
+        draw = random.Random(seed)
+        shuffled = arrivals.copy()
+        draw.shuffle(shuffled)
+        if self.until is None:
+            yield from shuffled
+            return
+        amounts = requested(arrivals, self.counted)
+        if not any(amounts.values()):
+            raise ReplayError(f"no arrival requests {self.counted}")
+        left = self.until * capacity
+        while True:
+            event = shuffled.pop() if shuffled else draw.choice(arrivals)
+            left -= amounts[event.query or ""]
+            if left < 0:
+                return
+            yield event
+
+
+class Run:
+    """Places the consumers of one run in a cloud that is empty at first."""
+
+    def __init__(self, client: Client, endpoint: Endpoint, plan: Plan, order: str | None) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._plan = plan
+        self._order = order
+        self._placed: dict[str, str] = {}
+        self._unplaced = 0
+        self._arrivals = 0
+
+    def run(self, seed: int) -> dict[str, Any]:
+        """Load the cloud, run arrivals and departures in their order, and return the outcome.
+
+        Raises:
+            ReplayError: if the service refuses a query, the order or the mix.
+        """
+        client, plan = self._client, self._plan
+        apply_topology(client, plan.topology)
+        if plan.mix is not None:
+            name, body = plan.mix
+            try:
+                client.call("PUT", f"/treeclaim/mixes/{quote(name)}", body)
+            except ClientError as error:
+                raise ReplayError(f"mix {name}: {error}") from error
+        capacity = client.get("/treeclaim/totals")["totals"].get(plan.counted, {}).get("capacity")
+        if not capacity:
+            raise ReplayError(f"the cloud has nothing of {plan.counted}")
+        begin = time.monotonic()
+        self._follow(plan.drawn(seed, capacity))
+        seconds = time.monotonic() - begin
+        parameters = {} if plan.mix is None else {"mix": plan.mix[0]}
+        totals = client.get("/treeclaim/totals", **parameters)["totals"]
+        parts = client.rows("/treeclaim/totals", "parts", by="tree")
+        return {
+            "unplaced": self._unplaced,
+            "empty_trees": sum(
+                not any(one["used"] for one in part["totals"].values()) for part in parts
+            ),
+            "placements_per_second": self._arrivals / max(seconds, 1e-9),
+            "allocated": _shares(totals, "used"),
+            "stranded": _shares(totals, "stranded"),
+        }
+
+    def _follow(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if event.query is not None:
+                self._place(event, event.query)
+            elif (consumer := self._placed.pop(event.name, None)) is not None:
+                self._endpoint.send("DELETE", f"/allocations/{consumer}")
+
+    def _place(self, event: Event, query: str) -> None:
+        self._arrivals += 1
+        if self._order is not None:
+            kept = [part for part in query.split("&") if not part.startswith("order_by=")]
+            order = [] if self._order == "none" else [f"order_by={quote(self._order, safe=':,*')}"]
+            query = "&".join([*kept, *order])
+        consumer = str(uuid.uuid4())
+        request = {"alternatives": [query], "consumers": [consumer], **_OWNER}
+        path, body = "/treeclaim/placements", {"requests": [request]}
+        status, answer = self._endpoint.attempt("POST", path, body)
+        if status == HTTPStatus.CREATED:
+            self._placed[event.name] = consumer
+        elif status == HTTPStatus.CONFLICT:
+            self._unplaced += 1
+        else:
+            raise ReplayError(f"{event.place}: {json.loads(answer)['errors'][0]['detail']}")
+
+
+def _shares(totals: Mapping[str, Mapping[str, int]], member: str) -> dict[str, float]:
+    """Return a member of each class that has it, as a share of the capacity."""
+    return {
+        name: one[member] / max(one["capacity"], 1)
+        for name, one in totals.items()
+        if member in one
+    }
+
+
+def replay(plan: Plan, orders: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Replay by each order in turn; return the mean and the deviation of the outcomes of each.
+
+    Args:
+        plan: What is to be replayed; the arrivals of a seed are the same for all orders.
+        orders: As `order_by` has them; `none` is the usual order, and None the order of each query.
+
+    Raises:
+        ReplayError: if the service refuses a query, or the cloud lacks the counted class.
+    """
+    documents = []
+    for order in orders:
+        outcomes = []
+        for seed in range(max(plan.seeds, 1)):
+            with (
+                peer.new_folder() as folder,
+                peer.treeclaim_on(f"sqlite:///{folder}/cloud.db", Path(folder)) as (url, _),
+                Client(url, "admin") as client,
+                closing(Endpoint(OURS, url).extended()) as endpoint,
+            ):
+                outcomes.append(Run(client, endpoint, plan, order).run(seed))
+        first = outcomes[0]
+        document: dict[str, Any] = {
+            name: _spread([one[name] for one in outcomes]) for name in NUMBERS
+        }
+        for kind in ("allocated", "stranded"):
+            document[kind] = {
+                name: _spread([one[kind][name] for one in outcomes]) for name in first[kind]
+            }
+        name = order or "as the queries say"
+        documents.append({"order": name, "seeds": len(outcomes), **document})
+    return documents
+
+
+def _spread(values: Sequence[float]) -> dict[str, float | None]:
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return {"mean": statistics.fmean(values), "spread": spread}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.form is None and options.of is None:
         parser.error("--of is missing: the resource class to count")
     try:
-        orders = replay(_read_plan(options), options.order or [None])
+        orders = replay(_plan(options), options.order or [None])
     except (ReplayError, TopologyError) as error:
         print(*getattr(error, "lines", [error]), sep="\n", file=sys.stderr)
         return 1
@@ -49,16 +237,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _read_plan(options: argparse.Namespace) -> Plan:
-    mix = None if options.mix is None else read_mix(options.mix)
+def _plan(options: argparse.Namespace) -> Plan:
+    mix = None if options.mix is None else (options.mix.stem, read_mix(options.mix))
     if options.form is None:
         topology, events = read_topology(options.cloud), read_events(options.events)
     else:
         topology = read_nodes(options.cloud)
         events, pods = read_pods(options.events)
-        mix = mix or pods
+        mix = mix or (MIX_NAME, pods)
     seeds = options.seeds or int(options.until is not None)
-    return Plan(forest_of(topology), events, mix, options.of or GPU, seeds, options.until)
+    return Plan(topology, events, mix, options.of or GPU, seeds, options.until)
 
 
 def table(orders: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
@@ -69,9 +257,7 @@ def table(orders: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
     ]
     for order in orders:
         cells = [_words(order[kind].get(counted), 100) for kind in ("allocated", "stranded")]
-        cells += [
-            _words(order[name]) for name in ("unplaced", "empty_trees", "placements_per_second")
-        ]
+        cells += [_words(order[name]) for name in NUMBERS]
         lines.append(f"| {order['order']} | {' | '.join(cells)} |")
     return lines
 

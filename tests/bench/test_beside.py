@@ -8,22 +8,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.beside import OTHER, THIS, Pairs, checkout_of
-from bench.measuring.row import Row
+from bench.beside import OTHER, THIS, checkout, show
+from bench.rows import MIB, MS, RATE, Row
 from tests.paths import ROOT
 
 
-def compare(ours, theirs, **figures):
+def compare(ours, theirs, unit=MS):
     """Return the verdict and the printed table of pairs of one case."""
-    (name,) = figures or ("median_ms",)
-    pairs = Pairs()
-    for this, other in zip(ours, theirs, strict=True):
-        pairs.add(
-            Row("a search", endpoint, **{name: value})
-            for endpoint, value in ((OTHER, other), (THIS, this))
-        )
+    rows = [Row("a search", THIS, value, unit) for value in ours]
+    rows += [Row("a search", OTHER, value, unit) for value in theirs]
     output = io.StringIO()
-    return pairs.show(Console(file=output, width=180)), output.getvalue()
+    return show(rows, Console(file=output, width=180)), output.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -44,14 +39,14 @@ def test_slower_latency_fails_the_comparison(ours, theirs, is_good):
 
 
 def test_lower_rate_fails_the_comparison():
-    assert compare((100,), (80,), per_second=None)[0]
-    verdict, table = compare((80,), (100,), per_second=None)
+    assert compare((100,), (80,), RATE)[0]
+    verdict, table = compare((80,), (100,), RATE)
     assert not verdict
     assert "1.25" in table
 
 
 def test_larger_memory_fails_the_comparison():
-    assert not compare((120 * 2**20,), (100 * 2**20,), resident_bytes=None)[0]
+    assert not compare((120,), (100,), MIB)[0]
 
 
 def test_ratio_and_its_spread_are_printed():
@@ -61,6 +56,6 @@ def test_ratio_and_its_spread_are_printed():
 
 
 def test_interpreter_must_import_the_other_checkout(tmp_path):
-    checkout_of(ROOT, None).check()
+    checkout(THIS, ROOT, Path(sys.executable))
     with pytest.raises(SystemExit, match="cannot run the checkout"):
-        checkout_of(tmp_path, Path(sys.executable)).check()
+        checkout(OTHER, tmp_path, Path(sys.executable))

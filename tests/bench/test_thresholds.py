@@ -1,117 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The thresholds of the benchmark are about what it measures, and judge it."""
-
-from collections import Counter
+"""Thresholds judge the figures of a run, and a run says what it did not measure."""
 
 import pytest
 from rich.console import Console
 
-from bench import cases, measured, seeing
-from bench.clients import loads
-from bench.measuring.row import Comparison, Row
-from bench.placing import names
-from bench.reporting import thresholds
-from bench.reporting.report import FIGURES, show
-from bench.reporting.thresholds import Threshold
-from tests.clouds import WorldMaker
+from bench.__main__ import show
+from bench.measured import judged, page
+from bench.rows import OURS, PEER, RATE, RATIOS, UNITS, Row, Threshold, by_case, thresholds
+from tests.databases import KINDS
 
-MOST_NAMED = 1_001
-"""Hosts and pool of the largest world whose providers are counted in the name of a row."""
-
-LOADS = ("claims, 1 client", "claims, 16 clients", "search and claim, 16 clients")
+FASTER = Threshold("flat", "times the peer", "sqlite", at_least=10)
 
 
-def names_of_rows():
-    """The cases of a run with `--large`, and those of modules of their own."""
-    yield from names_of_busy_rows()
-    yield from seeing.CASES
-    for make in (*cases.SHORT, *cases.SHORT_ALONE, *cases.LARGE, *cases.LARGE_ALONE):
-        # A world of a few trees has the names of the real one but for its size.
-        world = make()
-        for limit in world.limits:
-            yield f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
-        reads = loads.reads(None, world)
-        yield from (f"{world.name}: {name}" for name in ("refreshes of a host", *LOADS, *reads))
-    yield from names()
+@pytest.mark.parametrize("database", KINDS)
+def test_every_threshold_has_one_bound_on_a_known_figure(database):
+    known = thresholds(database)
+    assert len({(one.case, one.of) for one in known}) == len(known) > 10
+    for one in known:
+        assert one.of in (*UNITS, *RATIOS)
+        assert (one.at_least is None) != (one.below is None)
 
 
-def names_of_busy_rows():
-    """The cases of the busy cloud, and of loading."""
-    flat = cases.busy_flat()
-    for name in (
-        "after a claim, new flavor",
-        "one claim, one client",
-        *(f"{name}, 16 clients" for name in loads.contended(None, flat)),
-        "searches while claims arrive, open loop",
-    ):
-        yield f"{flat.name}, {name}"
-    yield f"{cases.busy_nested().name}, after a claim, new flavor"
-    for make in cases.BUSY_TREES:
-        yield f"{make().name}, after a claim, new flavor"
-        yield f"{make().name}, after a change of a tree, new flavor"
-    for make in (cases.busy_flat, *cases.LARGE_ALONE):
-        yield f"{make().name}: first answer"
+@pytest.mark.parametrize(
+    ("unit", "ours", "theirs", "is_met"),
+    [
+        ("ms", 2.0, 20.0, True),
+        ("ms", 2.1, 20.0, False),
+        (RATE, 20.0, 2.0, True),
+        (RATE, 20.0, 2.1, False),
+    ],
+)
+def test_run_fails_by_a_ratio_below_its_threshold(unit, ours, theirs, is_met):
+    rows = [Row("flat", OURS, ours, unit), Row("flat", PEER, theirs, unit)]
+    other = Threshold("other", "ms", "sqlite", below=1)
+    assert show(Console(quiet=True), rows, [FASTER, other]) is is_met
 
 
-@pytest.fixture
-def small_worlds(monkeypatch):
-    """Let worlds have their first providers only: two million would be made for names alone."""
-    add = WorldMaker.add
-    added = Counter()
-
-    def add_first(maker, *what, **more):
-        added[maker] += 1
-        return add(maker, *what, **more) if added[maker] <= MOST_NAMED else ""
-
-    monkeypatch.setattr(WorldMaker, "add", add_first)
-    monkeypatch.setattr(WorldMaker, "uuid", lambda _: "")
+@pytest.mark.parametrize(("base", "is_met"), [(5.0, False), (5.1, True), (None, None)])
+def test_figure_is_compared_with_its_base(base, is_met):
+    threshold = Threshold("flat", "times the base", "sqlite", below=2)
+    value = threshold.value_of(by_case([Row("flat", OURS, 10.0, base=base)])["flat"])
+    assert (value if value is None else threshold.is_met(value)) is is_met
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_worlds")
-def test_every_threshold_is_about_a_row_of_the_benchmark():
-    rows = set(names_of_rows())
-    assert [threshold.case for threshold in thresholds.read() if threshold.case not in rows] == []
-
-
-def test_every_threshold_has_one_bound_on_a_known_figure():
-    known = thresholds.read()
-    assert (
-        len({(threshold.case, threshold.figure, threshold.database) for threshold in known})
-        == len(known)
-        > 20
-    )
-    for threshold in known:
-        assert threshold.figure in FIGURES
-        assert (threshold.at_least is None) != (threshold.below is None)
-
-
-@pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
-def test_a_run_fails_by_a_figure_below_its_threshold(median, is_met):
-    comparisons = [Comparison(Row("flat", "ours", median), Row("flat", "theirs", 20.0))]
+def test_results_page_lists_missed_thresholds_and_what_was_not_measured():
     known = [
-        Threshold("flat", "times as fast", at_least=10),
-        Threshold("other", "milliseconds", below=1),
+        FASTER,
+        Threshold("flat", "ms", "sqlite", below=1),
+        Threshold("not run", "ms", "sqlite", below=1),
+        Threshold("large", "ms", "sqlite", below=1, is_large=True),
     ]
-    console = Console(quiet=True)
-    assert show(console, comparisons, known) is is_met
-
-
-def test_results_page_lists_missed_thresholds(monkeypatch):
-    monkeypatch.setattr(
-        thresholds,
-        "read",
-        lambda: [
-            Threshold("flat", "times as fast", at_least=10),
-            Threshold("flat", "milliseconds", below=1),
-            Threshold("flat", "milliseconds", below=1, database="mariadb"),
-            Threshold("not run", "milliseconds", below=1),
-        ],
-    )
-    comparisons = [Comparison(Row("flat", "ours", 2.0), Row("flat", "theirs", 40.0))]
-    text = measured.page(list(measured.judge("sqlite", comparisons)), "0123456789ab")
-    assert "on commit 0123456789ab" in text
-    assert text.splitlines()[8:] == [
-        "| flat | sqlite | at least 10 times as fast | 20 | reached | 2.0 ms | 40.0 ms |",
-        "| flat | sqlite | below 1 milliseconds | 2.00 | missed | 2.0 ms | 40.0 ms |",
+    rows = [Row("flat", OURS, 2.0), Row("flat", PEER, 40.0)]
+    verdicts, lines = zip(*judged(known, rows), strict=True)
+    assert verdicts == (True, False, False)
+    assert page(lines, "0123456789ab").splitlines()[8:] == [
+        "| flat | sqlite | at least 10 times the peer | 20 | reached | 2.00 ms | 40.0 ms |",
+        "| flat | sqlite | below 1 ms | 2.00 | missed | 2.00 ms | 40.0 ms |",
+        "| not run | sqlite | below 1 ms | not measured | missed |  |  |",
     ]

@@ -1,70 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m bench.replay` places the arrivals of files by several orders."""
 
+import io
 import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
-from tests.replay.traces import GPU, NODES, PODS, TOPOLOGY, lines, replay, told, written
+from bench.replay.__main__ import Plan, main, table
+from bench.replay.files import (
+    GPU,
+    Event,
+    ReplayError,
+    read_events,
+    read_mix,
+    read_nodes,
+    read_pods,
+)
+from treeclaim.client.topology import parse_topology
 
-POD = "{},1000,1000,{},{},{},LS\n"
-NODE = "{},8000,8000,{},{}\n"
-KINDS = [(1, 300, "")] * 4 + [(2, 1000, "")] * 2 + [(1, 700, "T4|A10")] * 3 + [(0, 0, "")]
+TOPOLOGY = """
+providers:
+  - name: "host-{n}"
+    count: 2
+    inventories: {VCPU: 8, DISK_GB: 100}
+"""
+NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
 
 
 def place(at, name, query):
     return {"at": at, "place": name, "query": query}
 
 
-def vcpu(outcome):
-    """The mean share of VCPU that is allocated."""
-    return outcome["allocated"]["VCPU"]["mean"]
+def written(folder, name, text):
+    file = folder / name
+    file.write_text(text)
+    return file
 
 
-def test_each_order_places_the_same_events(tmp_path):
+def lines(folder, *events):
+    return written(folder, "events.jsonl", "".join(f"{json.dumps(one)}\n" for one in events))
+
+
+def replay(*arguments):
+    """The exit code of the command, and what it prints on each stream."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(list(map(str, arguments)))
+    return code, out.getvalue(), err.getvalue()
+
+
+def told(*arguments):
+    """The output of the command with --json, by order."""
+    code, out, err = replay(*arguments, "--json")
+    assert (code, err) == (0, "")
+    return {order["order"]: order for order in json.loads(out)["orders"]}
+
+
+@pytest.mark.slow
+def test_each_order_places_the_same_events_and_released_amounts_are_free_again(tmp_path):
     events = lines(
+        tmp_path,
         place(3, "c", "resources=VCPU:8"),
         place(1, "a", "resources=VCPU:4"),
         place(2, "b", "resources=VCPU:4"),
+        {"at": 4, "release": "a"},
+        {"at": 4, "release": "nobody"},
+        place(5, "d", "resources=VCPU:4"),
+        place(6, "e", "resources=VCPU:2"),
     )
-    files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events)
-    orders = ("--order", "pack", "--order", "spread", "--order", "none")
-    result = told(*files.values(), "--of", "VCPU", *orders)
-    assert list(result) == ["pack", "spread", "none"]
-    assert [one["unplaced"]["mean"] for one in result.values()] == [0, 1, 0]
-    assert [vcpu(one) for one in result.values()] == [1.0, 0.5, 1.0]
-    assert all(one["empty_trees"] == {"mean": 0, "spread": None} for one in result.values())
+    cloud = written(tmp_path, "cloud.yaml", TOPOLOGY)
+    mix = {"requests": {"large": {"query": "resources=VCPU:8", "weight": 2}}}
+    mix_file = written(tmp_path, "big.json", json.dumps(mix))
+    orders = ("spread", "keep:big:VCPU*100,spread")
+    options = [option for order in orders for option in ("--order", order)]
+    result = told(cloud, events, "--of", "VCPU", "--mix", mix_file, *options)
+    assert tuple(result) == orders
+    for numbers, outcome in zip(((1, 10), (1, 16)), result.values(), strict=True):
+        unplaced, used = numbers
+        assert outcome["unplaced"]["mean"] == unplaced
+        assert outcome["allocated"]["VCPU"]["mean"] == used / 16
+        assert outcome["empty_trees"] == {"mean": 0, "spread": None}
+        assert outcome["stranded"]["VCPU"]["mean"] == (16 - used) / 16
 
 
-def test_released_amounts_are_free_again(tmp_path):
-    events = lines(
-        place(1, "a", "resources=VCPU:8"),
-        place(1, "b", "resources=VCPU:8"),
-        place(2, "c", "resources=VCPU:8"),
-        {"at": 3, "release": "c"},
-        {"at": 3, "release": "nobody"},
-        {"at": 4, "release": "b"},
-        place(4, "c", "resources=VCPU:6"),
-        {"at": 5, "release": "a"},
-    )
-    files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events)
-    (found,) = told(*files.values(), "--of", "VCPU").values()
-    assert (found["unplaced"]["mean"], found["empty_trees"]["mean"]) == (1, 1)
-    assert vcpu(found) == 6 / 16
-
-
-def trace(folder, kinds=KINDS):
-    """Two nodes of two GPUs and one of one, and pods: numbers, thousandths and models of GPUs."""
+@pytest.mark.slow
+def test_pods_of_a_trace_are_placed_by_the_mix_of_all_pods(tmp_path):
     nodes = [("n1", 2, "T4"), ("n2", 2, "T4"), ("n3", 1, "A10")]
-    nodes_csv = NODES + "".join(NODE.format(*node) for node in nodes)
-    pods = PODS + "".join(POD.format(f"p{number}", *kind) for number, kind in enumerate(kinds))
-    return [*written(folder, nodes_csv=nodes_csv, pods_csv=pods).values(), "--from", "openb"]
-
-
-def test_trace_defines_classes_models_and_mix(tmp_path):
-    order = f"keep:pods:{GPU}"
     kinds = [(1, 300, "")] * 3 + [(2, 1000, "")] * 2
-    result = told(*trace(tmp_path, kinds), "--order", order, "--order", "spread")
+    trace = (
+        written(
+            tmp_path,
+            "nodes.csv",
+            NODES + "".join("{},8000,8000,{},{}\n".format(*one) for one in nodes),
+        ),
+        written(
+            tmp_path,
+            "pods.csv",
+            PODS + "".join("p,1000,1000,{},{},{},LS\n".format(*one) for one in kinds),
+        ),
+    )
+    order = f"keep:pods:{GPU}"
+    result = told(*trace, "--from", "openb", "--order", order, "--order", "spread")
     classes = {GPU, "CUSTOM_CPU_MILLI", "MEMORY_MB"}
     assert result[order]["allocated"].keys() == result[order]["stranded"].keys() == classes
     # Pods that share go to the node on which no pod wants two whole GPUs, while it has room.
@@ -72,39 +111,42 @@ def test_trace_defines_classes_models_and_mix(tmp_path):
     assert result["spread"]["unplaced"]["mean"] > 0
 
 
-def test_runs_with_the_same_seeds_are_the_same(tmp_path):
-    arguments = [*trace(tmp_path), "--seeds", "4", "--until", "1.25"]
-    both = []
-    for _ in range(2):
-        result = told(*arguments, "--order", "none", "--order", f"keep:pods:{GPU}")
-        for one in result.values():
-            assert one.pop("placements_per_second")["mean"] > 0
-            assert (one["seeds"], one["unplaced"]["spread"] is None) == (4, False)
-        both.append(result)
-    assert both[0] == both[1]
-    # An order alone sees the same arrivals as beside others.
-    (alone,) = told(*arguments, "--order", "none").values()
-    assert alone["allocated"] == both[0]["none"]["allocated"]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "options", "words"),
+    [
+        ("resources=VCPU:1", ["--of", "NONE"], "NONE"),
+        ("resources=VCPU:1", ["--of", "VCPU", "--order", "best"], "there is no term 'best'"),
+        ("resources=NOTHING:1", ["--of", "VCPU"], "events.jsonl:1: "),
+    ],
+)
+def test_what_the_service_refuses_is_an_error(tmp_path, query, options, words):
+    cloud = written(tmp_path, "cloud.yaml", TOPOLOGY)
+    code, out, err = replay(cloud, lines(tmp_path, place(1, "a", query)), *options)
+    assert (code, out, words in err) == (1, "", True), err
 
 
-def test_mix_is_read_from_a_file_and_named_after_it(tmp_path):
-    mix = {"requests": {"large": {"query": "resources=VCPU:8", "weight": 2}}}
-    events = lines(place(1, "a", "resources=VCPU:2"), place(2, "b", "resources=VCPU:2"))
-    files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events, big_json=json.dumps(mix))
-    cloud, lines_, mix_file = files.values()
-    keep = "keep:big:VCPU*100,spread"
-    orders = ("--order", "spread", "--order", keep)
-    result = told(cloud, lines_, "--of", "VCPU", "--mix", mix_file, *orders)
-    stranded = {order: result[order]["stranded"]["VCPU"]["mean"] for order in result}
-    assert stranded == {"spread": 12 / 16, keep: 4 / 16}
+def test_runs_with_the_same_seed_have_the_same_arrivals():
+    events = [Event("file:1", str(number), f"resources=VCPU:{number}") for number in range(1, 5)]
+    plan = Plan(parse_topology(TOPOLOGY, "file"), events, None, "VCPU", 2, 2.0)
+    first, again, other = (list(plan.drawn(seed, 16)) for seed in (0, 0, 1))
+    assert first == again != other
+    assert 28 <= sum(int(event.query.rpartition(":")[2]) for event in first) <= 32
+    assert sorted(first[:4], key=events.index) == events
 
 
-def test_table_has_a_row_for_each_order(tmp_path):
-    code, out, _ = replay(*trace(tmp_path), "--order", "pack", "--order", "spread", "--seeds", "2")
-    assert code == 0
-    header, _, *rows = out.splitlines()
+def test_table_has_a_row_for_each_order():
+    number = {"mean": 0.5, "spread": 0.25}
+    outcome = dict.fromkeys(("unplaced", "empty_trees", "placements_per_second"), number)
+    orders = [
+        {"order": order, "allocated": {GPU: number}, "stranded": {}, **outcome}
+        for order in ("pack", "spread")
+    ]
+    header, _, *rows = table(orders, GPU)
     assert f"allocated of {GPU}, %" in header
-    assert [row.split(" | ")[0] for row in rows] == ["| pack", "| spread"]
+    assert [row.split(" | ")[:3] for row in rows] == [
+        [f"| {order}", "50.00 ± 25.00", ""] for order in ("pack", "spread")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,51 +154,29 @@ def test_table_has_a_row_for_each_order(tmp_path):
     [
         '{"at": 1, "place": "a"}',
         '{"at": "x", "release": "a"}',
-        '{"at": 1, "place": "a", "query": "resources=VCPU"}',
-        '{"at": 1, "place": "a", "query": "resources=NOTHING:1"}',
         "not JSON",
         '{"at": 0, "place": "x", "query": "resources=VCPU:1"}',
     ],
 )
 def test_an_error_of_an_event_names_file_and_line(tmp_path, line):
     good = '{"at": 0, "place": "x", "query": "resources=VCPU:1"}'
-    files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=f"{good}\n\n{line}\n")
-    code, out, err = replay(*files.values(), "--of", "VCPU")
-    assert (code, out) == (1, "")
-    assert f"{files['events_jsonl']}:3: " in err
-    assert len(err.splitlines()) == 1
+    file = written(tmp_path, "events.jsonl", f"{good}\n\n{line}\n")
+    with pytest.raises(ReplayError, match=r"events\.jsonl:3: "):
+        read_events(file)
 
 
 @pytest.mark.parametrize(
-    ("node", "pod", "place"),
+    ("read", "text", "place"),
     [
-        ("n,8000,8000,2", "p,1,1,1,500,,LS", "nodes.csv:2: "),
-        ("n,8000,8000,x,T4", "p,1,1,1,500,,LS", "nodes.csv:2: "),
-        ("n,8000,8000,1,T4", "p,1,1,x,500,,LS", "pods.csv:2: "),
-        ("n,8000,8000,1,T4", "p,1,1,1,5,V100,LS", "CUSTOM_GPU_V100"),
-        ("n,8000,8000,1,T4", "p,0,0,0,0,,LS", "pods.csv: "),
+        (read_nodes, f"{NODES}n,8000,8000,2\n", r"file:2: "),
+        (read_nodes, f"{NODES}n,8000,8000,x,T4\n", r"file:2: "),
+        (read_pods, f"{PODS}p,1,1,x,500,,LS\n", r"file:2: "),
+        (read_pods, f"{PODS}p,0,0,0,0,,LS\n", r"file:2: .*no resources"),
+        (read_mix, "none", r"file: it is not JSON"),
     ],
 )
-def test_an_error_of_a_trace_names_file_and_line(tmp_path, node, pod, place):
-    files = written(tmp_path, nodes_csv=f"{NODES}{node}\n", pods_csv=f"{PODS}{pod}\n")
-    code, _, err = replay(*files.values(), "--from", "openb")
-    assert (code, place in err) == (1, True), err
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--of", "NONE"], "NONE"),
-        (["--of", "VCPU", "--order", "best"], "there is no term 'best'"),
-        (["--of", "VCPU", "--order", "keep:x:VCPU"], "there is no mix 'x'"),
-        (["--of", "VCPU", "--mix", "missing.json"], "missing.json: it cannot be read"),
-    ],
-)
-def test_unusable_options_are_errors(tmp_path, options, words):
-    events = lines(place(1, "a", "resources=VCPU:1"))
-    files = written(tmp_path, cloud_yaml=TOPOLOGY, events_jsonl=events)
-    code, _, err = replay(*files.values(), *options)
-    assert (code, words in err) == (1, True), err
-    missing = TOPOLOGY + "  - {name: a, parent: nobody, inventories: {VCPU: 8}}\n"
-    files = written(tmp_path, cloud_yaml=missing, events_jsonl=events)
-    assert "there is no parent 'nobody'" in replay(*files.values(), "--of", "VCPU")[2]
+def test_an_error_of_a_file_names_file_and_line(tmp_path, read, text, place):
+    with pytest.raises(ReplayError, match=place):
+        read(written(tmp_path, "file", text))
+    with pytest.raises(ReplayError, match="missing: it cannot be read"):
+        read(Path("missing"))

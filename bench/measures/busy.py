@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The busy cloud: questions of which nearly every one comes after somebody else's write.
+
+Each question is about a flavor that nobody has asked for before. It is asked when nobody writes, and right after
+another client's write has been answered, in turn.
+"""
+
+import itertools
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+
+import orjson
+
+from bench.clients import loads
+from bench.clients.endpoint import Endpoint, median, percentile
+from bench.rows import RATE, Row
+from bench.services import Extent
+from tests.clouds import World
+
+LIMIT = 1000
+"""Nova's default."""
+
+_IN_A_ROW = 10
+_LEAST_ANSWERS = 5
+_CLIENTS = 16
+_MOST_CLAIMS = 100_000
+_NEW_FLAVORS = itertools.count(1)
+
+_SEARCHES_A_SECOND = 200
+_CLAIMS_A_SECOND = 100
+_FLAVORS = 40
+
+Write = Callable[[], None]
+"""The write of the other client before a search."""
+
+
+def after_claims(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Time a question right after another client's claim, beside a quiet one."""
+    case = f"{world.name}, after a claim, new flavor"
+    return _after(case, world, endpoints, _claimer, extent)
+
+
+def after_shapes(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Time a question right after another client has changed the shape of one tree."""
+    case = f"{world.name}, after a change of a tree, new flavor"
+    return _after(case, world, endpoints, _grower, extent)
+
+
+def _claimer(world: World, endpoint: Endpoint) -> Write:
+    """Return what claims one candidate after the other, each of another tree."""
+    found = orjson.loads(endpoint.ask(world.query, LIMIT).body)["allocation_requests"]
+    random.Random(3).shuffle(found)
+    left = iter(found)
+
+    def claim() -> None:
+        if not endpoint.take(next(left)):
+            raise SystemExit(f"{endpoint.name} refused a claim")
+
+    return claim
+
+
+def _grower(world: World, endpoint: Endpoint) -> Write:
+    """Return what adds a provider to a tree, and takes it away the next time."""
+    roots = itertools.cycle(one.uuid for one in world.providers if one.parent is None)
+    added: list[str] = []
+
+    def change() -> None:
+        if added:
+            endpoint.send("DELETE", f"/resource_providers/{added.pop()}")
+            return
+        added.append(str(uuid.uuid4()))
+        body = {"name": added[0], "uuid": added[0], "parent_provider_uuid": next(roots)}
+        endpoint.send("POST", "/resource_providers", body)
+
+    return change
+
+
+def _after(
+    case: str,
+    world: World,
+    endpoints: Sequence[Endpoint],
+    writer: Callable[[World, Endpoint], Write],
+    extent: Extent,
+) -> Iterator[Row]:
+    # The other client has connections of its own.
+    writes = {
+        one.name: writer(world, Endpoint(one.name, one.url, has_extension=one.has_extension))
+        for one in endpoints
+    }
+    quiet: dict[str, list[float]] = {one.name: [] for one in endpoints}
+    busy: dict[str, list[float]] = {one.name: [] for one in endpoints}
+
+    def ask(endpoint: Endpoint, taken: list[float], before: Write | None) -> None:
+        for _ in range(_IN_A_ROW):
+            if sum(taken) > extent.seconds and len(taken) >= _LEAST_ANSWERS:
+                return
+            if before is not None:
+                before()
+            taken.append(endpoint.ask(world.question(next(_NEW_FLAVORS)), LIMIT).seconds)
+
+    for _ in range(extent.rounds):
+        for one in endpoints:
+            ask(one, quiet[one.name], None)
+            ask(one, busy[one.name], writes[one.name])
+    for name, seconds in busy.items():
+        yield Row(case, name, 1000 * median(seconds), base=1000 * median(quiet[name]))
+
+
+def one_claim(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Time claims that one client makes one after the other."""
+    for endpoint in endpoints:
+        claim = loads.claims(endpoint, world)
+        taken = []
+        end = time.perf_counter() + extent.seconds
+        for number in itertools.count():
+            start = time.perf_counter()
+            if start > end:
+                break
+            if not claim(number):
+                raise SystemExit(f"{endpoint.name} refused a claim")
+            taken.append(time.perf_counter() - start)
+        yield Row(f"{world.name}, one claim, one client", endpoint.name, 1000 * median(taken))
+
+
+def contended(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Let sixteen clients claim, and search and claim, as fast as they are answered, in a world with a pool."""
+    pool = world.providers[0].uuid
+    steps: dict[str, Callable[[Endpoint], loads.Step]] = {
+        "claims on 1000 hosts": lambda one: loads.claims(one, world),
+        "claims on one pool": lambda one: lambda _: one.claim(pool, {"DISK_GB": 1}),
+        "search and claim": lambda one: loads.pairs(one, world),
+    }
+    for case, make in steps.items():
+        for one in endpoints:
+            rate = loads.per_second(make(one), _CLIENTS, _MOST_CLAIMS, extent.seconds)
+            yield Row(f"{world.name}, {case}, {_CLIENTS} clients", one.name, rate, RATE)
+
+
+def open_loop(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Time searches while they and claims arrive at fixed rates; forty flavors take turns, as do the hosts."""
+    case = f"{world.name}, p99 of {_SEARCHES_A_SECOND} searches and {_CLAIMS_A_SECOND} claims a second"
+    for endpoint in endpoints:
+
+        def search(number: int, endpoint: Endpoint = endpoint) -> bool:
+            return bool(endpoint.ask(world.question(number % _FLAVORS), LIMIT).body)
+
+        search(0)
+        claim = loads.claims(endpoint, world)
+        streams = ((search, _SEARCHES_A_SECOND), (claim, _CLAIMS_A_SECOND))
+        latencies, _ = loads.at_fixed_rates(streams, 2 * extent.seconds)
+        yield Row(case, endpoint.name, 1000 * percentile(latencies, 0.99))

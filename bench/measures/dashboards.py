@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What dashboards do: read a whole cloud in bulk, and watch it by a thousand streams."""
+
+import asyncio
+import itertools
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+from urllib.parse import urlsplit
+
+import orjson
+
+from bench.clients.endpoint import Endpoint, median, median_ms
+from bench.measures.quiet import orjson_ms
+from bench.rows import Row
+from bench.services import Extent
+from tests.clouds import World
+
+_SAMPLE = 200
+"""Hosts of which the peer is asked; it takes as long for each."""
+
+_PARTS = ("inventories", "usages", "traits", "aggregates")
+_TIMEOUT = 600.0
+_READINGS = 9
+_WATCHERS = 1_000
+_ROUNDS = 3
+_SEARCHES = 60
+"""Searches of each round, with watchers and without."""
+
+_WRITES_A_SECOND = 4
+
+
+def bulk(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:
+    """Read all hosts with everything: in one answer, or by a list and four calls for each host."""
+    hosts = world.providers
+    case = f"{world.name}: everything"
+    for endpoint in endpoints:
+        if endpoint.has_extension:
+            extended = endpoint.extended()
+            path = f"/treeclaim/providers?include={','.join(_PARTS)}&limit={len(hosts)}"
+            answers = [extended.get(path) for _ in range(_READINGS)]
+            document = orjson.loads(answers[0].body)
+            if len(document["providers"]) != len(hosts):
+                raise SystemExit(f"{len(document['providers'])} providers in the answer")
+            taken = 1000 * median([answer.seconds for answer in answers])
+            yield Row(case, endpoint.name, taken, base=orjson_ms(document))
+            continue
+        listed = endpoint.get("/resource_providers").seconds
+        sample = hosts[:: len(hosts) // _SAMPLE]
+        paths = [f"/resource_providers/{one.uuid}/{part}" for one in sample for part in _PARTS]
+        for path in paths[: len(_PARTS)]:
+            endpoint.get(path)
+        seconds = sum(endpoint.get(path).seconds for path in paths)
+        yield Row(case, endpoint.name, 1000 * (listed + seconds * len(hosts) / len(sample)))
+
+
+def watchers(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:
+    """Search with and without watchers in turn, while somebody writes all the time."""
+    for endpoint in endpoints:
+        numbers = itertools.count(1)
+
+        def search(endpoint: Endpoint = endpoint, numbers: Iterator[int] = numbers) -> None:
+            endpoint.ask(world.question(next(numbers)), 10)
+
+        alone, beside = [], []
+        with _in_background(_write, endpoint.extended(), world.providers[0].uuid):
+            for _round in range(_ROUNDS):
+                alone.append(median_ms(search, _SEARCHES))
+                ready = multiprocessing.Event()
+                with _in_background(_watch, endpoint.extended(), ready):
+                    if not ready.wait(_TIMEOUT):
+                        raise SystemExit("not all watchers are heard")
+                    beside.append(median_ms(search, _SEARCHES))
+        case = f"{world.name}, limit=10, beside {_WATCHERS} watchers"
+        yield Row(case, endpoint.name, median(beside), base=median(alone))
+
+
+@contextmanager
+def _in_background(work: Callable[..., None], endpoint: Endpoint, *more: object) -> Iterator[None]:
+    """Run something in a process of its own while the block runs."""
+    arguments = (endpoint.url, endpoint.headers, *more)
+    process = multiprocessing.Process(target=work, args=arguments, daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _watch(url: str, headers: dict[str, str], ready: Event) -> None:
+    parts = urlsplit(url)
+    lines = [f"{name}: {value}" for name, value in headers.items() if name != "Accept"]
+    head = [
+        "GET /treeclaim/changes HTTP/1.1",
+        f"Host: {parts.netloc}",
+        "Accept: text/event-stream",
+    ]
+    request = "\r\n".join([*head, *lines, "", ""]).encode()
+
+    async def watch(heard: asyncio.Barrier) -> None:
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(request)
+        await reader.readexactly(1)
+        await heard.wait()
+        ready.set()
+        while await reader.read(1 << 16):
+            pass
+        raise SystemExit("a stream has ended")
+
+    async def watch_all() -> None:
+        heard = asyncio.Barrier(_WATCHERS)
+        await asyncio.gather(*(watch(heard) for _ in range(_WATCHERS)))
+
+    asyncio.run(watch_all())
+
+
+def _write(url: str, _: dict[str, str], provider: str) -> None:
+    """Change a provider again and again, so that there is something to tell."""
+    path = f"/resource_providers/{provider}/traits"
+    endpoint = Endpoint("the writer", url)
+    while True:
+        shown = orjson.loads(endpoint.get(path).body)
+        traits = [] if shown["traits"] else ["HW_CPU_X86_AVX2"]
+        endpoint.send("PUT", path, shown | {"traits": traits})
+        time.sleep(1 / _WRITES_A_SECOND)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing, counting and ordered searches of the extension.
+
+openstack-placement does the same the way Nova uses it: a search for at most 1,000 candidates, weighed by the
+client, and a claim, one consumer after the other. Some of them are measured, and the time is multiplied.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from bench.clients import loads
+from bench.clients.endpoint import Endpoint, median, median_ms, percentile
+from bench.rows import RATE, Row
+from bench.services import Extent
+from tests.clouds import World
+
+_CONSUMERS = 1_000
+_CLIENTS = 16
+_FLAVORS = 50
+_FOUND = 1_000
+"""Candidates that Nova asks for."""
+
+_SAMPLE = 8
+"""Consumers that are placed as Nova does it."""
+
+_APART = {"domains": "tree", "max_per_domain": 1}
+_FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
+
+
+def nova_places(endpoint: Endpoint, query: str, taken: set[str]) -> bool:
+    """Place one consumer as Nova does: search, weigh, claim; return whether it was placed."""
+    document = orjson.loads(endpoint.ask(query, _FOUND).body)
+    summaries = document["provider_summaries"]
+
+    def free(candidate: Mapping[str, Any]) -> float:
+        (host,) = candidate["allocations"]
+        parts = summaries[host]["resources"].values()
+        return sum(1 - float(part["used"]) / float(part["capacity"]) for part in parts)
+
+    others = (
+        candidate
+        for candidate in document["allocation_requests"]
+        if not taken & set(candidate["allocations"])
+    )
+    best = max(others, key=free)
+    taken.update(best["allocations"])
+    return endpoint.take({"allocations": best["allocations"]})
+
+
+def _place_batch(endpoint: Endpoint) -> bool:
+    return endpoint.place(f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
+
+
+def batch(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Place a batch: one call, against as many searches and claims."""
+    for endpoint in endpoints:
+        if endpoint.has_extension:
+            extended = endpoint.extended()
+            taken = median_ms(lambda: _require(_place_batch(extended)), extent.rounds)  # noqa: B023
+        else:
+            used: set[str] = set()
+
+            def step(endpoint: Endpoint = endpoint, used: set[str] = used) -> None:
+                _require(nova_places(endpoint, _FLAVOR, used))
+
+            taken = _CONSUMERS * median_ms(step, _SAMPLE)
+        yield Row(f"{world.name}: 1,000 placed, spread, 1 a tree", endpoint.name, taken)
+
+
+def meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Search while batches are placed one after the other by the same worker."""
+    case = f"{world.name}: p99 of searches while 1,000 after 1,000 are placed"
+    for endpoint in endpoints:
+        extended = endpoint.extended()
+
+        def search(number: int, endpoint: Endpoint = extended) -> bool:
+            return bool(endpoint.ask(world.question(number % 50), 10).body)
+
+        def p99(step: loads.Step = search) -> float:
+            (latencies,) = loads.at_fixed_rates([(step, 100.0)], extent.rounds, 4)
+            return 1000 * percentile(latencies, 0.99)
+
+        quiet = p99()
+        with loads.in_background(lambda _: _place_batch(extended)):  # noqa: B023
+            yield Row(case, endpoint.name, p99(), base=quiet)
+
+
+def single(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Place one at a time by many clients, beside bare claims of the same service."""
+    for endpoint in endpoints:
+        if endpoint.has_extension:
+            extended = endpoint.extended()
+            steps = [
+                lambda _: extended.place(f"{_FLAVOR}&order_by=spread", 1),  # noqa: B023
+                loads.claims(extended, world),
+            ]
+            count = extent.steps
+        else:
+            steps = [lambda _: nova_places(endpoint, _FLAVOR, set())]  # noqa: B023
+            count = 2 * _SAMPLE
+        rates: list[list[float]] = [[] for _ in steps]
+        for _ in range(extent.rounds if endpoint.has_extension else 1):
+            for step, some in zip(steps, rates, strict=True):
+                some.append(loads.per_second(step, _CLIENTS, count, 600.0))
+        rate, *base = map(median, rates)
+        case = f"{world.name}: one placement a call, {_CLIENTS} clients"
+        yield Row(case, endpoint.name, rate, RATE, *base)
+
+
+def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Ask for the ten best, beside any ten; a peer answers with all that Nova would weigh."""
+    numbers = itertools.count(1)
+    order = "order_by=pack,near:_GPU:_NIC"
+
+    def search(endpoint: Endpoint, more: str, limit: int) -> None:
+        query = world.query.replace("DISK_GB:10", f"DISK_GB:{10 + next(numbers)}")
+        endpoint.ask(query + more, limit)
+
+    for endpoint in endpoints:
+        base = None
+        if endpoint.has_extension:
+            extended = endpoint.extended()
+            search(extended, f"&{order}", 10)
+            found = [
+                median_ms(lambda more=more: search(extended, more, 10), 10 * extent.rounds)  # type: ignore[misc] # noqa: B023
+                for more in ("", f"&{order}")
+            ]
+            base, taken = found
+        else:
+            taken = median_ms(lambda: search(endpoint, "", _FOUND), 1)  # noqa: B023
+        yield Row(f"{world.name}: {order}, limit=10", endpoint.name, taken, base=base)
+
+
+def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Count how many of many flavors fit after each claim; a peer is searched for each flavor."""
+    flavors = [
+        f"resources_NODE=VCPU:{1 + number % 10},MEMORY_MB:{1024 * (1 + number // 5)}"
+        for number in range(_FLAVORS)
+    ]
+    body = {"requests": {str(number): query for number, query in enumerate(flavors)}}
+    nodes = [one.uuid for one in world.providers if "VCPU" in one.inventories]
+    dice = random.Random(5)
+    for endpoint in endpoints:
+        if endpoint.has_extension:
+            extended = endpoint.extended()
+            seconds = []
+            for _ in range(5 * extent.rounds):
+                _require(extended.claim(dice.choice(nodes), {"VCPU": 1}))
+                count = median_ms(lambda: extended.send("POST", "/treeclaim/capacity", body), 1)  # noqa: B023
+                seconds.append(count)
+            taken = median(seconds)
+        else:
+            taken = _FLAVORS * median_ms(lambda: endpoint.ask(flavors[0], None), 1)  # noqa: B023
+        yield Row(f"{world.name}: capacity of 50 flavors after a claim", endpoint.name, taken)
+
+
+def _require(done: object) -> None:
+    if not done:
+        raise SystemExit("a consumer was not placed")

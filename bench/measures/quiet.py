@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches, loads and reads when nobody else writes."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import orjson
+
+from bench.clients import loads
+from bench.clients.endpoint import Endpoint, median, median_ms
+from bench.rows import RATE, Row
+from bench.services import Extent
+from tests.clouds import World
+
+_IN_A_ROW = 10
+"""Answers that an endpoint gives before it is the other one's turn."""
+
+_LEAST_ANSWERS = 3
+"""An endpoint that has answered for long enough, and so often, is not asked the same any more."""
+
+_LARGEST_READ = 50_000_000
+"""Bytes of answers up to which they are read."""
+
+_QUESTIONS = 100_000
+
+
+def searches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Ask a world's question with each of its limits.
+
+    The same question again and again, as a scheduler asks for one flavor, and a new one each time
+    ("new questions"), to which nobody can have the answer ready.
+    """
+    for limit in world.limits:
+        case = f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
+        bodies = {one.name: one.ask(world.query, limit).body for one in endpoints}
+        _require_same(case, limit, list(bodies.values()))
+        same = lambda _: world.query  # noqa: E731
+        yield from _asked(case, endpoints, extent, bodies, question=same, limit=limit)
+        if world.has_questions:
+            new = f"{case}, new questions"
+            yield from _asked(new, endpoints, extent, bodies, question=world.question, limit=limit)
+
+
+def _asked(
+    case: str,
+    endpoints: Sequence[Endpoint],
+    extent: Extent,
+    bodies: dict[str, bytes],
+    *,
+    question: Callable[[int], str],
+    limit: int | None,
+) -> Iterator[Row]:
+    seconds: dict[str, list[float]] = {one.name: [] for one in endpoints}
+    numbers = {one.name: itertools.count(1) for one in endpoints}
+    for _ in range(extent.rounds):
+        for endpoint in endpoints:
+            taken = seconds[endpoint.name]
+            for _ in range(_IN_A_ROW):
+                if sum(taken) > extent.seconds and len(taken) >= _LEAST_ANSWERS:
+                    break
+                query = question(next(numbers[endpoint.name]) % _QUESTIONS)
+                taken.append(endpoint.ask(query, limit).seconds)
+    for name, taken in seconds.items():
+        body = bodies[name]
+        base = None if len(body) > _LARGEST_READ else orjson_ms(orjson.loads(body))
+        yield Row(case, name, 1000 * median(taken), base=base)
+
+
+def orjson_ms(document: object) -> float:
+    """Return the milliseconds that `orjson.dumps` takes for a document."""
+    return median_ms(lambda: orjson.dumps(document), 5)
+
+
+def _require_same(case: str, limit: int | None, bodies: Sequence[bytes]) -> None:
+    """Check that all endpoints give the same answer, or under a limit as many candidates."""
+    if len(bodies) == 1:
+        return
+    found = [orjson.loads(body)["allocation_requests"] for body in bodies]
+    if len({len(some) for some in found}) > 1 or (
+        limit is None and len({tuple(sorted(map(_canonical, some))) for some in found}) > 1
+    ):
+        raise SystemExit(f"{case}: the endpoints do not give the same candidates")
+
+
+def _canonical(candidate: dict[str, Any]) -> bytes:
+    """Write a candidate so that equal ones are equal; the order of providers means nothing."""
+    mappings = {suffix: sorted(some) for suffix, some in candidate["mappings"].items()}
+    return orjson.dumps(candidate | {"mappings": mappings}, option=orjson.OPT_SORT_KEYS)
+
+
+def explain(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row]:
+    """Explain ten requests that no provider can serve; each names another amount."""
+    path = "/allocation_candidates/explain?nearest=50&resources=VCPU:{}"
+    for endpoint in endpoints:
+        if endpoint.has_extension:
+            extended, numbers = endpoint.extended(), itertools.count(100_000)
+            taken = median_ms(lambda: extended.get(path.format(next(numbers))), 10)  # noqa: B023
+            yield Row(f"{world.name}: explain", endpoint.name, taken)
+
+
+def work(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
+    """Let clients claim, search and claim, refresh, and read."""
+    first = world.providers[0].uuid
+    steps: dict[str, tuple[int, Callable[[Endpoint], loads.Step]]] = {}
+    if world.claim:
+        steps = {
+            "claims, 1 client": (1, lambda one: loads.claims(one, world)),
+            "claims, 16 clients": (16, lambda one: loads.claims(one, world)),
+            "claims on one provider, 16 clients": (
+                16,
+                lambda one: lambda _: one.claim(first, world.claim),
+            ),
+            "search and claim, 16 clients": (16, lambda one: loads.pairs(one, world)),
+        }
+    steps["refreshes of a host"] = (1, lambda one: loads.refreshes(one, world))
+    for name, path in loads.READS.items():
+        steps[name] = (1, partial(loads.reads, world=world, path=path))
+    for name, (clients, make) in steps.items():
+        for one in endpoints:
+            rate = loads.per_second(make(one), clients, extent.steps, extent.seconds)
+            yield Row(f"{world.name}: {name}", one.name, rate, RATE)
+
+
+def searches_beside_claims(
+    world: World, endpoints: Sequence[Endpoint], _: Extent
+) -> Iterator[Row]:
+    """Time searches while another client claims as fast as it can."""
+    for one in endpoints:
+        with loads.in_background(loads.claims(one, world)):
+            seconds = [one.ask(world.query, 10).seconds for _ in range(5 * _IN_A_ROW)]
+        case = f"{world.name}: limit=10 while one client claims"
+        yield Row(case, one.name, 1000 * median(seconds))
