@@ -10,7 +10,6 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.api.policy_rules import registered_enforcer
 from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import CommandError, say, say_script, warn
 from treeclaim.cli.service.findings import (
@@ -110,7 +109,7 @@ def _findings(
         *database(configuration, places),
         *authentication(configuration, places),
         *flavors(configuration, places),
-        *policy(registered_enforcer(options), options, places),
+        *policy(options, places),
     ]
 
 

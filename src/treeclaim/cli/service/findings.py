@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oslo_config import cfg
-from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -41,7 +40,6 @@ from treeclaim.store.database.connecting.engine import database_words
 _DEFAULT = "DEFAULT"
 _KEYSTONE = "keystone_authtoken"
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-_REFERENCE = re.compile(r"\brule:([^\s()]+)")
 _NAMED_OPTION = re.compile(r"\[DEFAULT\]/(\w+)")
 _FILES = (
     ("oslo_policy", "policy_file"),
@@ -278,51 +276,51 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Fin
         yield places.error("placement_database", "connection", f"connection: {fault}")
 
 
-def policy(
-    enforcer: oslo_policy.Enforcer, options: Any, places: OptionPlaces
-) -> Iterator[Finding]:
+def policy(options: Any, places: OptionPlaces) -> Iterator[Finding]:
     """Find what is wrong in the policy files; an error is what the service itself refuses.
 
     Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, and what
     is given twice, are warnings.
     """
     refused = None
-    doubts: Mapping[str, str] = {}
+    warnings: list[Mapping[str, str]] = []
     try:
-        doubts = load_policy(options)[1].doubtful
+        enforcer, rules = load_policy(options)
     except PolicyFileError as error:
         refused = str(error)
-    findings = [
-        replace(finding, is_error=finding.is_error and refused is not None)
-        for file in files_of(options)
-        for finding in _policy_file(enforcer, file, doubts)
-    ]
+    else:
+        names = enforcer.registered_rules
+        unknown = {
+            name: f"no operation uses rule {name!r}{_near(name, names)}" for name in rules.unknown
+        }
+        warnings = [rules.doubtful, unknown]
+    findings = []
+    for file in files_of(options):
+        problems: list[Problem] = []
+        document = _read_policy(file, problems)
+        findings += [
+            Finding(refused is not None, f"{file}:{problem.line}", problem.text)
+            for problem in problems
+        ]
+        findings += [
+            Finding(False, f"{file}:{line}", texts[name])
+            for name, line in (document.lines if isinstance(document, Members) else {}).items()
+            for texts in warnings
+            if name in texts
+        ]
     yield from findings
     # A refusal that a finding reports with its line is not reported twice.
     if refused is not None and not any(finding.is_error for finding in findings):
         yield places.error("oslo_policy", "policy_file", f"policy_file: {refused}")
 
 
-def _policy_file(
-    enforcer: oslo_policy.Enforcer, file: Path, doubts: Mapping[str, str]
-) -> Iterator[Finding]:
-    problems: list[Problem] = []
+def _read_policy(file: Path, problems: list[Problem]) -> Any:
     try:
-        document = read_document(file.read_text(encoding="utf-8", errors="replace"), problems)
+        text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         # The service refuses it, and says so.
-        return
-    yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
-    if not isinstance(document, Members):
-        return
-    registered = set(enforcer.registered_rules)
-    referred = {name for value in document.values() for name in _REFERENCE.findall(str(value))}
-    for name, number in document.lines.items():
-        if name in doubts:
-            yield Finding(False, f"{file}:{number}", doubts[name])
-        if name not in registered | referred:
-            text = f"no operation uses rule {name!r}{_near(name, registered)}"
-            yield Finding(False, f"{file}:{number}", text)
+        return None
+    return read_document(text, problems)
 
 
 def known_place(text: str, places: OptionPlaces) -> str:
