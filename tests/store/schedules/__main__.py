@@ -28,9 +28,6 @@ def arguments():
     parser.add_argument("--scripts", nargs="+", help="of one world; all pairs by default")
     parser.add_argument("--preemptions", type=int, default=PREEMPTIONS)
     parser.add_argument("--replay", help="one schedule: the sessions by number, such as 11221")
-    parser.add_argument(
-        "--log", type=Path, help="file of what was explored, which is not explored again"
-    )
     parser.add_argument("--all-failures", action="store_true", help="not only the first of a case")
     return parser.parse_args()
 
@@ -45,28 +42,8 @@ def cases(options):
             yield Case(options.database, world, tuple(options.scripts), options.preemptions)
 
 
-def explored(options):
-    """The beginnings of the lines of what the log has already."""
-    if options.log is None or not options.log.exists():
-        return set()
-    return {line.partition(" = ")[0] for line in options.log.read_text().splitlines()}
-
-
-def title(case):
-    """Write the extent of the exploration to the log."""
-    return f"{case.database}, {case.preemptions} preemptions, {case.name}"
-
-
-def tell(text, options):
-    """Print a text, and add it to the log."""
-    print(text, flush=True)
-    if options.log is not None:
-        with options.log.open("a") as log:
-            log.write(f"{text}\n")
-
-
 def explore(place, case, options):
-    """Explore one case, or replay one schedule of it; tell and count what goes wrong."""
+    """Explore one case, or replay one schedule of it; print and count what goes wrong."""
     begin = time.process_time()
     exploration = Exploration(place, case)
     if options.replay:
@@ -77,13 +54,13 @@ def explore(place, case, options):
     wrong = 0
     for failure in failures:
         wrong += 1
-        tell(f"\n{written(case, failure)}\n", options)
+        print(f"\n{written(case, failure)}\n", flush=True)
         if not options.all_failures:
             break
-    tell(
-        f"{title(case)} = {exploration.begun} schedules begun, {exploration.count} judged, "
-        f"{wrong} wrong, {time.process_time() - begin:.2f} s",
-        options,
+    print(
+        f"{case.database}, {case.preemptions} preemptions, {case.name} = {exploration.begun} schedules begun,"
+        f" {exploration.count} judged, {wrong} wrong, {time.process_time() - begin:.2f} s",
+        flush=True,
     )
     return wrong
 
@@ -97,10 +74,7 @@ def main():
         place_of(options.database, Path(folder)) as place,
     ):
         without_pauses(patch)
-        known = explored(options)
-        wrong = sum(
-            explore(place, case, options) for case in cases(options) if title(case) not in known
-        )
+        wrong = sum(explore(place, case, options) for case in cases(options))
     return 1 if wrong else 0
 
 
