@@ -19,6 +19,7 @@ from tests.conformance.wide_hosts import (
     RandomizedHosts,
     UncappedHosts,
 )
+from treeclaim.api.routes import OPERATIONS
 
 __all__ = [
     "BreadthFirstCappedHosts",
@@ -45,41 +46,6 @@ __all__ = [
 ]
 
 PREFIX = "/placement"
-OPERATION_RULES = (
-    "resource_providers:list",
-    "resource_providers:create",
-    "resource_providers:show",
-    "resource_providers:update",
-    "resource_providers:delete",
-    "resource_classes:list",
-    "resource_classes:create",
-    "resource_classes:show",
-    "resource_classes:update",
-    "resource_classes:delete",
-    "resource_providers:inventories:list",
-    "resource_providers:inventories:create",
-    "resource_providers:inventories:show",
-    "resource_providers:inventories:update",
-    "resource_providers:inventories:delete",
-    "resource_providers:aggregates:list",
-    "resource_providers:aggregates:update",
-    "resource_providers:usages",
-    "usages",
-    "traits:list",
-    "traits:show",
-    "traits:update",
-    "traits:delete",
-    "resource_providers:traits:list",
-    "resource_providers:traits:update",
-    "resource_providers:traits:delete",
-    "allocations:manage",
-    "allocations:list",
-    "allocations:update",
-    "allocations:delete",
-    "resource_providers:allocations:list",
-    "allocation_candidates:list",
-    "reshaper:reshape",
-)
 
 
 class OldDefaultsService(FreshService):
@@ -100,7 +66,8 @@ class OpenPolicyService(FreshService):
     def more_options(self) -> Mapping[str, str]:
         """Name the policy file."""
         policy = Path(self.folder.name) / "policy.yaml"
-        policy.write_text("".join(f'"placement:{rule}": "@"\n' for rule in OPERATION_RULES))
+        rules = sorted({operation.policy for operation in OPERATIONS if operation.policy})
+        policy.write_text("".join(f'"{rule}": "@"\n' for rule in rules))
         return {"oslo_policy.policy_file": str(policy)}
 
 

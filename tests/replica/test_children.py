@@ -139,7 +139,8 @@ def test_child_dies_with_a_killed_parent(tmp_path):
     eventually(lambda: not any(psutil.pid_exists(one.pid) for one in result), "it is gone", 30)
 
 
-def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_abandoned_stream_ends_its_child(replica, monkeypatch, is_closed):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
     def long_one(_forest, _budget):
@@ -149,23 +150,12 @@ def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
     stream = replica.answer(scripted(long_one))
     assert len(next(iter(stream))) >= 1000
     assert len(children()) == 1
-    stream.close()
-    assert children() == []
-    assert replica._children.children.inside == 0
-
-
-def test_garbage_collected_stream_ends_its_child(replica, monkeypatch):
-    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
-
-    def long_one(_forest, _budget):
-        while True:
-            yield b"x" * 1000
-
-    stream = replica.answer(scripted(long_one))
-    next(iter(stream))
+    if is_closed:
+        stream.close()
     del stream
     gc.collect()
     assert children() == []
+    assert replica._children.children.inside == 0
 
 
 @pytest.mark.slow

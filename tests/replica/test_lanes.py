@@ -169,15 +169,6 @@ def test_third_very_slow_query_is_refused_after_a_second(replica):
         thread.join(30)
 
 
-def test_query_of_a_disconnected_client_is_dropped(replica):
-    gone = threading.Event()
-    thread, outcome = answer_in_thread(replica, scripted(deaf), seconds=60, is_gone=gone.is_set)
-    eventually(children, "a child runs")
-    gone.set()
-    thread.join(20)
-    assert isinstance(outcome[0], ClientGoneError)
-
-
 def asking(replica, script):
     """An application that asks something which runs in a child."""
 
