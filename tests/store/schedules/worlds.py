@@ -5,17 +5,20 @@ Whoever adds an operation to the store gives it to a script of a world here; a t
 those that have none. From then on it is explored against all other scripts of its world.
 """
 
+import math
 from dataclasses import replace
 from datetime import timedelta
 
 from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
 from treeclaim.model.claim import ConsumerClaim, Omission, ReshapedInventory
+from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.provider import Provider
+from treeclaim.store.audit import repairs
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
 from treeclaim.store.operations.allocations import claims as allocations
@@ -129,6 +132,13 @@ def group(name, *requests):
 
     operations = tuple(write(allocations.write_request, request) for request in requests)
     return Script(name, operations, commit, allocations.write_group)
+
+
+def mend(kind, **item):
+    """A repair of a finding."""
+    return Operation(
+        (), lambda session: repairs.repair(session.store, kind, item, OWNER, until=math.inf)
+    )
 
 
 def create(uuid, parent=None, name=None):
@@ -259,6 +269,10 @@ def claims_world(state):
         PRUNE,
         FOLLOW,
     )
+    if state == "left-behind":
+        world.add(script("repair-empty", mend(FindingKind.EMPTY_CONSUMER, consumer=MINE)))
+    if state == "unrecorded":
+        world.add(script("repair-record", mend(FindingKind.WITHOUT_CONSUMER, consumer=MINE)))
     return world
 
 
@@ -284,6 +298,8 @@ def trees_world():
         script("delete-leaf", write(providers.delete, "leaf")),
         script("replace-leaf", write(providers.delete, "leaf"), create("made", "child")),
         script("delete-other", write(providers.delete, "other")),
+        script("repair-root", mend(FindingKind.BROKEN_ROOT, provider="rootless")),
+        script("move-rootless", move("rootless", "leaf")),
         script("set-roots", write(data_migrations.set_root_provider_ids, 100, OWNER)),
         PRUNE,
         FOLLOW,
@@ -361,6 +377,7 @@ def parts_world():
     world.add(
         script("join", write(providers.replace_aggregates, HOST, ["rack", "row"], GENERATION)),
         script("join-other", write(providers.replace_aggregates, SHARE, ["row"], None)),
+        script("repair-aggregate", mend(FindingKind.UNUSED_AGGREGATE, uuid="row")),
         script("leave", write(providers.replace_aggregates, SHARE, [], None)),
         script("give-trait", write(providers.replace_traits, HOST, GENERATION, [GOLD])),
         script("clear-traits", write(providers.replace_traits, SHARE, None, [])),
