@@ -12,7 +12,6 @@ from tests.servers import eventually
 from tests.service import client_of, make_application
 from treeclaim.api import admission
 from treeclaim.api.admission import Admission, Kind
-from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 
@@ -104,20 +103,6 @@ def test_request_of_a_disconnected_client_does_not_wait(monkeypatch):
         pass
     may_end.set()
     staying[0].join(60)
-
-
-def test_each_operation_has_the_right_admission_kind():
-    kinds = {(operation.method, operation.path): operation.kind for operation in OPERATIONS}
-    assert kinds["GET", "/"] is Kind.FREE
-    assert kinds["GET", "/treeclaim"] is Kind.FREE
-    assert kinds["GET", "/openapi.json"] is Kind.FREE
-    assert kinds["GET", "/allocation_candidates"] is Kind.READ
-    assert kinds["GET", "/allocations/{consumer_uuid}"] is Kind.READ
-    nouns = ("candidates", "capacity", "flavors", "moves", "survival", "totals")
-    reads = {("POST", f"/treeclaim/{noun}") for noun in nouns}
-    assert {kinds[read] for read in reads} == {Kind.READ}
-    others = {kind for one, kind in kinds.items() if one[0] != "GET" and one not in reads}
-    assert others == {Kind.WRITE}
 
 
 def test_refused_requests_get_retry_after(tmp_path, monkeypatch):

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A response that a heuristic found is marked as approximate (contract page 98, section 2)."""
 
-import uuid
-
 import pytest
 
 from tests.bodies import wanted_by
+from tests.reference.world import uuid_of
 
 NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
-_NAMESPACE = uuid.UUID(int=98)
-
-
-def uuid_of(name):
-    return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def place(service, *consumers, query="resources=VCPU:2", **more):

@@ -12,7 +12,6 @@ import os
 import random
 import shutil
 import tempfile
-import uuid
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.reference.world import uuid_of
 from tests.service import client_of, fresh_database, start_on
 
 CASES_OF_A_CLOUD = 8
@@ -27,10 +27,6 @@ CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", 10_000 // CASES_OF_A_
 HEADERS = {"openstack-api-version": "placement 1.39, treeclaim latest"}
 SLICE, PART = "CUSTOM_SLICE", "CUSTOM_PART"
 OWNER = {"project_id": "p", "user_id": "u"}
-
-
-def uuid_of(name):
-    return str(uuid.uuid5(uuid.UUID(int=43), name))
 
 
 class Cloud:

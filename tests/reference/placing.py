@@ -92,12 +92,6 @@ class Placer:
             return set(trees)
         return {a for a in rule.domains for tree in trees if a in self.reference.aggs(tree)}
 
-    def all_domains(self, rule):
-        """Every domain of a rule."""
-        if rule.domains == TREES:
-            return {self.reference.root(p) for p in self.reference.P}
-        return set(rule.domains)
-
     def concerns(self, rule, number):
         """Return whether a rule is for the consumers of a request."""
         return rule.requests is None or number in rule.requests
