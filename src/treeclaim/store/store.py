@@ -308,7 +308,7 @@ class Store(Reader):
             while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
                 batch = self.write(pruning.delete_oldest, stream_id, before)
                 deleted += batch
-        if lost := self.read(kept_requests.without_record):
+        while not self._closing.is_set() and (lost := self.read(kept_requests.without_record)):
             self.write(kept_requests.mark_without_record, lost)
         self.write(kept_requests.delete_old)
         self.write(pruning.remove_closed, before)

@@ -53,10 +53,13 @@ def test_request_returns_with_its_consumer(placed, ahead):
     assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
 
 
-def test_request_of_consumer_removed_by_placement_is_pruned(placed, ahead):
+def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
+    """Of those removed by a Placement service too."""
+    rows = [{"consumer_uuid": str(number), "request": "[]"} for number in range(1_001)]
     with placed.engine.begin() as connection:
         connection.execute(sa.delete(tables.allocations))
         connection.execute(sa.delete(tables.consumers))
+        connection.execute(sa.insert(tables.requests), rows)
     placed.prune(KEEP)
     assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
     ahead[0] = 25
