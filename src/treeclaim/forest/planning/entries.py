@@ -27,13 +27,15 @@ from treeclaim.model.extension.batches.batch import (
     BatchEntry,
     BatchRefusedError,
     Problem,
+    Target,
+    sound_targets,
+    uuids_of,
 )
 from treeclaim.model.extension.batches.hierarchy import (
     Hierarchy,
     consumption_fault,
     is_at_or_above,
 )
-from treeclaim.model.extension.batches.targets import Target, sound_targets, uuids_of
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS

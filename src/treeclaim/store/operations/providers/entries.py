@@ -11,13 +11,14 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.batches import targets
 from treeclaim.model.extension.batches.batch import (
     BatchEntry,
     BatchForbiddenError,
     BatchResult,
     EntryOutcome,
     Problem,
+    sound_targets,
+    uuids_of,
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.provider_rows import require_generation
@@ -168,10 +169,10 @@ def _find_targets(
     """Find and lock the providers of entries; add a problem for each faulty entry, and leave it out."""
     names = {entry.name for entry in entries if entry.name is not None}
     holders = _find_holders(transaction, sorted(names))
-    uuids = {uuid for uuid in targets.uuids_of(entries, holders) if uuid is not None}
+    uuids = {uuid for uuid in uuids_of(entries, holders) if uuid is not None}
     # In one statement: the second of two might wait for a row before those of the first.
     rows = consumption.lock_all(transaction, uuids, list(inventories_in(entries)))
-    return targets.sound_targets(entries, holders, rows, problems)
+    return sound_targets(entries, holders, rows, problems)
 
 
 def _find_holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
-from treeclaim.model.extension.batches import targets
+from treeclaim.model.extension.batches import batch
 from treeclaim.model.extension.batches.batch import (
     MOST_PROBLEMS,
     BatchEntry,
@@ -25,7 +25,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     raise_generations,
 )
 
-Target = targets.Target[LockedProvider]
+Target = batch.Target[LockedProvider]
 """An entry and its provider."""
 
 AT_ONCE = 100
