@@ -219,7 +219,7 @@ LOWERED = {
     "order.ordered.TOGETHER": 1,
     "order.ordered.KINDS_FROM": -1,
     "FIRST_BEST_TREES": 1,
-    "MOST_BEST_TREES": 2,
+    "order.ordered.SORTED_FIRST": 2,
     "FEWEST_DEAD_ROWS": 1,
     "FEWEST_FULL_ROWS": 2,
     "ROWS_COPIED_TOGETHER": 2,

@@ -24,7 +24,10 @@ class SizedValue(Protocol):
         ...
 
 
-_Value = TypeVar("_Value", bound=SizedValue)
+CachedValue = SizedValue | tuple[SizedValue, ...]
+"""A value, or some that belong together."""
+
+_Value = TypeVar("_Value", bound=CachedValue)
 
 _OVERHEAD = 500
 """Bytes that are counted for a value besides its own and its key's, for all that holds it."""
@@ -32,7 +35,7 @@ _OVERHEAD = 500
 _DROPPED_TOGETHER = 16
 """Forgotten values that are dropped each time when one is looked for."""
 
-_Values = OrderedDict[Hashable, tuple[SizedValue, int, Hashable]]
+_Values = OrderedDict[Hashable, tuple[CachedValue, int, Hashable]]
 """Values with their bytes and their keys, by key."""
 
 
@@ -134,7 +137,7 @@ class ByteCache:
             self._forgotten.append(self._values)
             self._values, self._bytes = OrderedDict(), 0
 
-    def find(self, key: Hashable) -> SizedValue | None:
+    def find(self, key: Hashable) -> CachedValue | None:
         """Return the value of a key, None if it is not known."""
         with self._lock:
             self._drop_forgotten()
@@ -145,7 +148,7 @@ class ByteCache:
             self._values.move_to_end(entry[2])
         return entry[0]
 
-    def keep(self, key: Hashable, value: SizedValue, *, replaces: bool = False) -> None:
+    def keep(self, key: Hashable, value: CachedValue, *, replaces: bool = False) -> None:
         """Keep the value of a key, if none is known; its arrays are read-only from now on.
 
         Args:
@@ -155,7 +158,8 @@ class ByteCache:
         """
         if self._makes_read_only:
             _let_write(value, may_write=False)
-        nbytes = value.nbytes + _OVERHEAD
+        parts = value if isinstance(value, tuple) else (value,)
+        nbytes = sum(part.nbytes for part in parts) + _OVERHEAD
         if self._key_bytes is not None:
             nbytes += self._key_bytes(key)
         with self._lock:
@@ -168,7 +172,7 @@ class ByteCache:
             while self._bytes > self.most_bytes:
                 self._drop(next(iter(self._values)))
 
-    def take(self, key: Hashable) -> SizedValue | None:
+    def take(self, key: Hashable) -> CachedValue | None:
         """Return the value of a key, None if it is not known, and forget it.
 
         The caller alone has it now, and may write into its arrays.

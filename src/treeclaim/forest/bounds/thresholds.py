@@ -33,9 +33,6 @@ together, each with a provider for every slot. A quarter of what a question may 
 FIRST_BEST_TREES = 16
 """Trees that are staged together at first, those with the highest ceilings; then twice as many."""
 
-MOST_BEST_TREES = 4096
-"""Trees that are staged together at most, where candidates are drawn by their scores."""
-
 # -- how many fit --------------------------------------------------------------------------------
 
 FEW_TREES_WRITTEN = 64

@@ -147,11 +147,17 @@ class Domain:
             uses=None if self.uses is None else self.uses.of_options(options),
         )
 
-    def sums(self, numbers: Amounts) -> Amounts:
+    def sums(self, numbers: Amounts) -> npt.NDArray[np.float64]:
         """Return, for each anchor, the sum of one number per option."""
-        total = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(numbers, out=total[1:])
-        return np.diff(total[self.starts])
+        return range_sums(numbers, self.starts[:-1], self.starts[1:])
+
+
+def range_sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
+    """Return the sums of some ranges of numbers."""
+    before = np.zeros(len(numbers) + 1)
+    numbers.cumsum(out=before[1:], dtype=np.float64)
+    sums: npt.NDArray[np.float64] = before[end] - before[first]
+    return sums
 
 
 def slots_served(constraint: JointConstraint, domain: Domain) -> Amounts:

@@ -29,53 +29,41 @@ def assignable(
     bin_of: dict[int, int] = {}
     contents: dict[int, set[int]] = defaultdict(set)
     for item in range(len(domains)):
-        path = _path_to_room(item, domains, capacity, contents, budget)
-        if path is None:
+        came_from, free_bin = _find_room(item, domains, capacity, contents, budget)
+        if free_bin is None:
             return False
-        for moved, bin_ in path:
-            if moved in bin_of:
-                contents[bin_of[moved]].remove(moved)
-            contents[bin_].add(moved)
-            bin_of[moved] = bin_
+        while free_bin is not None:
+            # An item that moves on leaves its bin to the one that asked for that.
+            mover = came_from[free_bin]
+            earlier_bin = bin_of.get(mover)
+            if earlier_bin is not None:
+                contents[earlier_bin].remove(mover)
+            contents[free_bin].add(mover)
+            bin_of[mover], free_bin = free_bin, earlier_bin
     return True
 
 
-def _path_to_room(
+def _find_room(
     item: int,
     domains: Sequence[Sequence[int]],
     capacity: Mapping[int, int],
     contents: Mapping[int, set[int]],
     budget: Budget,
-) -> list[tuple[int, int]] | None:
-    """Return the moves (item, new bin) that make room for one more item; None if there are none.
+) -> tuple[Mapping[int, int], int | None]:
+    """Return a bin with room that an item reaches if others move on, None if there is none.
 
-    The moves are in the order in which they must be made.
+    Returns:
+        The item that asked first for each bin, and the bin.
     """
     came_from: dict[int, int] = {}
-    moved_from: dict[int, int] = {}
     waiting = deque([item])
     while waiting:
         budget.check()
         mover = waiting.popleft()
         for bin_ in domains[mover]:
-            if bin_ in came_from:
-                continue
-            came_from[bin_] = mover
-            if len(contents[bin_]) < capacity.get(bin_, 0):
-                return _moves(bin_, item, came_from, moved_from)
-            for moved_item in sorted(contents[bin_]):
-                moved_from[moved_item] = bin_
-                waiting.append(moved_item)
-    return None
-
-
-def _moves(
-    bin_: int, item: int, came_from: Mapping[int, int], moved_from: Mapping[int, int]
-) -> list[tuple[int, int]]:
-    moves = []
-    while True:
-        mover = came_from[bin_]
-        moves.append((mover, bin_))
-        if mover == item:
-            return moves
-        bin_ = moved_from[mover]
+            if bin_ not in came_from:
+                came_from[bin_] = mover
+                if len(contents[bin_]) < capacity.get(bin_, 0):
+                    return came_from, bin_
+                waiting.extend(contents[bin_])
+    return came_from, None

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from treeclaim.forest.domains.domain import Amounts, Domain, slots_served
+from treeclaim.forest.domains.domain import Domain, range_sums, slots_served
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import Integers, merge_rows, search_ascending
 from treeclaim.forest.table.order import TreeOrder
@@ -58,9 +57,9 @@ def heads_of(
         competing = {id(domains[slot]): domains[slot] for slot in constraint.slots}
         served, units = np.zeros(len(positions)), np.zeros(len(positions))
         for number, domain in competing.items():
-            served += _sums(slots_served(constraint, domain), *inside[number])
+            served += range_sums(slots_served(constraint, domain), *inside[number])
             if constraint.resource_class is not None:
-                units += _sums(domain.room[constraint.resource_class], *inside[number])
+                units += range_sums(domain.room[constraint.resource_class], *inside[number])
         viable &= served >= len(constraint.slots)
         if constraint.resource_class is not None:
             viable &= units >= constraint.total
@@ -75,11 +74,3 @@ def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, 
     keys = merge_rows([domain.keys for domain in domains])
     anchors = keys // order.span
     return anchors, order.rows_at(keys - anchors * order.span)
-
-
-def _sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
-    """Return the sums of some ranges of numbers."""
-    before = np.zeros(len(numbers) + 1)
-    numbers.cumsum(out=before[1:], dtype=np.float64)
-    sums: npt.NDArray[np.float64] = before[end] - before[first]
-    return sums

@@ -234,13 +234,13 @@ class OrderedSearch:
             begin = 0
             while begin < len(trees):
                 part = slice(begin, begin + size)
-                sizes = self._drawing.estimate(trees[part]).cumsum() // KINDS_FROM
-                cuts = np.flatnonzero(np.diff(sizes)) + 1
+                sizes = np.minimum(self._drawing.estimate(trees[part]), KINDS_FROM)
+                cuts = np.flatnonzero(np.diff(sizes.cumsum() // KINDS_FROM)) + 1
                 yield from zip(
                     np.split(ceiling[part], cuts), np.split(trees[part], cuts), strict=True
                 )
                 begin += size
-                size = min(2 * size, thresholds.MOST_BEST_TREES)
+                size *= 2
 
     def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
         """Yield ceilings and trees, by descending ceiling, of equal ones the first trees first.

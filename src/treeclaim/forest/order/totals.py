@@ -17,26 +17,6 @@ Floats = npt.NDArray[np.float64]
 """Scores, parts of them, or amounts that are divided by others."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ClassRows:
-    """The places of the inventories of a class, which depend only on the shape of the Forest.
-
-    Attributes:
-        slots: Inventories of living providers, int64, ascending.
-        positions: The row of each one's provider.
-        trees: Number of the tree of each.
-    """
-
-    slots: Rows
-    positions: Rows
-    trees: Rows
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of what is kept."""
-        return self.slots.nbytes + self.positions.nbytes + self.trees.nbytes
-
-
 @dataclass(frozen=True, eq=False)
 class ClassTotals:
     """Used amounts and capacities of a class, in units, as float64.
@@ -85,17 +65,16 @@ class ClassTotals:
         self.tree_used[tree] += amount
 
 
-def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
-    """Return slots of living providers in the columns of a class, their rows and trees."""
+def class_rows(forest: Forest, name: str) -> tuple[Rows, Rows, Trees]:
+    """Return slots of living providers in the columns of a class, ascending, their rows and trees."""
 
-    def made() -> _ClassRows:
+    def made() -> tuple[Rows, Rows, Trees]:
         columns = forest.class_inventories(name)
         slots = columns.living()
         positions = columns.row.values[slots]
-        return _ClassRows(slots, positions, forest.order.tree[positions])
+        return slots, positions, forest.order.tree[positions]
 
-    cached = forest.cache.get(("positions of class", name), made)
-    return cached.slots, cached.positions, cached.trees
+    return forest.cache.get(("positions of class", name), made)
 
 
 def totals_of(forest: Forest, name: str) -> ClassTotals:
