@@ -99,7 +99,9 @@ def test_claim_memory_is_released_with_its_response(server, amount):
             with uncollected() as grown:
                 for _ in range(REQUESTS // 2):
                     assert connection.ask(asked).status == 409
-                assert grown() < REQUESTS // 2 * len(asked.body) / 4
+                # The thread may still have the last one.
+                most = REQUESTS // 2 * len(asked.body) / 4
+                eventually(lambda: grown() < most, "what they brought is free")  # noqa: B023
 
 
 @pytest.mark.slow
