@@ -3,7 +3,7 @@
 
 For each context of TLS, OpenSSL reads those, a hundred and more, which takes 40 ms of a processor. PyMySQL
 makes a context for each connection, encrypted or not, unless it is told as the service tells it
-(`mariadb_timeouts.py`), and so do most clients of HTTP.
+(`mariadb.py`), and so do most clients of HTTP.
 """
 
 import os

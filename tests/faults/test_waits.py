@@ -28,9 +28,8 @@ from tests.ports import free_port
 from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.connecting.connections import autocommitting
-from treeclaim.store.database.connecting.engine import REFUSED, await_database
-from treeclaim.store.database.failures.outages import __name__ as outages_log
+from treeclaim.store.database.engine import REFUSED, autocommitting, await_database
+from treeclaim.store.database.failures import __name__ as outages_log
 from treeclaim.store.database.timeouts import SILENCE_MARGIN, Timeouts
 
 pytestmark = pytest.mark.slow

@@ -26,8 +26,8 @@ from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.replica import Batches, FollowedForest, Replica
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import await_database
-from treeclaim.store.database.connecting.requirements import require_usable_server
+from treeclaim.store.database.engine import await_database
+from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages

@@ -9,10 +9,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.changes import Changes, Cursor, Positions
-from treeclaim.store.database.connecting.connections import connected, reading
-from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.failures.kinds import Failure, failure_of
-from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.database.engine import DatabaseSettings, connected, make_engine
+from treeclaim.store.database.failures import Failure, Outages, failure_of
+from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
 from treeclaim.store.feed.polling import FeedPoller
 from treeclaim.store.feed.probe import Probe
@@ -33,7 +32,7 @@ class Reader:
 
     def __init__(self, settings: DatabaseSettings) -> None:
         self.engine = make_engine(settings)
-        self._reading = reading(self.engine)
+        self._reading = system_of(self.engine).for_reading(self.engine)
         self.timeouts = settings.timeouts
         self.outages = Outages()
         self._probe = Probe(self.engine, self.outages)

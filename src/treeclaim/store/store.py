@@ -17,8 +17,8 @@ from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, TreeclaimError
 from treeclaim.model.stages import WAIT, Stages
-from treeclaim.store.database.connecting.connections import writing
-from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
+from treeclaim.store.database.engine import DatabaseSettings, make_engine
+from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
     WriteTransaction,
@@ -67,11 +67,11 @@ class Store(Reader):
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
         super().__init__(settings)
         self._attempts = max(attempts, 1)
-        self._committer = Committer(writing(self.engine))
+        self._committer = Committer(system_of(self.engine).for_writing(self.engine))
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
-        self._group_committer = Committer(writing(self._group_engine))
+        self._group_committer = Committer(system_of(self.engine).for_writing(self._group_engine))
         self._streams_taken = 0
         self._next_end = 0.0
         self._threads: list[threading.Thread] = []

@@ -6,7 +6,7 @@ import pymysql
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.failures import Failure, failure_of
 
 OF_POSTGRESQL = [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected]
 OF_MYSQL = [1213, 1020]

@@ -12,9 +12,9 @@ from tests import authorities
 from tests.databases import empty_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.connecting.connections import writing
-from treeclaim.store.database.connecting.engine import make_engine
-from treeclaim.store.database.dialects.mariadb_timeouts import connection_class
+from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.mariadb import connection_class
+from treeclaim.store.database.systems import system_of
 from treeclaim.store.schema import revisions as schema
 
 
@@ -31,7 +31,7 @@ def test_each_mariadb_url_scheme_sets_isolation_level(url, scheme):
     engine = make_engine(DatabaseSettings(url.replace("mysql+pymysql", scheme)))
     asked = sa.text("SELECT @@tx_isolation")
     # The server's own default is REPEATABLE READ.
-    with writing(engine).connect() as connection:
+    with system_of(engine).for_writing(engine).connect() as connection:
         assert connection.execute(asked).scalar() == "READ-COMMITTED"
     engine.dispose()
 

@@ -17,7 +17,7 @@ from tests.databases import EACH_SERVER, server_of
 from tests.resources import needs
 from tests.service import client_of, make_application, schema_on, start_on
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.database.engine import make_engine
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 

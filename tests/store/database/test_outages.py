@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from treeclaim.store.database.failures import outages
-from treeclaim.store.database.failures.kinds import Failure
+from treeclaim.store.database import failures as outages
+from treeclaim.store.database.failures import Failure
 
 SILENT, LOCKED = Failure.SILENT.value, Failure.LOCK_TIMEOUT.value
 

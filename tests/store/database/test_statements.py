@@ -7,10 +7,10 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from treeclaim.store.database import literals
+from treeclaim.store.database import driver
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import DriverStatement, send
-from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.failures import Failure, failure_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -103,7 +103,7 @@ def test_lists_of_all_lengths_are_compiled_once(store, monkeypatch):
 @pytest.mark.parametrize("longest", [300, 1_000_000])
 def test_written_values_round_trip(store, sql_mode, longest, monkeypatch):
     """Also where an INSERT would be too long, and becomes several."""
-    monkeypatch.setattr(literals, "_LONGEST", longest)
+    monkeypatch.setattr(driver, "_LONGEST", longest)
     if store.engine.dialect.name == "mysql":
 
         @sa.event.listens_for(store.engine, "checkout")

@@ -11,8 +11,7 @@ from tests.store.hosts import create_host
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.failures.kinds import Failure
-from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.database.failures import Failure, Outages
 from treeclaim.store.feed import probe as probe_module
 from treeclaim.store.operations.providers import providers
 

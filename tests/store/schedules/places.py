@@ -18,7 +18,7 @@ from tests.databases import empty_database, server_of
 from tests.store.schedules.contents import FIRST_ID, numbers_in, query_of_all, text_of_rows
 from tests.store.schedules.sessions import BEGIN_WRITING, Session
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.connecting.connections import autocommitting
+from treeclaim.store.database.engine import autocommitting
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema.tables import own_tables, placement
 

@@ -21,7 +21,7 @@ from tests.store.schedules.footprints import (
 )
 from tests.store.schedules.pictures import Follower
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.dialects.postgresql import BoundedConnection
+from treeclaim.store.database.postgresql import BoundedConnection
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.feed import streams
 
@@ -233,7 +233,7 @@ class Session:
 
 
 def _reads_a_snapshot(connection):
-    """Return whether a transaction sees one moment; see `treeclaim.store.database.connecting`."""
+    """Return whether a transaction sees one moment; see `treeclaim.store.database.systems`."""
     options = connection.get_execution_options()
     if connection.dialect.name == "postgresql":
         return options["isolation_level"] == "REPEATABLE READ"

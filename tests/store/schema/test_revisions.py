@@ -9,7 +9,7 @@ from tests.service import schema_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.database.engine import make_engine
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema.tables import streams
 

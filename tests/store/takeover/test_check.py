@@ -15,7 +15,7 @@ from tests.ports import free_port
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.database.engine import make_engine
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import alembic_version, placement
 from treeclaim.store.takeover.check import check

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
-from treeclaim.store.database import clock, transactions
+from treeclaim.store.database import systems, transactions
 from treeclaim.store.reading.holders import load_requests
 from treeclaim.store.schema import tables
 from treeclaim.store.store import KEEP
@@ -23,7 +23,7 @@ def ahead(monkeypatch):
     hours = [0]
 
     def now(connection):
-        return clock.now_of(connection) + timedelta(hours=hours[0])
+        return systems.now_of(connection) + timedelta(hours=hours[0])
 
     monkeypatch.setattr(transactions, "now_of", now)
     return hours

@@ -18,8 +18,7 @@ from tests.servers import eventually
 from tests.service import client_of, services_on_database
 from treeclaim import metrics
 from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, TRANSACTION, WAIT
-from treeclaim.store.database import driver
-from treeclaim.store.database.dialects import sqlite
+from treeclaim.store.database import driver, sqlite
 from treeclaim.store.writes import groups as groups_module
 
 PATIENT = 60.0

@@ -19,8 +19,8 @@ from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import await_database
-from treeclaim.store.database.connecting.requirements import require_usable_server
+from treeclaim.store.database.engine import await_database
+from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement

@@ -35,7 +35,7 @@ from treeclaim.config import (
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import database_words
+from treeclaim.store.database.engine import database_words
 
 _DEFAULT = "DEFAULT"
 _KEYSTONE = "keystone_authtoken"

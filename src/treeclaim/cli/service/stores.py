@@ -12,7 +12,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
-from treeclaim.store.database.connecting.engine import database_words
+from treeclaim.store.database.engine import database_words
 
 _CONNECTION = "[placement_database]/connection"
 

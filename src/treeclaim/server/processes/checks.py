@@ -25,7 +25,7 @@ from treeclaim.replica import FollowedForest
 from treeclaim.replica.following import Follower
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
-from treeclaim.store.database.connecting.engine import database_words
+from treeclaim.store.database.engine import database_words
 
 
 class UnusableError(Exception):

@@ -14,6 +14,7 @@ import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -51,20 +52,22 @@ class CompiledStatement:
     def ready(self, dialect: Dialect, values: Values) -> DriverStatement:
         """Return the statement with some values, as a driver takes it."""
         text = self._text_for(dialect, values)
+        form = text.form
         return DriverStatement(
-            text.sql, text.parameters(values), text.rows, is_locking=text.is_locking
+            text.sql, text.parameters(values), form.rows, is_locking=form.is_locking
         )
 
     def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
         """Return the statement to be executed once for each of some sets of values."""
         text = self._text_for(dialect, sets[0])
+        form = text.form
         if len(sets) == 1:
             return DriverStatement(text.sql, text.parameters(sets[0]))
-        if text.array_sql is not None:
-            return DriverStatement(text.array_sql, text.columns(sets, text.names or ()))
-        if text.inserts is not None:
-            columns = text.columns(sets, text.inserts.names)
-            return DriverStatement(text.sql, columns, is_many=True, inserts=text.inserts.beginning)
+        if form.array_sql is not None:
+            return DriverStatement(form.array_sql, text.columns(sets))
+        if form.insert_beginning is not None:
+            columns = text.columns(sets)
+            return DriverStatement(text.sql, columns, is_many=True, inserts=form.insert_beginning)
         return DriverStatement(
             text.sql, [text.parameters(values) for values in sets], is_many=True
         )
@@ -84,7 +87,7 @@ class CompiledStatement:
                 form = self._forms[names] = _compile(self._statement, dialect, values)
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            text = self._texts[key] = form.text(dialect, values)
+            text = self._texts[key] = _expand(form, dialect, values)
         return text
 
 
@@ -93,89 +96,50 @@ _MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Inserts:
-    """The beginning of an INSERT up to its first row, and the parameters of a row, in their order."""
-
-    beginning: str
-    names: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """The SQL of a statement.
-
-    Attributes:
-        sql: As the driver takes it.
-        rows: Makes rows with names of what the driver returns.
-        getters: How to get each parameter from the values.
-        names: The names of the parameters, in that order; None where the driver takes them by position.
-        array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
-            parameter. The driver would send a statement for each row.
-        inserts: For an INSERT on MariaDB, its beginning; see `literals.py`.
-        is_locking: Whether it is a query that locks the rows it finds.
-    """
-
-    sql: str
-    rows: _MakeRows
-    getters: Sequence[_Getter]
-    names: Sequence[str] | None
-    array_sql: str | None
-    inserts: _Inserts | None
-    is_locking: bool
-
-    def parameters(self, values: Values) -> Any:
-        """Return the driver's parameters for some values."""
-        parameters = [get(values) for get in self.getters]
-        if self.names is None:
-            return tuple(parameters)
-        return dict(zip(self.names, parameters, strict=True))
-
-    def columns(self, sets: Sequence[Values], names: Sequence[str]) -> dict[str, list[Any]]:
-        """Return the values of some parameters, by their names, of many rows."""
-        getters = dict(zip(self.names or (), self.getters, strict=True))
-        return {name: list(map(getters[name], sets)) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
 class _Form:
-    """A statement as it is compiled for a dialect and names of values, whatever their lengths.
+    """A statement as it is compiled for a dialect and names of values, whatever the lengths of lists.
 
     Attributes:
         compiled: By SQLAlchemy.
-        rows, array_sql: The same as in each of its texts.
-        is_insert: Whether it is an INSERT.
+        rows: Makes rows with names of what the driver returns.
+        array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
+            parameter. The driver would send a statement for each row.
+        insert_beginning: For an INSERT by PyMySQL, its SQL up to the first row; see `driver.py`.
+        is_locking: Whether it is a query that locks the rows it finds.
     """
 
     compiled: SQLCompiler
     rows: _MakeRows
     array_sql: str | None
-    is_insert: bool
+    insert_beginning: str | None
+    is_locking: bool
 
-    def text(self, dialect: Dialect, values: Values) -> _Text:
-        """Return the SQL for lists as long as those of some values."""
-        compiled = self.compiled
-        expanded = compiled.construct_expanded_state(_pad(values))
-        getters: dict[str, _Getter] = {
-            name: _constant(value) for name, value in expanded.parameters.items()
-        }
-        for name in values:
-            process = compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
-            if name not in expanded.parameter_expansion:
-                getters[name] = (
-                    itemgetter(name) if process is None else _value_getter(name, process)
-                )
-                continue
-            for position, parameter in enumerate(expanded.parameter_expansion[name]):
-                getters[parameter] = _element(name, position)
-        return _Text(
-            sql=expanded.statement,
-            rows=self.rows,
-            getters=[getters[name] for name in expanded.positiontup or getters],
-            names=None if dialect.positional else list(getters),
-            array_sql=self.array_sql,
-            inserts=_inserts(dialect, expanded.statement) if self.is_insert else None,
-            is_locking=_LOCKS.search(expanded.statement) is not None,
-        )
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The SQL of a statement for lists of some lengths.
+
+    Attributes:
+        form: The statement.
+        sql: As the driver takes it.
+        getters: The parameters in their order: the name of each, and how to get it from the values.
+        is_positional: Whether the driver takes them by position.
+    """
+
+    form: _Form
+    sql: str
+    getters: Sequence[tuple[str, _Getter]]
+    is_positional: bool
+
+    def parameters(self, values: Values) -> Any:
+        """Return the driver's parameters for some values."""
+        if self.is_positional:
+            return tuple([get(values) for _, get in self.getters])
+        return {name: get(values) for name, get in self.getters}
+
+    def columns(self, sets: Sequence[Values]) -> dict[str, list[Any]]:
+        """Return the parameters of many rows, as a list for each name."""
+        return {name: list(map(get, sets)) for name, get in self.getters}
 
 
 def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
@@ -184,8 +148,36 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
-    array_sql = _array_sql(statement, dialect, values)
-    return _Form(compiled, _rows(statement), array_sql, isinstance(statement, Insert))
+    is_insert = isinstance(statement, Insert)
+    return _Form(
+        compiled,
+        _rows(statement),
+        _array_sql(statement, dialect, values),
+        _insert_beginning(compiled.string) if is_insert and dialect.driver == "pymysql" else None,
+        _LOCKS.search(compiled.string) is not None,
+    )
+
+
+def _expand(form: _Form, dialect: Dialect, values: Values) -> _Text:
+    """Return the SQL of a form for lists as long as those of some values."""
+    expanded = form.compiled.construct_expanded_state(_pad(values))
+    getters: dict[str, _Getter] = {
+        name: _constant(value) for name, value in expanded.parameters.items()
+    }
+    for name in values:
+        for position, parameter in enumerate(expanded.parameter_expansion.get(name, ())):
+            getters[parameter] = _element(name, position)
+        if name in expanded.parameter_expansion:
+            continue
+        process = form.compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
+        getters[name] = itemgetter(name) if process is None else _processed(name, process)
+    names = expanded.positiontup if expanded.positiontup is not None else getters
+    return _Text(
+        form,
+        expanded.statement,
+        [(name, getters[name]) for name in names],
+        is_positional=dialect.positional,
+    )
 
 
 def _rows(statement: ClauseElement) -> _MakeRows:
@@ -228,35 +220,22 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
 
 _VALUES = re.compile(r" VALUES \((?:%\(\w+\)s(?:, )?)+\)$")
 _LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
-_MARK = re.compile(r"%\((\w+)\)s")
 
 
-def _inserts(dialect: Dialect, sql: str) -> _Inserts | None:
-    """Return how an INSERT of rows begins, where their values are written into it."""
+def _insert_beginning(sql: str) -> str | None:
+    """Return an INSERT up to its first row; None if it does not end with a row of parameters."""
     values = _VALUES.search(sql)
-    if dialect.driver != "pymysql" or values is None:
-        return None
-    return _Inserts(f"{sql[: values.start()]} VALUES ", _MARK.findall(values[0]))
+    return None if values is None else f"{sql[: values.start()]} VALUES "
 
 
 def _constant(value: object) -> _Getter:
     return lambda _: value
 
 
-def _value_getter(name: str, process: Callable[[Any], Any]) -> _Getter:
-    """Return what gets a value in the driver's form; rows written together often share one."""
-    last: tuple[object, Any] = (None, None)
-
-    def get(values: Values) -> Any:
-        nonlocal last
-        value = values[name]
-        last_value, result = last
-        if value is None or value is not last_value:
-            result = process(value)
-            last = value, result
-        return result
-
-    return get
+def _processed(name: str, process: Callable[[Any], Any]) -> _Getter:
+    """Return what gets a value in the driver's form; rows written together often share a value."""
+    process = lru_cache(maxsize=1, typed=True)(process)
+    return lambda values: process(values[name])
 
 
 def _element(name: str, position: int) -> _Getter:

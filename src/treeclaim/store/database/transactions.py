@@ -15,9 +15,7 @@ from treeclaim.model.deadlines import has_passed
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.stages import LOCKS, STATEMENTS, Stages
-from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
-from treeclaim.store.database.dialects.systems import extend_timeouts
 from treeclaim.store.database.driver import (
     DriverStatement,
     Listeners,
@@ -26,6 +24,7 @@ from treeclaim.store.database.driver import (
     send_together,
     sends_together,
 )
+from treeclaim.store.database.systems import extend_timeouts, now_of
 
 Item = TypeVar("Item")
 
@@ -160,7 +159,7 @@ class WriteTransaction(ReadTransaction):
         self._later: list[_DeferredStatement] = []
         self._sends_together = sends_together(connection, self._listeners)
         if self._sends_together:
-            from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
+            from treeclaim.store.database import postgresql  # noqa: PLC0415
 
             # By no round trip of its own: it goes with the first statement.
             self.change_by(postgresql.BY_INDEX)

@@ -11,10 +11,9 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.connecting.connections import ask, autocommitting
-from treeclaim.store.database.dialects.systems import system_of, timeouts_of
-from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
-from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.database.engine import autocommitting
+from treeclaim.store.database.failures import Failure, Outages, cause_of, is_silence
+from treeclaim.store.database.systems import system_of, timeouts_of
 from treeclaim.store.database.timeouts import PROBE_SECONDS
 
 TURN_SECONDS = 2 * PROBE_SECONDS
@@ -132,7 +131,9 @@ class Probe:
             self._connections += 1
             most = timeouts_of(self._engine).silence
             system_of(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
-        rows = ask(self._connection, sql, parameters)
+        with contextlib.closing(self._connection.cursor()) as cursor:
+            cursor.execute(sql, parameters)
+            rows = list(cursor.fetchall())
         self._outages.answered()
         return rows
 

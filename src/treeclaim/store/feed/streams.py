@@ -33,7 +33,7 @@ from sqlalchemy.exc import DBAPIError
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.failures import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, amounts_text
 from treeclaim.store.schema.tables import feed, new_identity, streams

@@ -9,9 +9,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store.database.connecting.connections import connected, writing
-from treeclaim.store.database.dialects.systems import extend_timeouts, system_of
-from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
+from treeclaim.store.database.engine import connected
+from treeclaim.store.database.failures import Failure, failure_of, unavailable
+from treeclaim.store.database.systems import extend_timeouts, system_of
 from treeclaim.store.schema.tables import (
     NEVER_UNUSED,
     OWN_REVISION,
@@ -38,7 +38,7 @@ def sync(engine: Engine) -> None:
     """
     try:
         # READ COMMITTED: after the wait for the lock, the work of another process must be visible.
-        with connected(writing(engine)) as connection, _alone(connection):
+        with connected(system_of(engine).for_writing(engine)) as connection, _alone(connection):
             extend_timeouts(connection)
             revision = version(connection)
             if revision is None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from treeclaim.store.database.connecting.engine import DatabaseSettings
-from treeclaim.store.database.connecting.requirements import (
+from treeclaim.store.database.engine import DatabaseSettings
+from treeclaim.store.database.requirements import (
     ADVICE,
     SHARED,
     find_unsupported_server,

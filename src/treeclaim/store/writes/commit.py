@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection, Engine, Transaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
-from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
+from treeclaim.store.database.engine import connected
+from treeclaim.store.database.failures import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     RetryTransactionError,

@@ -10,9 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.database.connecting.engine import DatabaseSettings
-from treeclaim.store.database.failures.kinds import Failure, failure_of
-from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.database.engine import DatabaseSettings
+from treeclaim.store.database.failures import Failure, Outages, failure_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
     WriteTransaction,

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim import metrics
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ConcurrentChangeError
-from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.failures import Failure, failure_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     RetryTransactionError,

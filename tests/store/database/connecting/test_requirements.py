@@ -8,7 +8,7 @@ from tests.service import fresh_database_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.connecting.requirements import refuse_version
+from treeclaim.store.database.requirements import refuse_version
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ConditionedError
 from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.parts import Part
-from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.systems import now_of
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.holds import HoldTerms
-from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.systems import now_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     WriteTransaction,

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import is_galera
+from treeclaim.store.database.systems import is_galera
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import feed
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import is_galera
+from treeclaim.store.database.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
 from treeclaim.store.schema.tables import resource_providers
 

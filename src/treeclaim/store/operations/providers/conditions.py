@@ -19,8 +19,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.conditions import MOST_CONDITIONS, Condition
 from treeclaim.model.parts import Part
-from treeclaim.store.database.clock import now_of
-from treeclaim.store.database.dialects.systems import is_galera
+from treeclaim.store.database.systems import is_galera, now_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,

@@ -17,7 +17,7 @@ from treeclaim.model.extension.batches.batch import Problem
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.dialects.systems import system_of
+from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,

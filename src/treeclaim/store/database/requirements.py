@@ -14,9 +14,8 @@ from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.connecting.engine import DatabaseSettings, with_driver
-from treeclaim.store.database.failures.kinds import unavailable
+from treeclaim.store.database.engine import DatabaseSettings, connected, with_driver
+from treeclaim.store.database.failures import unavailable
 
 ADVICE = (
     "Let the pooler lend a session for as long as a client stays connected (PgBouncer's "

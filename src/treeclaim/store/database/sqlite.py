@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.model.deadlines import has_passed
-from treeclaim.store.database.dialects.systems import System
 from treeclaim.store.database.driver import DriverStatement, send
+from treeclaim.store.database.systems import System
 from treeclaim.store.database.timeouts import Timeouts
 
 _MILLISECONDS = 1000

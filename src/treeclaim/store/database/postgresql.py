@@ -10,9 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.clock import set_clock
-from treeclaim.store.database.dialects.systems import System
 from treeclaim.store.database.driver import DriverStatement
+from treeclaim.store.database.systems import System, set_clock
 from treeclaim.store.database.timeouts import Timeouts
 
 _LOCK_NUMBER = 0x7472_6565
@@ -199,8 +198,6 @@ BY_INDEX = DriverStatement(
 
 class _PostgreSQL(System):
     """PostgreSQL."""
-
-    holds_nul = False
 
     def for_writing(self, engine: Engine) -> Engine:
         return engine.execution_options(isolation_level="READ COMMITTED")

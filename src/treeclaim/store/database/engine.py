@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines, made from the options of `[placement_database]`."""
+"""Engines, made from the options of `[placement_database]`, and the connections that they lend."""
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.dialects import mariadb, sqlite
-from treeclaim.store.database.dialects.systems import system_of
-from treeclaim.store.database.failures.incomparable_text import match_nothing_by_incomparable_text
-from treeclaim.store.database.failures.kinds import (
+from treeclaim.store.database import mariadb, sqlite
+from treeclaim.store.database.failures import (
     cause_of,
     invalidate_unfit,
     is_refusal,
     unavailable,
 )
+from treeclaim.store.database.incomparable_text import match_nothing_by_incomparable_text
+from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION, Timeouts
 
 _LOG = logging.getLogger(__name__)
@@ -92,9 +92,47 @@ def make_engine(settings: DatabaseSettings) -> Engine:
 
 def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:
     # With its driver it takes six megabytes, which services on other databases do without.
-    from treeclaim.store.database.dialects import postgresql  # noqa: PLC0415
+    from treeclaim.store.database import postgresql  # noqa: PLC0415
 
     postgresql.prepare(engine, timeouts)
+
+
+@contextmanager
+def connected(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection for one transaction.
+
+    Raises:
+        DBAPIError: as for any statement. Errors of the driver itself, which SQLAlchemy passes on
+            while it sets the isolation level, are wrapped too: such a connection is lost. So is
+            the first one of an engine that is closed before SQLAlchemy has asked about the server.
+    """
+    errors = engine.dialect.loaded_dbapi.Error
+    try:
+        connection = engine.connect()
+    except (errors, ResourceClosedError) as error:
+        raise OperationalError(None, None, error, connection_invalidated=True) from error
+    try:
+        yield connection
+    finally:
+        # A commit is not undone if the connection cannot be returned.
+        with suppress(errors):
+            connection.close()
+
+
+def autocommitting(engine: Engine) -> Any:
+    """Return a connection of the driver for small queries, out of the pool and in autocommit mode.
+
+    Raises:
+        The driver's own errors.
+    """
+    try:
+        pooled = engine.raw_connection()
+    except DBAPIError as error:
+        raise error.orig or error from error
+    pooled.detach()
+    connection: Any = pooled.dbapi_connection
+    system_of(engine).make_autocommitting(connection)
+    return connection
 
 
 def await_database(engine: Engine, *, attempts: int, pause: float) -> None:

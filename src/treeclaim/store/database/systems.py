@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of databases: what differs between them, as a class for each."""
+"""The kinds of databases: their differences, as a class for each, and the clock of their servers."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from time import monotonic
 from typing import Any
 
-from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
@@ -19,16 +21,12 @@ class System:
         locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
             each row as it reads it.
         gives_ids_again: Whether a new row may have the id of a deleted one.
-        holds_nul, holds_all_planes: Whether text may have the character NUL, and characters beyond
-            the basic plane of Unicode.
         change_number: A query for a number that changes with each commit; None where there is none.
     """
 
     is_server = True
     locks_in_order = True
     gives_ids_again = False
-    holds_nul = True
-    holds_all_planes = True
     change_number: str | None = None
 
     def for_writing(self, engine: Engine) -> Engine:
@@ -60,18 +58,16 @@ class System:
 _MODULES: Mapping[str, str] = {
     "sqlite": "sqlite",
     "postgresql": "postgresql",
-    "postgres": "postgresql",
     "mysql": "mariadb",
-    "mariadb": "mariadb",
 }
 
 _LOADED: dict[str, System] = {}
 """The systems that this process uses: the driver of PostgreSQL takes five megabytes."""
 
 
-def system_of(database: Engine | Connection | URL) -> System:
+def system_of(database: Engine | Connection) -> System:
     """Return the kind of a database."""
-    name = database.get_backend_name() if isinstance(database, URL) else database.dialect.name
+    name = database.dialect.name
     if name not in _LOADED:
         system: System = import_module(f"{__package__}.{_MODULES[name]}").SYSTEM
         _LOADED[name] = system
@@ -109,3 +105,24 @@ def is_galera(connection: Connection) -> bool:
     if both have written the row.
     """
     return bool(connection.info.get(IS_GALERA, False))
+
+
+_CLOCK = "treeclaim_clock"
+"""Key in a connection's `info`: the time of its server, naive UTC, when the monotonic clock was 0.
+
+Clocks of machines differ, and a machine that is a day ahead would treat new rows as old. So stored times, and the
+ages of stored rows, follow the server's clock. A connection reads it once, and counts on from there."""
+
+
+def set_clock(record: ConnectionPoolEntry, seconds: Any) -> None:
+    """Record the present time of a server, in seconds since the epoch."""
+    time = datetime.fromtimestamp(float(seconds), UTC).replace(tzinfo=None)
+    record.info[_CLOCK] = time - timedelta(seconds=monotonic())
+
+
+def now_of(connection: Connection) -> datetime:
+    """Return the present time of a connection's server, naive UTC; the machine is SQLite's server."""
+    origin: datetime | None = connection.info.get(_CLOCK)
+    if origin is None:
+        return datetime.now(UTC).replace(tzinfo=None)
+    return origin + timedelta(seconds=monotonic())

@@ -8,38 +8,34 @@ runs again with a name that no object has; a statement that would store such tex
 """
 
 import re
-import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from treeclaim.store.database.dialects.systems import System, system_of
-from treeclaim.store.database.failures.kinds import INCOMPARABLE_MYSQL, number_of
+from treeclaim.store.database.failures import INCOMPARABLE_MYSQL, number_of
 
 UNUSED_NAME = f"nothing-{uuid.uuid4()}"
 """A name that no object has: it is drawn at random, so no client can know it."""
 
 _QUERIES = ("SELECT", "(SELECT", "WITH", "DELETE")
-_LAST_OF_BASIC_PLANE = 0xFFFF
-_SURROGATES = range(0xD800, 0xE000)
-
-Test = Callable[[str], bool]
-"""Returns whether the database may be unable to compare a text."""
+_SURROGATES = r"\ud800-\udfff"
+_MISSING = {"postgresql": r"\x00", "mysql": r"\U00010000-\U0010ffff"}
+"""Further characters that a database may be unable to store; those of MariaDB depend on the table."""
 
 
 def match_nothing_by_incomparable_text(engine: Engine) -> None:
     """Let queries and deletions match nothing by text that the database cannot compare."""
-    is_strange = _test_of(system_of(engine))
+    incomparable = re.compile(f"[{_SURROGATES}{_MISSING.get(engine.dialect.name, '')}]")
 
     @sa.event.listens_for(engine, "do_execute")
     def _executing(cursor: Any, statement: str, parameters: Any, _context: Any) -> bool:
         try:
             cursor.execute(statement, parameters)
         except (engine.dialect.loaded_dbapi.Error, UnicodeEncodeError) as error:
-            comparable = _without(parameters, is_strange)
+            comparable = _without(parameters, incomparable)
             if not (_may_be_of_text(error) and comparable != parameters and _is_query(statement)):
                 if isinstance(error, UnicodeEncodeError):
                     raise engine.dialect.loaded_dbapi.DataError(str(error)) from error
@@ -62,23 +58,13 @@ def _may_be_of_text(error: BaseException) -> bool:
     return getattr(error, "sqlstate", None) is None and "NUL" in str(error)
 
 
-def _without(parameters: Any, is_strange: Test) -> Any:
+def _without(parameters: Any, incomparable: re.Pattern[str]) -> Any:
     """Return parameters with the unused name in place of each text that cannot be compared."""
+
+    def comparable(value: Any) -> Any:
+        is_strange = isinstance(value, str) and incomparable.search(value)
+        return UNUSED_NAME if is_strange else value
+
     if isinstance(parameters, Mapping):
-        return {name: _comparable(value, is_strange) for name, value in parameters.items()}
-    return type(parameters)(_comparable(value, is_strange) for value in parameters)
-
-
-def _comparable(value: Any, is_strange: Test) -> Any:
-    return UNUSED_NAME if isinstance(value, str) and is_strange(value) else value
-
-
-def _test_of(system: System) -> Test:
-    """Return a function that tells whether a text has characters that a database cannot store."""
-    missing = [f"\\U{_SURROGATES.start:08x}-\\U{_SURROGATES.stop - 1:08x}"]
-    if not system.holds_nul:
-        missing.append("\\x00")
-    if not system.holds_all_planes:
-        missing.append(f"\\U{_LAST_OF_BASIC_PLANE + 1:08x}-\\U{sys.maxunicode:08x}")
-    pattern = re.compile(f"[{''.join(missing)}]")
-    return lambda text: pattern.search(text) is not None
+        return {name: comparable(value) for name, value in parameters.items()}
+    return type(parameters)(map(comparable, parameters))

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classifies the errors of SQLite, PostgreSQL and MariaDB, and logs when a database fails and answers again."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+from time import monotonic
+
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from treeclaim import metrics
+from treeclaim.model.errors import InvalidValueError, StoreUnavailableError, TreeclaimError
+
+_LOG = logging.getLogger(__name__)
+
+
+class Failure(Enum):
+    """Why the database failed; the value is the text for clients.
+
+    No text of a driver reaches a client: it names hosts, users and statements.
+    """
+
+    CONFLICT = "Others changed the same data at the same time."
+    LOST = "The connection to the database was lost. Try again."
+    LOCK_TIMEOUT = "Another transaction holds what this request needs. Try again."
+    STATEMENT_TIMEOUT = "The database took too long. Try again."
+    SILENT = "The database does not answer. Try again."
+    POOL_TIMEOUT = "No connection to the database was free. Try again."
+    DISK_FULL = "The disk of the database is full; nothing was changed."
+    REFUSED_VALUE = "The database cannot hold a value of this request."
+    OTHER = "The database cannot be used. Try again."
+
+
+INCOMPARABLE_MYSQL = frozenset({1267, 1270, 1271, 1300, 3854, 3988})
+"""Text outside of the character set of the column it is compared with."""
+
+_FAILURE_BY_CODE: Mapping[object, Failure] = {
+    # Deadlock, which a failed certification of Galera is too; the record has changed.
+    1213: Failure.CONFLICT,
+    1020: Failure.CONFLICT,
+    # Serialisation failure, deadlock.
+    "40001": Failure.CONFLICT,
+    "40P01": Failure.CONFLICT,
+    # Rows that were read have changed; only a new transaction helps.
+    "SQLITE_BUSY_SNAPSHOT": Failure.CONFLICT,
+    # A lock, or the commits of other Galera nodes.
+    1205: Failure.LOCK_TIMEOUT,
+    "55P03": Failure.LOCK_TIMEOUT,
+    "SQLITE_BUSY": Failure.LOCK_TIMEOUT,
+    "SQLITE_BUSY_RECOVERY": Failure.LOCK_TIMEOUT,
+    "SQLITE_BUSY_TIMEOUT": Failure.LOCK_TIMEOUT,
+    # The statement timeouts of MariaDB, MySQL and PostgreSQL, and `sqlite.extend_timeouts`.
+    1969: Failure.STATEMENT_TIMEOUT,
+    3024: Failure.STATEMENT_TIMEOUT,
+    "57014": Failure.STATEMENT_TIMEOUT,
+    "SQLITE_INTERRUPT": Failure.STATEMENT_TIMEOUT,
+    # The transaction is rolled back.
+    1021: Failure.DISK_FULL,
+    1114: Failure.DISK_FULL,
+    "53100": Failure.DISK_FULL,
+    "SQLITE_FULL": Failure.DISK_FULL,
+    # Text outside of the character set of its column, or too long for it.
+    1366: Failure.REFUSED_VALUE,
+    1406: Failure.REFUSED_VALUE,
+} | dict.fromkeys(INCOMPARABLE_MYSQL, Failure.REFUSED_VALUE)
+"""The meaning of error numbers (MariaDB, MySQL), states (PostgreSQL) and names (SQLite)."""
+
+_UNFIT = {1047, 1053, 1290, 1836, "25006"}
+"""A Galera node outside of its cluster, a server shutting down, a read-only server, a standby of PostgreSQL."""
+
+_SILENT_MYSQL = {2003, 2013}
+"""No connection, or a lost one; the text tells whether it timed out."""
+_TIMED_OUT = "timed out"
+
+_SILENT_POSTGRESQL = {"ServerSilentError", "ConnectionTimeout"}
+"""Names of classes, so that the driver is not loaded for another database."""
+
+_REFUSED_MYSQL = {1044, 1045, 1049, 1130, 1251, 1698, 2054, 2059}
+"""No rights, wrong password, unknown database, a host or login method that is not allowed."""
+
+_REFUSED_POSTGRESQL = (
+    "password authentication failed",
+    "authentication failed for user",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    "permission denied for database",
+    '" does not exist',
+)
+"""PostgreSQL's words for the same; errors before a session have no code in the library."""
+
+
+def invalidate_unfit(context: ExceptionContext) -> None:
+    """Invalidate connections to a server that refuses to work; the next one may be to a fit server.
+
+    A handler of SQLAlchemy's event `handle_error`.
+    """
+    if not _UNFIT.isdisjoint(_codes_of(context.original_exception)):
+        context.is_disconnect = True
+
+
+def failure_of(error: SQLAlchemyError) -> Failure:
+    """Classify an error.
+
+    A broken unique constraint is a conflict: another transaction was first, and its row is visible
+    to the next attempt.
+    """
+    if not isinstance(error, DBAPIError):
+        return Failure.POOL_TIMEOUT if isinstance(error, PoolTimeoutError) else Failure.OTHER
+    if isinstance(error, IntegrityError):
+        return Failure.CONFLICT
+    if is_silence(error.orig):
+        return Failure.SILENT
+    if error.connection_invalidated:
+        return Failure.LOST
+    default = Failure.REFUSED_VALUE if isinstance(error, DataError) else Failure.OTHER
+    codes = _codes_of(error.orig)
+    return next((_FAILURE_BY_CODE[code] for code in codes if code in _FAILURE_BY_CODE), default)
+
+
+def _codes_of(error: BaseException | None) -> tuple[object, ...]:
+    """Return the number, state or name by which a driver distinguishes errors."""
+    return (
+        number_of(error),
+        getattr(error, "sqlstate", None),
+        getattr(error, "sqlite_errorname", None),
+    )
+
+
+def is_silence(error: BaseException | None) -> bool:
+    """Return whether a server did not answer in time; another attempt would wait as long again."""
+    if not _SILENT_POSTGRESQL.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+        return True
+    return number_of(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Return whether a server answers, but refuses this user, password or database."""
+    if number_of(error) in _REFUSED_MYSQL:
+        return True
+    text = str(error)
+    return "FATAL" in text and any(part in text for part in _REFUSED_POSTGRESQL)
+
+
+def unavailable(error: SQLAlchemyError) -> StoreUnavailableError:
+    """Return the error for clients, with the driver's text as its cause for operators."""
+    return StoreUnavailableError(failure_of(error).value, cause=cause_of(error))
+
+
+def cause_of(error: BaseException) -> str:
+    """Return a driver's text on one line, for the log and for operators."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())
+
+
+def number_of(error: BaseException | None) -> object:
+    """Return the error number, which MariaDB's drivers put first; None if there is none."""
+    number = error.args[0] if error is not None and error.args else None
+    return number if isinstance(number, int) else None
+
+
+WARNING_INTERVAL = 60.0
+"""Seconds between two warnings of one kind by one process: enough to see that it continues, few
+enough to read, even if every second request fails."""
+
+_WITHOUT_OUTAGE = {
+    Failure.LOCK_TIMEOUT.value,
+    Failure.STATEMENT_TIMEOUT.value,
+    Failure.POOL_TIMEOUT.value,
+}
+"""Failures of a database that answers; they begin no outage."""
+
+
+_UNKNOWN_OUTCOME = (
+    "The connection to the database was lost at the end of the change; it was made whole or not "
+    "at all. Look, and try again."
+)
+
+
+class Outages:
+    """Failures and outages as one process sees them; threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._warned: dict[str, float] = {}
+        self._failures: Counter[str] = Counter()
+        self._outage: tuple[str, float] | None = None
+
+    def failed(self, text: str, cause: str) -> None:
+        """Count a failure; log the first of its kind, and others at intervals.
+
+        Args:
+            text: For clients; the value of a `Failure`, or another fixed text.
+            cause: Text of the driver.
+        """
+        now = monotonic()
+        with self._lock:
+            self._failures[text] += 1
+            if now - self._warned.get(text, -WARNING_INTERVAL) < WARNING_INTERVAL:
+                return
+            self._warned[text] = now
+            failures = self._failures.pop(text)
+            if text not in _WITHOUT_OUTAGE and self._outage is None:
+                self._outage = (text, now)
+        _LOG.warning("The database failed (%d x): %s (%s)", failures, text, cause)
+
+    def answered(self) -> None:
+        """Record a success; log it if it ends an outage that was logged."""
+        if self._outage is None:
+            return
+        with self._lock:
+            if self._outage is None:
+                return
+            text, began = self._outage
+            failures = 1 + self._failures.pop(text, 0)
+            self._outage = None
+        seconds = monotonic() - began
+        _LOG.warning("The database answers again after %.0f s (%d x: %s)", seconds, failures, text)
+
+    def refused(self, error: SQLAlchemyError) -> TreeclaimError:
+        """Return the error for a client whose statement failed."""
+        failure = failure_of(error)
+        if failure is Failure.REFUSED_VALUE:
+            return InvalidValueError(failure.value)
+        return self.unavailable(failure.value, cause_of(error))
+
+    def late(self) -> StoreUnavailableError:
+        """Return the error for a client whose transaction has passed its deadline."""
+        return self.unavailable(
+            Failure.STATEMENT_TIMEOUT.value, "a transaction was not done in its time"
+        )
+
+    def unknown_outcome(self, cause: str) -> StoreUnavailableError:
+        """Return the error for a client whose write may or may not be committed."""
+        return self.unavailable(_UNKNOWN_OUTCOME, cause)
+
+    def unavailable(self, text: str, cause: str) -> StoreUnavailableError:
+        """Count a failure as `failed` does, and return the error for a client."""
+        metrics.UNAVAILABLE.inc()
+        self.failed(text, cause)
+        return StoreUnavailableError(text, cause=cause)
