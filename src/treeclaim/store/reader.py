@@ -13,9 +13,9 @@ from treeclaim.store.database.engine import DatabaseSettings, connected, make_en
 from treeclaim.store.database.failures import Failure, Outages, failure_of
 from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
-from treeclaim.store.feed.polling import FeedPoller
+from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.unread import LoadRequired, changes_since, positions_by
+from treeclaim.store.feed.unread import changes_since, positions_by
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -89,10 +89,10 @@ class Reader:
         """
         if cursor is None:
             return self.read(changes_since, None)
-        poll_result = self._poller.since(cursor)
-        if isinstance(poll_result, LoadRequired):
-            return self.read(changes_since, cursor, poll_result)
-        return poll_result
+        try:
+            return self._poller.since(cursor)
+        except LoadRequiredError:
+            return self.read(changes_since, cursor)
 
     def positions(self) -> Positions:
         """Return the position of each stream of the change feed.

@@ -201,7 +201,7 @@ def test_unchanged_feed_returns_none(store):
 
 def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
     """A few changes among many providers are followed, however."""
-    monkeypatch.setattr(unread, "_FEW_PROVIDERS", 2)
+    monkeypatch.setattr(unread, "_FEW", 2)
     for _ in range(20):
         new_provider(store)
     forest = Forest()

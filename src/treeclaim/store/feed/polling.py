@@ -28,7 +28,7 @@ from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
-from treeclaim.store.feed.unread import LoadRequired, StreamRow, has_gap, reached_by
+from treeclaim.store.feed.unread import StreamRow, has_gap, reached_by
 from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
 from treeclaim.store.reading.providers.some_providers import PART_QUERIES, records_of
 from treeclaim.store.schema import tables
@@ -81,6 +81,10 @@ _MOST_ROWS = 1000
 """Rows that one poll reads: some hundred kilobytes."""
 
 
+class LoadRequiredError(Exception):
+    """There is news that a poll does not show: a reader has to load it in a snapshot."""
+
+
 class FeedPoller:
     """Polls the feed for the readers of one process; threads may share it.
 
@@ -97,10 +101,11 @@ class FeedPoller:
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
         """A version of the database, and how far all streams were then."""
 
-    def since(self, cursor: Cursor) -> Changes | LoadRequired | None:
-        """Return what was committed since a cursor, or that it is to be loaded; None if nothing was.
+    def since(self, cursor: Cursor) -> Changes | None:
+        """Return what was committed since a cursor; None if nothing was.
 
         Raises:
+            LoadRequiredError: if it has to be loaded.
             StoreUnavailableError: if the database does not answer.
         """
         # Whatever is committed from here on makes this version an old one, seen by the look or not.
@@ -127,23 +132,24 @@ class FeedPoller:
                 return self._load(reached_by(streams), FeedDelta.of(unread))
             if self._statement(cursor) == query:
                 break
-        return LoadRequired()
+        raise LoadRequiredError
 
-    def _load(self, reached: Cursor, delta: FeedDelta) -> Changes | LoadRequired:
-        """Load the providers that were told of; tell of more for too many, or if they moved since.
+    def _load(self, reached: Cursor, delta: FeedDelta) -> Changes:
+        """Load the providers that rows name.
 
         Raises:
+            LoadRequiredError: if they are too many, or more was committed since.
             StoreUnavailableError: if the database does not answer.
         """
         records: Sequence[ProviderRecord] = ()
         if delta.is_unknown or delta.catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
-            return LoadRequired(reached, delta)
+            raise LoadRequiredError
         if delta.provider_ids:
             load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.rows(load.sql, load.parameters)
             loaded = rows_by_name(rows)
             if reached_by([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
-                return LoadRequired(reached, delta)
+                raise LoadRequiredError
             records = records_of(loaded)
         return Changes(
             reached,

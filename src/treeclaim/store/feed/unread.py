@@ -6,16 +6,15 @@ history, and everything since is still in the feed. Otherwise it loads everythin
 `has_gap`, the reasons in decision 0011.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from treeclaim.model.changes import Changes, Cursor, Positions, UsageChange
+from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
@@ -34,49 +33,16 @@ _STREAMS = CompiledStatement(
     )
 )
 _COUNTED = sa.select(*(feed.c[name] for name in FeedRow._fields))
-_COUNTED_OF_ONE = CompiledStatement(
-    _COUNTED.where(
-        feed.c.stream_id == sa.bindparam("stream"), feed.c.position > sa.bindparam("seen")
-    )
-)
-_NAMED = sa.select(
-    feed.c.kind,
-    sa.literal_column("0").label("stream_id"),
-    feed.c.object_id,
-    sa.literal_column("0").label("position"),
-    feed.c.format,
-    sa.null().label("amounts"),
-    sa.null().label("created_at"),
-).distinct()
-_MOST_COMMITS = 1000
-"""Commits that a reader counts; a reader further behind loads each provider named since."""
 
-_FEW_PROVIDERS = 1_000
+_FEW = 1_000
+_COUNT_SHARE = 2
 _LOAD_SHARE = 6
 """A provider that is loaded with all others takes a sixth of the time of one that is loaded by its id, 7 µs instead of
-43. So a reader that has more to load than a few providers, and a sixth of all, loads everything."""
+43, and half of that of a commit that is counted. So a reader that is more than a few behind compares with a load of
+everything."""
 
 _STREAMS_PER_QUERY = 100
 """Most streams in one query; some databases limit the number of conditions."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadChanges:
-    """The changes that a reader has to load.
-
-    Attributes:
-        cursor: The reader's next cursor.
-        complete: True if it must load everything.
-        provider_ids: Providers to load, if not everything.
-        catalogue: Whether traits and resource classes must be loaded.
-        usage: What claims changed of other providers, by their ids.
-    """
-
-    cursor: Cursor
-    complete: bool
-    provider_ids: frozenset[int]
-    catalogue: bool
-    usage: Mapping[int, UsageChange]
 
 
 class StreamRow(NamedTuple):
@@ -90,114 +56,63 @@ class StreamRow(NamedTuple):
     closed_in: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadRequired:
-    """Says that there is news that one poll of the feed does not show: it has to be loaded.
-
-    Attributes:
-        reached: How far the streams had come; None if not all rows were read.
-        delta: What their rows since the cursor of the reader add up to.
-    """
-
-    reached: Cursor | None = None
-    delta: FeedDelta | None = None
-
-
-def changes_since(
-    transaction: ReadTransaction, cursor: Cursor | None, required: LoadRequired | None = None
-) -> Changes:
+def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
     """Load what was committed since a cursor, or everything if that cannot be known.
 
     Args:
         transaction: A transaction that reads one snapshot.
         cursor: How far the reader has come.
-        required: What a poll since the same cursor has found.
     """
-    unread = unread_changes(transaction, cursor, required)
-    catalogue = load_catalogue(transaction) if unread.catalogue else None
-    if unread.complete:
+    rows = stream_rows(transaction)
+    reached = reached_by(rows)
+    delta = None
+    if cursor is not None and not has_gap(rows, cursor):
+        delta = _load_delta(transaction, rows, cursor.positions)
+    if (
+        delta is None
+        or delta.is_unknown
+        or _is_load_cheaper(transaction, len(delta.provider_ids), _LOAD_SHARE)
+    ):
         # It needs numpy, 14 MB of memory; processes without a Forest do without.
         from treeclaim.store.reading.providers.whole import whole_inventory  # noqa: PLC0415
 
+        catalogue = load_catalogue(transaction)
         transaction.extend_timeouts()
         return Changes(
-            unread.cursor,
+            reached,
             complete=True,
             records=(),
             removed=(),
             catalogue=catalogue,
             whole=whole_inventory(transaction),
         )
-    records = some_providers(transaction, unread.provider_ids)
-    removed = unread.provider_ids - {record.id for record in records}
+    records = some_providers(transaction, delta.provider_ids)
     return Changes(
-        unread.cursor,
-        complete=False,
-        records=records,
-        removed=sorted(removed),
-        catalogue=catalogue,
-        usage=unread.usage,
-    )
-
-
-def unread_changes(
-    transaction: ReadTransaction, cursor: Cursor | None, required: LoadRequired | None = None
-) -> UnreadChanges:
-    """Return what was committed since a cursor, in the snapshot of a transaction.
-
-    A poll has found the same if the streams have not moved since: the feed need not be asked again.
-    """
-    rows = stream_rows(transaction)
-    reached = reached_by(rows)
-    everything = UnreadChanges(
-        reached, complete=True, provider_ids=frozenset(), catalogue=True, usage={}
-    )
-    if cursor is None or has_gap(rows, cursor):
-        return everything
-    if required is not None and required.delta is not None and required.reached == reached:
-        delta = required.delta
-    else:
-        delta = FeedDelta.of(_rows_since(transaction, rows, cursor.positions))
-    if delta.is_unknown or _is_load_cheaper(transaction, len(delta.provider_ids)):
-        return everything
-    return UnreadChanges(
         reached,
         complete=False,
-        provider_ids=delta.provider_ids,
-        catalogue=delta.catalogue,
+        records=records,
+        removed=sorted(delta.provider_ids - {record.id for record in records}),
+        catalogue=load_catalogue(transaction) if delta.catalogue else None,
         usage=delta.usage,
     )
 
 
-def _is_load_cheaper(transaction: ReadTransaction, changed: int) -> bool:
-    if changed <= _FEW_PROVIDERS:
+def _load_delta(
+    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
+) -> FeedDelta | None:
+    """Return the sum of the rows after the positions that were read; None for more commits than are worth it."""
+    commits = sum(max(row.position - seen.get(row.identity, 0), 0) for row in rows)
+    if _is_load_cheaper(transaction, commits, _COUNT_SHARE):
+        return None
+    return FeedDelta.of(feed_since(transaction, rows, seen, _COUNTED))
+
+
+def _is_load_cheaper(transaction: ReadTransaction, number: int, share: int) -> bool:
+    """Return whether a load of everything is cheaper than a number of items of this share."""
+    if number <= _FEW:
         return False
     count = sa.select(sa.func.count()).select_from(resource_providers)
-    return _LOAD_SHARE * changed > int(transaction.scalar(count))
-
-
-def _rows_since(
-    transaction: ReadTransaction, rows: Sequence[StreamRow], read_positions: Positions
-) -> list[FeedRow]:
-    if commits_since(rows, read_positions) > _MOST_COMMITS:
-        return feed_since(transaction, rows, read_positions, _NAMED)
-    return counted_since(transaction, rows, read_positions)
-
-
-def commits_since(rows: Sequence[StreamRow], seen: Positions) -> int:
-    """Return how many commits there were after the positions that were read."""
-    return sum(max(row.position - seen.get(row.identity, 0), 0) for row in rows)
-
-
-def counted_since(
-    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
-) -> list[FeedRow]:
-    """Return what was recorded after the positions that were read, with everything that claims changed."""
-    moved = [row for row in rows if row.position > seen.get(row.identity, 0)]
-    if len(moved) != 1:
-        return feed_since(transaction, rows, seen, _COUNTED)
-    (row,) = moved
-    return transaction.rows(_COUNTED_OF_ONE, stream=row.id, seen=seen.get(row.identity, 0))
+    return share * number > int(transaction.scalar(count))
 
 
 def positions_by(probe: Probe) -> Positions:
@@ -273,7 +188,6 @@ def feed_since(
         if row.position > seen.get(row.identity, 0)
     ]
     feed_rows: list[Any] = []
-    for first in range(0, len(past), _STREAMS_PER_QUERY):
-        batch = past[first : first + _STREAMS_PER_QUERY]
-        feed_rows += transaction.rows(columns.where(sa.or_(*batch)))
+    for some in chunks(past, _STREAMS_PER_QUERY):
+        feed_rows += transaction.rows(columns.where(sa.or_(*some)))
     return feed_rows
