@@ -44,26 +44,14 @@ def descriptors_of(process):
     return list(Path(f"/proc/{process}/fd").iterdir())
 
 
-class PendingAnswer:
-    """An answer whose pieces a test makes."""
-
-    candidates = 0
-
-    def __init__(self, pieces):
-        self._pieces = pieces
-
-    def pieces(self):
-        yield from self._pieces
-
-
 def scripted(script, key=None, *, is_hard=True, is_repeatable=False):
     """A question whose answer a test makes; it runs in a child unless `is_hard` is false."""
-    return Question(
-        lambda forest, _parts, budget: PendingAnswer(script(forest, budget)),
-        key,
-        is_hard=is_hard,
-        is_repeatable=is_repeatable,
-    )
+
+    def work(forest, _parts, budget):
+        yield from script(forest, budget)
+        return 0
+
+    return Question(work, key, is_hard=is_hard, is_repeatable=is_repeatable)
 
 
 def endless(_forest, budget):

@@ -299,7 +299,7 @@ def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
         with replica.current() as forest:
             asked = question(request, key="other")
             try:
-                for _ in asked.work(forest, iter(()), Budget(interrupted=check)).pieces():
+                for _ in asked.work(forest, iter(()), Budget(interrupted=check)):
                     pass
             except AbandonedError:
                 pass

@@ -26,7 +26,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
 from treeclaim.replica.frames import COUNT, MessageKind, pickled, read_parts, send
-from treeclaim.replica.question import Arrival, Question
+from treeclaim.replica.question import Arrival, CountedPieces, Question
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
@@ -206,10 +206,10 @@ def _answer(question: Question, forest: Forest, arrival: Arrival, ends: _Ends) -
     budget = Budget(None, arrival.memory, interrupted=clock.check)
     try:
         parts = read_parts(ends.parts) if question.reads else iter(())
-        drawn = question.work(forest, parts, budget)
+        pieces = CountedPieces(question.work(forest, parts, budget))
         first: list[bytes | memoryview] = []
         size = 0
-        for piece in drawn.pieces():
+        for piece in pieces:
             size += len(piece)
             first.append(piece)
             if size > WHOLE_ANSWER:
@@ -217,7 +217,7 @@ def _answer(question: Question, forest: Forest, arrival: Arrival, ends: _Ends) -
                 first.clear()
         if size <= WHOLE_ANSWER:
             send(out, MessageKind.WHOLE, b"".join(first))
-        send(out, MessageKind.END, COUNT.pack(drawn.candidates))
+        send(out, MessageKind.END, COUNT.pack(pieces.candidates))
     except TreeclaimError as error:
         send(out, MessageKind.REFUSAL, pickled(error))
     except (MemoryError, OSError):

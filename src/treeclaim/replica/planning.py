@@ -15,7 +15,7 @@ from treeclaim.forest.table.held import NOTHING_HELD
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.request import CandidateRequest
-from treeclaim.replica.question import NO_HOLDS, HoldsQuery, OnePiece, PendingAnswer, Question
+from treeclaim.replica.question import NO_HOLDS, HoldsQuery, PendingAnswer, Question
 from treeclaim.replica.questions import require_names_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.planned import planned_consumers
@@ -39,7 +39,7 @@ def question_under(given: AssumptionSet, question: Question) -> Question:
         consumers, _ = read_consumers(forest, parts, budget)
         world = apply_assumptions(forest, consumers, given, held, budget)
         drawn = question.work(world.forest, iter((cursor,)), budget)
-        return _AnswerWithPlaced(drawn, world.placed) if given else drawn
+        return _with_placed(drawn, world.placed) if given else drawn
 
     def reads(transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
         yield cursor
@@ -50,22 +50,11 @@ def question_under(given: AssumptionSet, question: Question) -> Question:
     return replace(question, work=work, key=None, holds=NO_HOLDS, reads=reads, is_repeatable=False)
 
 
-class _AnswerWithPlaced:
-    """An answer with the numbers of consumers that were placed first."""
-
-    def __init__(self, drawn: PendingAnswer, placed: Sequence[int]) -> None:
-        self._drawn = drawn
-        self._placed = placed
-        self.candidates = 0
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the body, a JSON object, with one more member."""
-        member = orjson.dumps({"given": {"placed": self._placed}})
-        pieces = self._drawn.pieces()
-        first = bytes(next(pieces))
-        yield member[:-1] + b"," + first[1:]
-        yield from pieces
-        self.candidates = self._drawn.candidates
+def _with_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
+    """Yield an answer, a JSON object, with the numbers of consumers that were placed first."""
+    member = orjson.dumps({"given": {"placed": placed}})
+    yield member[:-1] + b"," + bytes(next(answer))[1:]
+    return (yield from answer)
 
 
 def plan_question(
@@ -101,8 +90,11 @@ def plan_question(
             return parse(text)
 
         consumers = attach_requests(world.consumers, kept, requests, forest, read)
-        drawn = OnePiece(lambda: orjson.dumps(planner(forest, consumers, budget)))
-        return _AnswerWithPlaced(drawn, world.placed) if given else drawn
+        plan = planner(forest, consumers, budget)
+        if given:
+            plan = {"given": {"placed": world.placed}} | plan
+        yield orjson.dumps(plan)
+        return 0
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
         yield HoldsQuery(named, everywhere=True).read(transaction)

@@ -8,9 +8,9 @@ committed before (contract page 100, section 2).
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
@@ -127,31 +127,24 @@ class Arrival:
         return ClientGoneError() if self.is_gone() else OverloadedError(resource)
 
 
-class PendingAnswer(Protocol):
-    """An answer that is being computed.
+PendingAnswer = Generator[bytes | memoryview, None, int]
+"""Yields the body of an answer, for which the work is done between the pieces; returns the number of candidates in it."""
+
+
+class CountedPieces:
+    """The pieces of an answer.
 
     Attributes:
-        candidates: Number of candidates written so far.
+        candidates: Number of candidates, once all pieces have been drawn.
     """
 
-    candidates: int
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the body; the work is done between the pieces."""
-        ...
-
-
-class OnePiece:
-    """An answer that is written in one piece, and has no candidates to count."""
-
-    def __init__(self, write: Callable[[], bytes]) -> None:
-        """Take the function that computes the whole answer."""
+    def __init__(self, answer: PendingAnswer) -> None:
         self.candidates = 0
-        self._write = write
+        self._answer = answer
 
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the body."""
-        yield self._write()
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        """Yield the pieces, once."""
+        self.candidates = yield from self._answer
 
 
 Read = Callable[[ReadTransaction, Cursor], Iterable[object]]

@@ -25,7 +25,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.placing import Holder, Placing
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.question import HoldsQuery, OnePiece, Question
+from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the turn. Flavors with devices have a dozen; with very many, single
@@ -105,8 +105,8 @@ def candidate_question(
         key: See `key_of`; None to keep nothing.
     """
 
-    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> Answer:
-        return search(forest, request, options, form, budget)
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
+        return _pieces_of(search(forest, request, options, form, budget))
 
     return Question(
         work,
@@ -116,6 +116,11 @@ def candidate_question(
         is_repeatable=not options.randomize and not request.from_holds,
         is_hard=_is_hard(request),
     )
+
+
+def _pieces_of(answer: Answer) -> PendingAnswer:
+    yield from answer.pieces()
+    return answer.candidates
 
 
 def explain_question(
@@ -130,10 +135,11 @@ def explain_question(
         shows_held: Whether the answer has the amounts of holds.
     """
 
-    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         if focus.tree is not None and forest.row_of(focus.tree) is None:
             raise ProviderNotFoundError(focus.tree)
-        return OnePiece(lambda: orjson.dumps(explain_request(forest, request, focus, budget)))
+        yield orjson.dumps(explain_request(forest, request, focus, budget))
+        return 0
 
     held = HoldsQuery.of((request,), everywhere=shows_held)
     # It takes many searches.
@@ -151,9 +157,9 @@ def alternatives_question(
         key: See `key_of`; None to keep nothing.
     """
 
-    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> _Alternatives:
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         require_names_of(forest, requests, budget)
-        return _Alternatives(forest, list(requests.values()), options, budget)
+        return _write_alternatives(forest, list(requests.values()), options, budget)
 
     held = HoldsQuery.of(requests.values())
     return Question(
@@ -165,40 +171,24 @@ def alternatives_question(
     )
 
 
-class _Alternatives:
-    """The answer of the first query that has a candidate, in the making."""
-
-    def __init__(
-        self,
-        forest: Forest,
-        requests: Sequence[CandidateRequest],
-        options: SearchOptions,
-        budget: Budget,
-    ) -> None:
-        self.candidates = 0
-        self._forest = forest
-        self._requests = requests
-        self._options = options
-        self._budget = budget
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the body."""
-        for number, request in enumerate(self._requests):
-            answer = search(self._forest, request, self._options, _FORM, self._budget)
-            pieces = answer.pieces()
-            first, second = bytes(next(pieces)), bytes(next(pieces))
-            if answer.candidates:
-                yield b'{"alternative":%d,' % number + first[1:]
-                yield second
-                yield from pieces
-                self.candidates = answer.candidates
-                return
-        # Clients that ask for an order read scores (page 98, section 2), even an empty list.
-        is_ordered = any(request.order is not None for request in self._requests)
-        scores = b'"scores":[],' if is_ordered else b""
-        yield (
-            b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
-        )
+def _write_alternatives(
+    forest: Forest, requests: Sequence[CandidateRequest], options: SearchOptions, budget: Budget
+) -> PendingAnswer:
+    """Yield the answer of the first query that has a candidate."""
+    for number, request in enumerate(requests):
+        answer = search(forest, request, options, _FORM, budget)
+        pieces = answer.pieces()
+        first, second = bytes(next(pieces)), bytes(next(pieces))
+        if answer.candidates:
+            yield b'{"alternative":%d,' % number + first[1:]
+            yield second
+            yield from pieces
+            return answer.candidates
+    # Clients that ask for an order read scores (page 98, section 2), even an empty list.
+    is_ordered = any(request.order is not None for request in requests)
+    scores = b'"scores":[],' if is_ordered else b""
+    yield b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
+    return 0
 
 
 def placing_question(
@@ -222,17 +212,15 @@ def placing_question(
         for at, query in enumerate(request.alternatives)
     }
 
-    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         require_names_of(forest, queries, budget)
-        return OnePiece(lambda: outcome(forest, budget).serialize())
-
-    def outcome(forest: Forest, budget: Budget) -> Outcome:
         placer = Placer(forest, placing, holders, budget)
         attempt = placer.placed()
         explanation = None
         if attempt.unplaced and placing.explain:
             explanation = explain_attempt(placer, attempt, budget)
-        return Outcome(attempt.placed, tuple(attempt.unplaced), explanation)
+        yield Outcome(attempt.placed, tuple(attempt.unplaced), explanation).serialize()
+        return 0
 
     named = frozenset[str]().union(*(request.from_holds for request in placing.requests))
     held = HoldsQuery(named, everywhere=shows_held and placing.explain)
@@ -250,18 +238,16 @@ def capacity_question(
     """
     queries = {f"requests.{name}": request for name, request in requests.items()}
 
-    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> OnePiece:
+    def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         require_names_of(forest, queries, budget)
-        return OnePiece(lambda: written(forest, budget))
-
-    def written(forest: Forest, budget: Budget) -> bytes:
         count = len(requests)
         # A request that takes all its time leaves the others theirs.
         capacities = {
             name: count_capacity(forest, request, limits.share(count - number), budget)
             for number, (name, request) in enumerate(requests.items())
         }
-        return orjson.dumps({"capacity": capacities})
+        yield orjson.dumps({"capacity": capacities})
+        return 0
 
     return Question(
         work, holds=HoldsQuery.of(requests.values()), is_hard=are_hard(requests.values())

@@ -21,7 +21,13 @@ from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower, Upkeep
 from treeclaim.replica.frames import pickled
 from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
-from treeclaim.replica.question import LONGEST_WAIT, Arrival, HoldsQuery, Question
+from treeclaim.replica.question import (
+    LONGEST_WAIT,
+    Arrival,
+    CountedPieces,
+    HoldsQuery,
+    Question,
+)
 from treeclaim.replica.turn import AttemptClock, OutOfPatienceError, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -309,16 +315,16 @@ class Replica:
 def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
     stages = budget.stages
     try:
-        drawn = question.work(forest, iter(()), budget)
+        pieces = CountedPieces(question.work(forest, iter(()), budget))
         parts: list[bytes | memoryview] = []
         size = 0
         stages.enter(WRITE)
-        for piece in drawn.pieces():
+        for piece in pieces:
             parts.append(piece)
             size += len(piece)
             if size > WHOLE_ANSWER:
                 raise AnswerTooLongError("has a long answer")
-        return KeptAnswer.of(parts, drawn.candidates)
+        return KeptAnswer.of(parts, pieces.candidates)
     finally:
         # Those that were given up are the longest.
         metrics.tell_stages(metrics.SEARCH_SECONDS, stages)

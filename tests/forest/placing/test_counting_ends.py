@@ -94,9 +94,7 @@ def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     requests = {f"flavor-{number}": WANTED for number in range(20)}
     forest.counts.clear()
     question = capacity_question(requests, CapacityLimits(None, 0, time.monotonic() + 0.2))
-    capacity = json.loads(b"".join(question.work(forest, iter(()), Budget(3600)).pieces()))[
-        "capacity"
-    ]
+    capacity = json.loads(b"".join(question.work(forest, iter(()), Budget(3600))))["capacity"]
     assert set(capacity) == set(requests)
     for numbers in capacity.values():
         assert numbers["at_most"] is None or numbers["at_most"] >= numbers["fits"]
@@ -120,7 +118,7 @@ def least_memory(forest, requests):
     """The most bytes that counting holds at a time."""
     budget = MeasuringBudget()
     question = capacity_question(requests, CapacityLimits(None, 0))
-    b"".join(question.work(forest, iter(()), budget).pieces())
+    b"".join(question.work(forest, iter(()), budget))
     return budget.most
 
 

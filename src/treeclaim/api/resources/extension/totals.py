@@ -52,7 +52,7 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.replica.planning import question_under
-from treeclaim.replica.question import HoldsQuery, OnePiece, Question
+from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 
 
 class TotalsQuery(lists.SelectionQuery):
@@ -160,10 +160,10 @@ class _TotalsCall:
     def question(self, assumptions: AssumptionSet) -> Question:
         """Ask for the sums in the inventory as it would be; unknown names raise TreeclaimErrors."""
 
-        def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> OnePiece:
+        def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
             cursor = cursor_text.write_cursor(next(parts))
-            document = self.document(forest, cursor, budget)
-            return OnePiece(lambda: orjson.dumps(document))
+            yield orjson.dumps(self.document(forest, cursor, budget))
+            return 0
 
         return question_under(assumptions, Question(work, holds=HoldsQuery(everywhere=True)))
 
