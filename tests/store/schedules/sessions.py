@@ -129,7 +129,6 @@ class Session:
         pool._idle += [replace(stream) for stream in known[:1]]
         self.store._committer._streams = pool
         self.store._poller._lately = tuple((stream.identity, stream.id) for stream in known)
-        self.store._poller._known = (None, {})
         self.follower = None
         self._start = changes
 

@@ -67,8 +67,6 @@ class _SQLite(System):
 
     is_server = False
     gives_ids_again = True
-    # It costs a quarter of the smallest query about a table.
-    change_number = "PRAGMA data_version"
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
         """Interrupt what still runs on a connection after a deadline, until it is back in the pool.

@@ -21,13 +21,11 @@ class System:
         locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
             each row as it reads it.
         gives_ids_again: Whether a new row may have the id of a deleted one.
-        change_number: A query for a number that changes with each commit; None where there is none.
     """
 
     is_server = True
     locks_in_order = True
     gives_ids_again = False
-    change_number: str | None = None
 
     def for_writing(self, engine: Engine) -> Engine:
         """Return the engine with transactions whose statements see what is committed when they begin."""

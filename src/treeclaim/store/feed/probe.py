@@ -4,7 +4,6 @@
 import contextlib
 import os
 import threading
-from time import monotonic
 from typing import Any
 
 from sqlalchemy.engine import Engine
@@ -27,21 +26,17 @@ class Probe:
     It uses no transactions, so each query sees what is committed at that moment. It is kept,
     because a checkout from the pool would cost more than the query; and what it sends is the
     driver's own SQL, as SQLAlchemy would cost more than the query too.
+
+    Args:
+        engine: The engine of the database.
+        outages: Logs when it fails, and when it answers again.
     """
 
     def __init__(self, engine: Engine, outages: Outages) -> None:
-        """Begin without a connection.
-
-        Args:
-            engine: The engine of the database.
-            outages: Logs when it fails, and when it answers again.
-        """
         self._engine = engine
         self._outages = outages
         self._lock = threading.Lock()
-        self._silent_at = 0.0
         self._connection: Any = None
-        self._connections = 0
         self._process = os.getpid()
 
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
@@ -54,81 +49,34 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        return self._answer(sql, parameters)[0]
-
-    def version(self) -> tuple[int, int] | None:
-        """Return what is the same as before only if nothing was committed meanwhile.
-
-        Returns:
-            Which connection it is, as numbers of two cannot be compared, and its number; None where
-            the database has no such number.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        query = system_of(self._engine).change_number
-        if query is None:
-            return None
-        ((number,),), connection = self._answer(query, ())
-        return connection, number
-
-    def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
-        """Return the rows of a query, and the number of the connection that it was asked by.
-
-        Raises:
-            StoreUnavailableError: as `rows`.
-        """
-        self._take_turn()
+        if not self._lock.acquire(timeout=TURN_SECONDS):
+            raise StoreUnavailableError(Failure.SILENT.value)
         try:
-            return self._asked_again(sql, parameters), self._connections
+            return self._query_twice(sql, parameters)
         finally:
             self._lock.release()
 
-    def _asked_again(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; ask once more if the connection was lost."""
+    def _query_twice(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; send it once more if the connection was lost."""
         if self._process != os.getpid():
             # A connection from before a fork belongs to the parent.
             self._process, self._connection = os.getpid(), None
-        errors = (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError)
-        try:
-            return self._query(sql, parameters)
-        except errors as error:
-            self._drop()
-            # Another attempt would wait as long again.
-            if is_silence(error):
-                raise self._outage_error(error) from error
-        try:
-            return self._query(sql, parameters)
-        except errors as error:
-            self._drop()
-            raise self._outage_error(error) from error
-
-    def _take_turn(self) -> None:
-        """Admit one thread at a time; silence also counts for those that waited meanwhile.
-
-        They would wait for it one after the other. A connection that was lost is told at once, so they ask
-        for themselves: the database may have answered again when they came.
-
-        Raises:
-            StoreUnavailableError: if the wait timed out, or the database was silent meanwhile.
-        """
-        began = monotonic()
-        if not self._lock.acquire(timeout=TURN_SECONDS):
-            raise StoreUnavailableError(Failure.SILENT.value)
-        if self._silent_at > began:
-            self._lock.release()
-            raise StoreUnavailableError(Failure.SILENT.value)
-
-    def _outage_error(self, error: BaseException) -> StoreUnavailableError:
-        trouble = Failure.SILENT if is_silence(error) else Failure.LOST
-        if trouble is Failure.SILENT:
-            self._silent_at = monotonic()
-        return self._outages.unavailable(trouble.value, cause_of(error))
+        is_repeated = False
+        while True:
+            try:
+                return self._query(sql, parameters)
+            except (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
+                self._drop()
+                is_silent = is_silence(error)
+                # After silence, another attempt would wait as long again.
+                if is_silent or is_repeated:
+                    failure = Failure.SILENT if is_silent else Failure.LOST
+                    raise self._outages.unavailable(failure.value, cause_of(error)) from error
+                is_repeated = True
 
     def _query(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
-            self._connections += 1
             most = timeouts_of(self._engine).silence
             system_of(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         with contextlib.closing(self._connection.cursor()) as cursor:
