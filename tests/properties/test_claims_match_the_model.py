@@ -794,7 +794,7 @@ def make_calls(database_url, folder, monkeypatch, steps):
     for module in (transactions, hold_writes, condition_claims, condition_writes):
         monkeypatch.setattr(module, "now_of", Clock.now)
     # The work of this thread is a rule here, so that calls before it are tried too.
-    monkeypatch.setattr(Store, "keep_watch", lambda _store: None)
+    monkeypatch.setattr(Store, "keep_order", lambda _store: None)
     with (
         services_on_database(database_url, folder) as (services, application),
         client_of(application, **{"x-roles": "admin,service"}) as client,

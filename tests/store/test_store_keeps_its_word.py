@@ -2,13 +2,11 @@
 """Promises of the store on every database: clear errors, and upkeep by itself."""
 
 import contextlib
-import queue
 import uuid
 
 import pytest
 
 from tests.store.hosts import create_host
-from tests.store.upkeep import wait_for_pruning
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import (
     ConcurrentChangeError,
@@ -64,15 +62,17 @@ def test_repeated_schema_sync_succeeds(store):
     schema.require_ready(store.engine)
 
 
-def test_writes_start_pruning_when_it_is_due(store, monkeypatch):
-    pruned = queue.SimpleQueue()
-    monkeypatch.setattr(store, "prune", pruned.put)
-    monkeypatch.setattr(store, "_prune_at", 0.0)
+def test_pruning_is_due_once_an_hour_and_after_new_streams(store, monkeypatch):
+    pruned = []
+    monkeypatch.setattr(store, "prune", pruned.append)
     create_host(store, name="first")
-    create_host(store, name="second")
-    assert pruned.get(timeout=60) == store_module.KEEP
-    wait_for_pruning()
-    assert pruned.empty()
+    for _ in range(2):
+        store._prune_if_due()
+    assert pruned == [store_module.KEEP]
+    monkeypatch.setattr(store, "_prune_at", 0.0)
+    for _ in range(2):
+        store._prune_if_due()
+    assert pruned == [store_module.KEEP] * 2
 
 
 def test_missing_database_raises_unavailable_error(tmp_path):

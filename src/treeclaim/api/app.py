@@ -93,7 +93,7 @@ def services_of(
         picture: The inventory, where it is loaded already.
     """
     placement, treeclaim = configuration.options.placement, configuration.options.treeclaim
-    store.keep_watch()
+    store.keep_order()
     replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
     replica.keep_up()
     return Services(

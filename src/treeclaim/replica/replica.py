@@ -2,7 +2,6 @@
 """A worker's Forest: questions are answered within a turn, or in a child, with shared caches."""
 
 import logging
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import monotonic
@@ -80,13 +79,7 @@ class Replica:
 
     def keep_up(self) -> None:
         """Follow the feed and keep the Forest small, in a thread of this process, until the store is closed."""
-        upkeep = weakref.ref(self._upkeep)
-
-        def step() -> float | None:
-            present = upkeep()
-            return None if present is None else present.step()
-
-        self._store.repeat("upkeep", self._upkeep.pause, step)
+        self._store.repeat("upkeep", self._upkeep.pause, self._upkeep.step)
 
     @contextmanager
     def current(self) -> Iterator[Forest]:

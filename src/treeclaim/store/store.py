@@ -50,7 +50,7 @@ differ and transactions that took long."""
 _PRUNE_INTERVAL = 3600.0
 """Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
 
-_PRUNE_AFTER_TAKING = 60.0
+_PRUNE_CHECK = 60.0
 """Seconds after which a process that took a new stream prunes: there may be too many streams. All
 workers take some when they start, so not at once."""
 
@@ -58,7 +58,7 @@ _LONGEST_LOOK = 5.0
 """Seconds that closing waits for each thread, whose steps mostly take a thousandth of one."""
 
 PRUNING_THREAD = "treeclaim-pruning"
-"""Name of the thread that prunes beside the writes."""
+"""Name of the thread that prunes."""
 
 
 class Store(Reader):
@@ -125,7 +125,6 @@ class Store(Reader):
         except UnknownOutcomeError as error:
             raise self.outages.unknown_outcome(str(error)) from error
         self.outages.answered()
-        self._prune_if_due()
         return result
 
     def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
@@ -179,7 +178,6 @@ class Store(Reader):
         ]
         if None in refusals:
             self.outages.answered()
-            self._prune_if_due()
         return refusals
 
     def delete_allocations(self, consumer_uuid: str) -> None:
@@ -206,15 +204,10 @@ class Store(Reader):
                 raise
         return write()
 
-    def keep_watch(self) -> None:
-        """Remove holds as they end, in a thread of this process, until the store is closed or gone."""
-        store = weakref.ref(self)
-
-        def step() -> float | None:
-            present = store()
-            return None if present is None else present._end_due()  # noqa: SLF001
-
-        self.repeat(ENDS_THREAD, 0.0, step)
+    def keep_order(self) -> None:
+        """Remove holds as they end, and prune the feed, in threads of this process."""
+        self.repeat(ENDS_THREAD, 0.0, self._end_due)
+        self.repeat(PRUNING_THREAD, _PRUNE_CHECK, self._prune_if_due)
 
     def _end_due(self) -> float:
         """Remove the holds and conditions that have ended; return the seconds until the next check."""
@@ -225,20 +218,24 @@ class Store(Reader):
             _LOG.debug("Holds were not checked for their ends: %s", error)
             return CHECK_SECONDS
 
-    def repeat(self, name: str, pause: float, step: Callable[[], float | None]) -> None:
-        """Call a function again and again, in a thread of this process, until the store is closed.
+    def repeat(self, name: str, pause: float, step: Callable[[], float]) -> None:
+        """Call a method again and again, in a thread of this process, until the store is closed or its object is gone.
 
         Args:
             name: The name of the thread.
             pause: Seconds until the first call.
-            step: Returns the seconds until its next call; None ends the thread.
+            step: Returns the seconds until its next call.
         """
-        closing = self._closing
+        closing, method = self._closing, weakref.WeakMethod(step)
 
         def run() -> None:
-            seconds_to_wait: float | None = pause
-            while seconds_to_wait is not None and not closing.wait(seconds_to_wait):
-                seconds_to_wait = step()
+            seconds_to_wait = pause
+            while not closing.wait(seconds_to_wait):
+                present = method()
+                if present is None:
+                    return
+                seconds_to_wait = present()
+                del present
 
         self._threads.append(start_helper_thread(name, run))
 
@@ -281,7 +278,6 @@ class Store(Reader):
         try:
             self._groups.submit(request, self._deadline())
             self.outages.answered()
-            self._prune_if_due()
         finally:
             metrics.tell_stages(metrics.CLAIM_SECONDS, request.stages)
 
@@ -315,31 +311,23 @@ class Store(Reader):
         self.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))
         return deleted
 
-    def _prune_if_due(self) -> None:
-        """Prune the feed in a thread of its own, so that no operator has to.
+    def _prune_if_due(self) -> float:
+        """Prune the feed once an hour, and soon after new streams were taken, so that no operator has to.
 
-        The write that triggered it is committed already; its client is not told of failures here.
+        Returns:
+            The seconds until the next check.
         """
         streams_taken = self._committer.streams_taken + self._group_committer.streams_taken
-        if streams_taken != self._streams_taken:
-            self._streams_taken = streams_taken
-            self._prune_at = min(self._prune_at, monotonic() + _PRUNE_AFTER_TAKING)
-        if monotonic() < self._prune_at:
-            return
+        if streams_taken == self._streams_taken and monotonic() < self._prune_at:
+            return _PRUNE_CHECK
+        self._streams_taken = streams_taken
         self._prune_at = monotonic() + _PRUNE_INTERVAL
-        try:
-            start_helper_thread(PRUNING_THREAD, self._prune_and_log)
-        except RuntimeError as error:
-            _LOG.warning("The change feed was not pruned: %s", error)
-
-    def _prune_and_log(self) -> None:
-        if self._closing.is_set():
-            return
         try:
             self.prune(KEEP)
         except (TreeclaimError, SQLAlchemyError) as error:
             # The reason why the database failed is in the log already.
             _LOG.warning("The change feed was not pruned: %s", error)
+        return _PRUNE_CHECK
 
     def close(self) -> None:
         """Close all connections."""

@@ -13,10 +13,9 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.databases import EACH_DATABASE
 from tests.store.hosts import create_host
-from tests.store.upkeep import utc_now, wait_for_pruning
+from tests.store.upkeep import utc_now
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.schema.tables import feed, streams
@@ -133,23 +132,12 @@ def test_concurrent_prunings_create_distinct_epochs(store, database_url):
         mine.close()
 
 
-def test_failing_pruning_does_not_fail_its_write(store, database_url, monkeypatch):
-    monkeypatch.setattr(store_module, "_PRUNE_INTERVAL", 0)
+def test_failing_pruning_is_tried_again(store, database_url):
     with closing(Store(DatabaseSettings(database_url))) as busy:
         with busy.engine.begin() as connection:
             connection.exec_driver_sql("DROP TABLE treeclaim_feed")
-        assert busy.write(lambda _: "done") == "done"
-        wait_for_pruning()
-
-
-def test_write_succeeds_when_no_pruning_thread_can_start(store, database_url, monkeypatch):
-    def refuse(_thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(store_module, "_PRUNE_INTERVAL", 0)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with closing(Store(DatabaseSettings(database_url))) as busy:
-        assert busy.write(lambda _: "done") == "done"
+        busy._prune_at = 0.0
+        assert busy._prune_if_due() > 0
 
 
 def lent_twice(error):

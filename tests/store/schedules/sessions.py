@@ -87,8 +87,6 @@ class Session:
         sa.event.listen(engine, "checkout", _let_be_silent)
         sa.event.listen(engine, "handle_error", self._failure)
         self._stop_before_the_probe()
-        # A thread beside the schedule would write what no step of it does, once a minute.
-        setattr(self.store, "_prune_if_due", lambda: None)  # noqa: B010 - as for the probe
 
     def _begin_anew(self):
         self.next_step = None

@@ -3,7 +3,6 @@
 
 import ast
 import importlib
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,12 @@ import treeclaim
 from tests.databases import EACH_SERVER
 from tests.store.schedules.cases import Case
 from tests.store.schedules.exploration import Exploration
-from tests.store.schedules.places import SESSIONS
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
 from tests.store.schedules.worlds import HOST, MINE, NEW, SPARE, WORLDS, claim, put, write
 from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.schema.tables import resource_providers
-from treeclaim.store.store import PRUNING_THREAD
 from treeclaim.store.takeover import data_migrations
 
 _GENERATION = sa.select(resource_providers.c.generation).where(
@@ -94,16 +91,6 @@ def test_leftovers_of_a_schedule_do_not_block_the_next(place):
 def test_wrong_feed_is_found(place, operation):
     failure = next(Exploration(place, case_of(place, operation)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_schedules_do_not_prune_by_the_clock(place):
-    for session in place.sessions:
-        session.store._prune_at = 0.0
-    exploration = Exploration(place, case_of(place, count_up_silently))
-    exploration._run(())
-    assert not [one for one in threading.enumerate() if one.name == PRUNING_THREAD]
-    assert [session.store._prune_at for session in place.sessions] == [0.0] * SESSIONS
 
 
 @pytest.mark.slow
