@@ -28,6 +28,7 @@ from tests.service import services_on_database
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.replica import turn as turn_module
+from treeclaim.replica.kept import SlowQuestions
 from treeclaim.replica.turn import LONGEST_HOLD
 from treeclaim.store.schema.tables import attributes
 
@@ -131,8 +132,8 @@ class Cloud:
         body = {"traits": names, "resource_provider_generation": self.generation(host)}
         assert self.ask("PUT", f"/resource_providers/{host}/traits", body=body).status == 200
         self.generation(host)
-        self.services.replica._slow.clear()
-        self.services.batches._slow.clear()
+        self.services.replica._slow = SlowQuestions()
+        self.services.batches._slow = SlowQuestions()
 
     def longest_hold(self, call):
         """Seconds for which a call held the Forest, and its answer."""

@@ -22,6 +22,7 @@ from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Batches, Replica
 from treeclaim.replica import batches as batches_module
+from treeclaim.replica.kept import SlowQuestions
 from treeclaim.store import Store
 from treeclaim.store.reading.holders import find_holders
 
@@ -172,7 +173,7 @@ def test_interrupted_search_is_not_reused(store, monkeypatch):
             patch.setattr(series, "thread_time", clock)
             early = batches.place(replace(request, consumers=(str(uuid.uuid4()),)))
         interrupted += early is None
-        batches._slow.clear()
+        batches._slow = SlowQuestions()
         late = replace(request, consumers=(str(uuid.uuid4()),))
         with replica.current() as forest:
             expected = series.Series(forest, 10**9).place(late, time.thread_time() + PATIENT)

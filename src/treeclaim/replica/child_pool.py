@@ -50,58 +50,41 @@ class ChildPool:
         self._plan = Gate(1, 0)
 
     def answer(
-        self, arrival: Arrival, start: Callable[[], Child | KeptAnswer]
+        self, arrival: Arrival, start: Callable[[], Child | KeptAnswer], *, is_plan: bool = False
     ) -> KeptAnswer | AnswerStream:
-        """Answer a question in a child.
+        """Answer a question in a child. Of plans only one runs at a time, and none waits.
 
         Args:
             arrival: The arrival of the question, and its client.
             start: Starts a child, or returns the answer if it is known by now.
+            is_plan: Whether the question is a plan.
 
         Raises:
-            OverloadedError: if there is no place, or no long place after a second.
+            OverloadedError: if there is no place, or no long place after a second, or another plan runs.
             TreeclaimError: if the question, a bound or the client's end gives reason.
         """
-        if not self.children.acquire(arrival.wait, arrival.is_gone):
-            raise arrival.overload_error(_SEARCHES)
+        gate, wait = (self._plan, 0.0) if is_plan else (self.children, arrival.wait)
+        if not gate.acquire(wait, arrival.is_gone):
+            raise arrival.overload_error("planning" if is_plan else _SEARCHES)
         with ExitStack() as places:
-            places.callback(self.children.release)
+            places.callback(gate.release)
             child = start()
             if isinstance(child, KeptAnswer):
                 return child
             places.callback(child.end)
-            if not child.wait_for_output(min(BRIEF_SECONDS, child.time_left)):
+            if not is_plan and not child.wait_for_output(min(BRIEF_SECONDS, child.time_left)):
                 if has_passed(arrival.end):
                     raise arrival.timeout_error()
                 if not self.long.acquire(0):
                     raise OverloadedError(_SEARCHES)
                 places.callback(self.long.release)
-            return _first_of(child, places)
-
-    def answer_plan(self, start: Callable[[], Child]) -> KeptAnswer | AnswerStream:
-        """Answer a plan in a child. Only one runs at a time, and none waits.
-
-        Raises:
-            OverloadedError: if another plan runs.
-            TreeclaimError: if the question, a bound or the client's end gives reason.
-        """
-        if not self._plan.acquire(0):
-            raise OverloadedError("planning")
-        with ExitStack() as places:
-            places.callback(self._plan.release)
-            child = start()
-            places.callback(child.end)
-            return _first_of(child, places)
-
-
-def _first_of(child: Child, places: ExitStack) -> KeptAnswer | AnswerStream:
-    """Return the whole answer, or a stream that keeps the child and its places."""
-    first = child.first()
-    if isinstance(first, KeptAnswer):
-        return first
-    stream = _stream(child, first, places.pop_all())
-    next(stream)
-    return stream
+            first = child.first()
+            if isinstance(first, KeptAnswer):
+                return first
+            # It keeps the child and its places.
+            stream = _stream(child, first, places.pop_all())
+            next(stream)
+            return stream
 
 
 def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:

@@ -132,12 +132,6 @@ class SlowQuestions:
         """Tell whether a question took long recently."""
         return key is not None and self._until.get(key, 0.0) > time.monotonic()
 
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._until.clear()
-            self._suspects.clear()
-
 
 def _keep_until(times: dict[bytes, float], key: bytes | None, until: float) -> None:
     if key is None:

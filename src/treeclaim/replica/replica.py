@@ -251,16 +251,14 @@ class Replica:
 
         def start() -> Child | KeptAnswer:
             nonlocal version
+            if question.reads is not None:
+                return self._start_reading(question, arrival)
             with self._turn_of(arrival, question.holds) as (forest, later):
                 version = self._follower.version
                 kept_answer = self._answers.find(version, question.key)
                 return _fork(question, forest, later) if kept_answer is None else kept_answer
 
-        if question.is_plan:
-            return self._children.answer_plan(lambda: self._start_reading(question, arrival))
-        if question.reads is not None:
-            return self._children.answer(arrival, lambda: self._start_reading(question, arrival))
-        outcome = self._children.answer(arrival, start)
+        outcome = self._children.answer(arrival, start, is_plan=question.is_plan)
         if isinstance(outcome, KeptAnswer) and question.is_repeatable and version is not None:
             self._answers.keep(version, question.key, outcome)
         return outcome
