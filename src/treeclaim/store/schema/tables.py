@@ -7,7 +7,6 @@ Names, types, constraints and indexes are those of contract page 85. Own tables 
 
 import secrets
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -29,6 +28,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import mysql
+from sqlalchemy.schema import SchemaItem
 
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
@@ -43,46 +43,42 @@ own_tables = MetaData()
 """Treeclaim's own tables."""
 
 
-def _times() -> tuple[Column[Any], Column[Any]]:
-    return Column("created_at", DateTime), Column("updated_at", DateTime)
+def _table(name: str, metadata: MetaData, *parts: SchemaItem) -> Table:
+    return Table(name, metadata, *parts, mysql_engine="InnoDB", mysql_charset="utf8mb3")
 
 
-def _mysql() -> dict[str, Any]:
-    return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"}
+def _placement_table(name: str, *parts: SchemaItem) -> Table:
+    times = Column("created_at", DateTime), Column("updated_at", DateTime)
+    return _table(name, placement, *times, *parts)
 
 
-alembic_version = Table(
+def _own_table(name: str, *parts: SchemaItem) -> Table:
+    return _table(name, own_tables, *parts)
+
+
+alembic_version = _table(
     "alembic_version",
     placement,
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
-    **_mysql(),
 )
 
-resource_classes = Table(
+resource_classes = _placement_table(
     "resource_classes",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(255), nullable=False),
     UniqueConstraint("name", name="uniq_resource_classes0name"),
-    **_mysql(),
 )
 
-traits = Table(
+traits = _placement_table(
     "traits",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("name", Unicode(255), nullable=False),
     UniqueConstraint("name", name="uniq_traits0name"),
-    **_mysql(),
 )
 
-resource_providers = Table(
+resource_providers = _placement_table(
     "resource_providers",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("uuid", String(36), nullable=False),
     Column("name", Unicode(200)),
@@ -93,13 +89,10 @@ resource_providers = Table(
     UniqueConstraint("name", name="uniq_resource_providers0name"),
     Index("resource_providers_root_provider_id_idx", "root_provider_id"),
     Index("resource_providers_parent_provider_id_idx", "parent_provider_id"),
-    **_mysql(),
 )
 
-inventories = Table(
+inventories = _placement_table(
     "inventories",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("resource_provider_id", Integer, nullable=False),
     Column("resource_class_id", Integer, nullable=False),
@@ -115,13 +108,10 @@ inventories = Table(
         name="uniq_inventories0resource_provider_resource_class",
     ),
     Index("inventories_resource_class_id_idx", "resource_class_id"),
-    **_mysql(),
 )
 
-allocations = Table(
+allocations = _placement_table(
     "allocations",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True),
     Column("resource_provider_id", Integer, nullable=False),
     Column("consumer_id", String(36), nullable=False),
@@ -135,33 +125,24 @@ allocations = Table(
     ),
     Index("allocations_resource_class_id_idx", "resource_class_id"),
     Index("allocations_consumer_id_idx", "consumer_id"),
-    **_mysql(),
 )
 
-placement_aggregates = Table(
+placement_aggregates = _placement_table(
     "placement_aggregates",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("uuid", String(36)),
     UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
-    **_mysql(),
 )
 
-resource_provider_aggregates = Table(
+resource_provider_aggregates = _placement_table(
     "resource_provider_aggregates",
-    placement,
-    *_times(),
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("aggregate_id", Integer, primary_key=True, autoincrement=False),
     Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
-    **_mysql(),
 )
 
-resource_provider_traits = Table(
+resource_provider_traits = _placement_table(
     "resource_provider_traits",
-    placement,
-    *_times(),
     Column("trait_id", Integer, ForeignKey("traits.id"), primary_key=True, autoincrement=False),
     Column(
         "resource_provider_id",
@@ -173,43 +154,31 @@ resource_provider_traits = Table(
     Index(
         "resource_provider_traits_resource_provider_trait_idx", "resource_provider_id", "trait_id"
     ),
-    **_mysql(),
 )
 
-projects = Table(
+projects = _placement_table(
     "projects",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("external_id", String(255), nullable=False),
     UniqueConstraint("external_id", name="uniq_projects0external_id"),
-    **_mysql(),
 )
 
-users = Table(
+users = _placement_table(
     "users",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("external_id", String(255), nullable=False),
     UniqueConstraint("external_id", name="uniq_users0external_id"),
-    **_mysql(),
 )
 
-consumer_types = Table(
+consumer_types = _placement_table(
     "consumer_types",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("name", Unicode(255), nullable=False),
     UniqueConstraint("name", name="uniq_consumer_types0name"),
-    **_mysql(),
 )
 
-consumers = Table(
+consumers = _placement_table(
     "consumers",
-    placement,
-    *_times(),
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("uuid", String(36), nullable=False),
     Column("project_id", Integer, nullable=False),
@@ -224,21 +193,17 @@ consumers = Table(
     Index("consumers_project_id_uuid_idx", "project_id", "uuid"),
     Index("consumers_project_id_user_id_uuid_idx", "project_id", "user_id", "uuid"),
     Index("consumers_consumer_type_id_idx", "consumer_type_id"),
-    **_mysql(),
 )
 
-own_version = Table(
+own_version = _own_table(
     "treeclaim_alembic_version",
-    own_tables,
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="treeclaim_alembic_version_pkc"),
-    **_mysql(),
 )
 """The revision of Treeclaim's own tables; its row is written when all of them are there."""
 
-streams = Table(
+streams = _own_table(
     "treeclaim_streams",
-    own_tables,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("identity", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
@@ -247,7 +212,6 @@ streams = Table(
     Column("epoch", BigInteger),
     Column("closed_in", BigInteger),
     Index("treeclaim_streams_epoch_idx", "epoch", unique=True),
-    **_mysql(),
 )
 """Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
 
@@ -271,9 +235,8 @@ NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
 LONGEST_AMOUNTS = 255
 """Characters of `amounts` in the feed: enough for a claim of some dozen classes on one provider."""
 
-feed = Table(
+feed = _own_table(
     "treeclaim_feed",
-    own_tables,
     Column("stream_id", Integer, primary_key=True, autoincrement=False),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", String(16), primary_key=True),
@@ -285,7 +248,6 @@ feed = Table(
     Column("tree", String(36)),
     Column("amounts", String(LONGEST_AMOUNTS)),
     Index("treeclaim_feed_created_at_idx", "created_at"),
-    **_mysql(),
 )
 """The providers that each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
 
@@ -295,15 +257,13 @@ provider that was moved. `amounts` tells by how much claims changed usage and ge
 load the provider.
 """
 
-holds = Table(
+holds = _own_table(
     "treeclaim_holds",
-    own_tables,
     Column("uuid", String(36), primary_key=True),
     Column("ends_at", DateTime),
     Column("returns", Boolean, nullable=False),
     Column("note", Text),
     Index("treeclaim_holds_ends_at_idx", "ends_at"),
-    **_mysql(),
 )
 """Terms of holds (contract page 100), by the uuid of their consumers.
 
@@ -312,20 +272,17 @@ whole seconds. `note` is a JSON string of ASCII characters: MariaDB's columns of
 character, and PostgreSQL's without NUL, take any text so.
 """
 
-hold_projects = Table(
+hold_projects = _own_table(
     "treeclaim_hold_projects",
-    own_tables,
     Column("hold_uuid", String(36), primary_key=True),
     Column("number", SmallInteger, primary_key=True, autoincrement=False),
     Column("project", String(255), nullable=False),
     Index("treeclaim_hold_projects_project_idx", "project"),
-    **_mysql(),
 )
 """Projects beside a hold's own whose consumers may draw, numbered in the order in which they were given."""
 
-draws = Table(
+draws = _own_table(
     "treeclaim_draws",
-    own_tables,
     Column("consumer_uuid", String(36), primary_key=True),
     Column("provider_id", Integer, primary_key=True, autoincrement=False),
     Column("class_id", Integer, primary_key=True, autoincrement=False),
@@ -333,18 +290,15 @@ draws = Table(
     Column("amount", Integer, nullable=False),
     Index("treeclaim_draws_hold_uuid_idx", "hold_uuid"),
     Index("treeclaim_draws_provider_id_idx", "provider_id"),
-    **_mysql(),
 )
 """Amounts that consumers have drawn from holds that return."""
 
-requests = Table(
+requests = _own_table(
     "treeclaim_requests",
-    own_tables,
     Column("consumer_uuid", String(36), primary_key=True),
     Column("request", Text, nullable=False),
     Column("gone_at", DateTime),
     Index("treeclaim_requests_gone_at_idx", "gone_at"),
-    **_mysql(),
 )
 """Requests that consumers were placed by: JSON lists of queries, in ASCII characters. `gone_at` is when
 the consumer was first found without a record, naive UTC."""
@@ -354,9 +308,8 @@ MOST_MIXES = 64
 
 _MYSQL = ("mysql", "mariadb")
 
-mixes = Table(
+mixes = _own_table(
     "treeclaim_mixes",
-    own_tables,
     Column(
         "name",
         String(64).with_variant(mysql.VARCHAR(64, collation="utf8mb3_bin"), *_MYSQL),
@@ -365,48 +318,40 @@ mixes = Table(
     Column("slot", SmallInteger, nullable=False),
     Column("body", Text().with_variant(mysql.MEDIUMTEXT(), *_MYSQL), nullable=False),
     Index("treeclaim_mixes_slot_idx", "slot", unique=True),
-    **_mysql(),
 )
 """Mixes of requests. `body` is what was put, as JSON in ASCII characters. Each has a `slot` of its own,
 0 to `MOST_MIXES` - 1: so there are never more, whoever writes at the same time. Names differ by case too,
 which MariaDB's usual collations do not see."""
 
-aggregate_names = Table(
+aggregate_names = _own_table(
     "treeclaim_aggregate_names",
-    own_tables,
     Column("uuid", String(36), primary_key=True),
     Column("name", Text, nullable=False),
-    **_mysql(),
 )
 """Names of aggregates, for people: JSON strings of ASCII characters. A name needs no provider in its
 aggregate, and stays when the last one leaves it."""
 
-attributes = Table(
+attributes = _own_table(
     "treeclaim_attributes",
-    own_tables,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
-    **_mysql(),
 )
 """Attributes of providers (contract page 102, section 1): JSON texts of ASCII characters, by name."""
 
-consumption = Table(
+consumption = _own_table(
     "treeclaim_consumption",
-    own_tables,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
     Column("consumed_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("consumed_class_id", Integer, primary_key=True, autoincrement=False),
     Column("amount", Integer, nullable=False),
     Index("treeclaim_consumption_consumed_idx", "consumed_provider_id", "consumed_class_id"),
-    **_mysql(),
 )
 """Units of another inventory that each unit of an inventory consumes (contract page 102, section 2)."""
 
-conditions = Table(
+conditions = _own_table(
     "treeclaim_conditions",
-    own_tables,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(64), primary_key=True),
     Column("effect", SmallInteger, nullable=False),
@@ -415,7 +360,6 @@ conditions = Table(
     Column("began", Boolean, nullable=False),
     Column("reason", Text, nullable=False),
     Index("treeclaim_conditions_ends_at_idx", "ends_at"),
-    **_mysql(),
 )
 """Conditions of providers (contract page 102, section 3), by their keys. `ends_at` is naive UTC, in whole
 seconds; `reason` a JSON string of ASCII characters."""
