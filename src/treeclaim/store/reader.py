@@ -9,9 +9,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.changes import Changes, Cursor, Positions
-from treeclaim.store.database.engine import DatabaseSettings, connected, make_engine
+from treeclaim.store.database.engine import connected, make_engine
 from treeclaim.store.database.failures import Failure, Outages, failure_of
-from treeclaim.store.database.systems import system_of
+from treeclaim.store.database.systems import DatabaseSettings, system_of
 from treeclaim.store.database.transactions import DeadlineError, ReadTransaction
 from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
 from treeclaim.store.feed.probe import Probe

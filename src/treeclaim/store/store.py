@@ -17,8 +17,8 @@ from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, TreeclaimError
 from treeclaim.model.stages import WAIT, Stages
-from treeclaim.store.database.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.systems import system_of
+from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.systems import DatabaseSettings, system_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
     WriteTransaction,

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database import mariadb, sqlite
+from treeclaim.store.database import sqlite
 from treeclaim.store.database.failures import (
     cause_of,
     invalidate_unfit,
@@ -22,8 +22,8 @@ from treeclaim.store.database.failures import (
     unavailable,
 )
 from treeclaim.store.database.incomparable_text import match_nothing_by_incomparable_text
-from treeclaim.store.database.systems import system_of
-from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION, Timeouts
+from treeclaim.store.database.systems import DatabaseSettings, system_of
+from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,32 +31,6 @@ REFUSED = (
     "The database server refuses this user, password or database; see "
     "[placement_database]/connection"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """The connection to the database; the options of `[placement_database]`.
-
-    Attributes:
-        url: SQLAlchemy URL.
-        sqlite_synchronous: False trades durability for speed on SQLite.
-        connection_recycle_time: Seconds after which a connection is replaced.
-        max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
-        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
-            modes in which statements would mean something else, and strict in any case.
-        connection_debug: Above 0 logs SQL statements, above 50 results too.
-        timeouts: The timeouts of everything that waits for the database.
-    """
-
-    url: str = field(repr=False)
-    sqlite_synchronous: bool = True
-    connection_recycle_time: int = 3600
-    max_pool_size: int | None = None
-    max_overflow: int | None = None
-    pool_timeout: int | None = None
-    mysql_sql_mode: str = "TRADITIONAL"
-    connection_debug: int = 0
-    timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 def make_engine(settings: DatabaseSettings) -> Engine:
@@ -79,22 +53,10 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     if url.get_backend_name() == "mysql":
         options["pool_reset_on_return"] = None
     engine = sa.create_engine(url, **options)
-    if engine.dialect.name == "sqlite":
-        sqlite.prepare(engine, settings.timeouts, synchronous=settings.sqlite_synchronous)
-    elif engine.dialect.name == "mysql":
-        mariadb.prepare(engine, settings.mysql_sql_mode, settings.timeouts)
-    else:
-        _prepare_postgresql(engine, settings.timeouts)
+    system_of(engine).prepare(engine, settings)
     match_nothing_by_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", invalidate_unfit)
     return engine
-
-
-def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:
-    # With its driver it takes six megabytes, which services on other databases do without.
-    from treeclaim.store.database import postgresql  # noqa: PLC0415
-
-    postgresql.prepare(engine, timeouts)
 
 
 @contextmanager
@@ -163,7 +125,7 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
 
 
 def make_read_only_engine(settings: DatabaseSettings) -> Engine:
-    """Create an engine whose connections cannot write, not even create a file of SQLite.
+    """Create an engine for reading, whose connections create no file of SQLite.
 
     Raises:
         SQLAlchemyError: if the URL is not one of a database.
@@ -172,15 +134,8 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
     url = with_driver(make_url(settings.url))
     if url.get_backend_name() == "sqlite":
         return sa.create_engine(sqlite.read_only(url))
-    extended = settings.timeouts.extended()
-    if url.get_backend_name() == "postgresql":
-        engine = sa.create_engine(url, execution_options={"postgresql_readonly": True})
-        _prepare_postgresql(engine, extended)
-        return engine
-    engine = sa.create_engine(url)
-    mariadb.prepare_sessions(engine, settings.mysql_sql_mode, extended)
-    mariadb.only_read(engine)
-    return engine
+    extended = replace(settings, timeouts=settings.timeouts.extended())
+    return make_engine(extended).execution_options(postgresql_readonly=True)
 
 
 def with_driver(url: URL) -> URL:

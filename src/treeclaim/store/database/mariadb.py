@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.systems import IS_GALERA, System, set_clock
+from treeclaim.store.database.systems import IS_GALERA, DatabaseSettings, System, set_clock
 from treeclaim.store.database.timeouts import Timeouts
 
 _MILLISECONDS = 1000
@@ -64,76 +64,6 @@ _ASSUMED = {
     "unique_checks": "1",
 }
 """Settings that statements, driver and SQLAlchemy rely on; a server may be set otherwise."""
-
-
-def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
-    """Set up each connection, and how transactions begin and end.
-
-    Args:
-        engine: Its pool must not reset connections by itself: that would be a round trip for each
-            transaction, and SQLAlchemy rolls back what is open when a connection is closed.
-        sql_mode: SQL mode of the sessions; empty for the server's.
-        timeouts: The timeouts of everything that waits.
-    """
-    prepare_sessions(engine, sql_mode, timeouts)
-
-    @sa.event.listens_for(engine, "connect")
-    def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
-        cursor = connection.cursor()
-        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        record.info[IS_GALERA] = _wait_for_other_nodes(cursor)
-        cursor.close()
-
-    @sa.event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        if not connection.get_execution_options().get("treeclaim_writing", False):
-            # For this transaction only: to restore a session setting afterwards could fail.
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-
-
-def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
-    """Say to each session what statements and driver take for granted, and set its timeouts.
-
-    Args:
-        engine: The engine of the connections.
-        sql_mode: As the operator wants it; empty for the server's.
-        timeouts: The timeouts of everything that waits.
-    """
-
-    @sa.event.listens_for(engine, "do_connect")
-    def _connecting(
-        dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
-    ) -> Any | None:
-        parameters["charset"] = _CHARSET
-        parameters.pop("collation", None)
-        if dialect.driver != "pymysql":
-            return None
-        # Authentication waits for answers too, so the socket has the connect timeout at first.
-        defaults = {
-            "connect_timeout": timeouts.connect,
-            "read_timeout": timeouts.connect,
-            "write_timeout": timeouts.tcp,
-        }
-        return connection_class()(*arguments, **(defaults | parameters))
-
-    # Before SQLAlchemy asks the server about itself, its quotes among others.
-    @sa.event.listens_for(engine, "connect", insert=True)
-    def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
-        SYSTEM.set_read_timeout(connection, timeouts.silence)
-        _set_keepalive(connection, timeouts)
-        cursor = connection.cursor()
-        cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
-        servers, server_time = cursor.fetchone()
-        set_clock(record, server_time / 1_000_000)
-        settings = _ASSUMED | {"sql_mode": f"'{_mode(sql_mode or servers)}'"}
-        settings |= _limits(connection, timeouts)
-        cursor.execute(f"SET NAMES {_CHARSET}, {_assignments(settings)}")
-        cursor.close()
-
-    @sa.event.listens_for(engine, "checkin")
-    def _given_back(connection: Any, record: ConnectionPoolEntry) -> None:
-        if connection is not None and record.info.pop(_EXTENDED, False):
-            record.invalidate()
 
 
 @cache
@@ -200,14 +130,6 @@ def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def only_read(engine: Engine) -> None:
-    """Begin read-only transactions: the server refuses all writes."""
-
-    @sa.event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        connection.exec_driver_sql("START TRANSACTION READ ONLY")
-
-
 def _wait_for_other_nodes(cursor: Any) -> bool:
     """Return whether the server is a node of a Galera cluster.
 
@@ -228,6 +150,52 @@ class _MariaDB(System):
     """MariaDB and MySQL."""
 
     locks_in_order = False
+
+    def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
+        timeouts = settings.timeouts
+
+        @sa.event.listens_for(engine, "do_connect")
+        def _connecting(
+            dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
+        ) -> Any | None:
+            parameters["charset"] = _CHARSET
+            parameters.pop("collation", None)
+            if dialect.driver != "pymysql":
+                return None
+            # Authentication waits for answers too, so the socket has the connect timeout at first.
+            defaults = {
+                "connect_timeout": timeouts.connect,
+                "read_timeout": timeouts.connect,
+                "write_timeout": timeouts.tcp,
+            }
+            return connection_class()(*arguments, **(defaults | parameters))
+
+        # Before SQLAlchemy asks the server about itself, its quotes among others.
+        @sa.event.listens_for(engine, "connect", insert=True)
+        def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
+            self.set_read_timeout(connection, timeouts.silence)
+            _set_keepalive(connection, timeouts)
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
+            servers, server_time = cursor.fetchone()
+            set_clock(record, server_time / 1_000_000)
+            assumed = _ASSUMED | {"sql_mode": f"'{_mode(settings.mysql_sql_mode or servers)}'"}
+            assumed |= _limits(connection, timeouts)
+            cursor.execute(f"SET NAMES {_CHARSET}, {_assignments(assumed)}")
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            record.info[IS_GALERA] = _wait_for_other_nodes(cursor)
+            cursor.close()
+
+        @sa.event.listens_for(engine, "checkin")
+        def _given_back(connection: Any, record: ConnectionPoolEntry) -> None:
+            if connection is not None and record.info.pop(_EXTENDED, False):
+                record.invalidate()
+
+        @sa.event.listens_for(engine, "begin")
+        def _begun(connection: Connection) -> None:
+            if not connection.get_execution_options().get("treeclaim_writing", False):
+                # For this transaction only: to restore a session setting afterwards could fail.
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
         del deadline

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.store.database.driver import DriverStatement
-from treeclaim.store.database.systems import System, set_clock
+from treeclaim.store.database.systems import DatabaseSettings, System, set_clock
 from treeclaim.store.database.timeouts import Timeouts
 
 _LOCK_NUMBER = 0x7472_6565
@@ -76,42 +76,6 @@ class BoundedConnection(psycopg.Connection[Any]):
             return end.value
 
 
-def prepare(engine: Engine, timeouts: Timeouts) -> None:
-    """Say to each session what statements and driver take for granted, and set its timeouts.
-
-    That is said after the start of a session: PgBouncer refuses startup options.
-
-    Args:
-        engine: The engine of the connections.
-        timeouts: The timeouts of everything that waits.
-    """
-    # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
-    dialect: Any = engine.dialect
-    dialect._get_server_version_info = _version_of  # noqa: SLF001
-    defaults = _parameters(timeouts)
-    settings = _REPORTED | _ASSUMED | _limits(timeouts)
-
-    @sa.event.listens_for(engine, "do_connect")
-    def _connecting(
-        _dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
-    ) -> Any:
-        # Options of the URL take precedence, except for what the driver has to know.
-        return BoundedConnection.connect(*arguments, **(defaults | parameters | _DRIVER))
-
-    # Before SQLAlchemy asks the server about itself.
-    @sa.event.listens_for(engine, "connect", insert=True)
-    def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
-        connection.silence = timeouts.silence
-        connection.autocommit = True
-        row = connection.execute(f"{_set_config(settings, local=False)}, {_SERVER_TIME}")
-        set_clock(record, row.fetchone()[-1])
-        connection.autocommit = False
-
-    @sa.event.listens_for(engine, "checkout")
-    def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
-        connection.silence = timeouts.silence
-
-
 def _version_of(connection: Connection) -> tuple[int, int]:
     """Return the version of PostgreSQL that a server says to be, or to be compatible with."""
     driver: Any = connection.connection.dbapi_connection
@@ -167,7 +131,7 @@ def _limits(timeouts: Timeouts) -> dict[str, str]:
 
 _IF_KNOWN = {
     name: f"CASE WHEN current_setting('{name}', true) IS NOT NULL THEN {{}} END"
-    for name in ("array_nulls", "jit", "transform_null_equals")
+    for name in ("array_nulls", "transform_null_equals")
 }
 """Settings that other servers do not know, which must be reached to be refused in a sentence."""
 
@@ -190,14 +154,39 @@ table was empty reads all of it, however large it has become: in a new cloud, or
 claim took longer than the one before. What has no index seems so dear then that the server would
 compile its plan first, which takes longer than the statement."""
 
-BY_INDEX = DriverStatement(
-    "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
-)
-"""Make the server read rows by an index for the rest of a transaction."""
-
 
 class _PostgreSQL(System):
-    """PostgreSQL."""
+    """PostgreSQL. Settings follow the start of a session: PgBouncer refuses startup options."""
+
+    begin_writing = DriverStatement(_set_config(_BY_INDEX, local=True))
+
+    def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
+        # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
+        dialect: Any = engine.dialect
+        dialect._get_server_version_info = _version_of  # noqa: SLF001
+        timeouts = settings.timeouts
+        defaults = _parameters(timeouts)
+        assumed = _REPORTED | _ASSUMED | _limits(timeouts)
+
+        @sa.event.listens_for(engine, "do_connect")
+        def _connecting(
+            _dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
+        ) -> Any:
+            # Options of the URL take precedence, except for what the driver has to know.
+            return BoundedConnection.connect(*arguments, **(defaults | parameters | _DRIVER))
+
+        # Before SQLAlchemy asks the server about itself.
+        @sa.event.listens_for(engine, "connect", insert=True)
+        def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
+            connection.silence = timeouts.silence
+            connection.autocommit = True
+            row = connection.execute(f"{_set_config(assumed, local=False)}, {_SERVER_TIME}")
+            set_clock(record, row.fetchone()[-1])
+            connection.autocommit = False
+
+        @sa.event.listens_for(engine, "checkout")
+        def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
+            connection.silence = timeouts.silence
 
     def for_writing(self, engine: Engine) -> Engine:
         return engine.execution_options(isolation_level="READ COMMITTED")

@@ -14,8 +14,9 @@ from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.engine import DatabaseSettings, connected, with_driver
+from treeclaim.store.database.engine import connected, with_driver
 from treeclaim.store.database.failures import unavailable
+from treeclaim.store.database.systems import DatabaseSettings
 
 ADVICE = (
     "Let the pooler lend a session for as long as a client stays connected (PgBouncer's "

@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 
 from treeclaim.model.deadlines import has_passed
 from treeclaim.store.database.driver import DriverStatement, send
-from treeclaim.store.database.systems import System
+from treeclaim.store.database.systems import DatabaseSettings, System
 from treeclaim.store.database.timeouts import Timeouts
 
 _MILLISECONDS = 1000
@@ -27,46 +27,41 @@ _MEMORY = ":memory:"
 _URI = "file:"
 
 
-def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
-    """Set up each connection, and how transactions begin.
-
-    Args:
-        engine: The engine of a database in a file.
-        timeouts: The timeouts of everything that waits.
-        synchronous: False trades durability for speed.
-    """
-
-    @sa.event.listens_for(engine, "do_connect")
-    def _connecting(_dialect: Any, _record: Any, arguments: Any, _parameters: Any) -> None:
-        if arguments:
-            _create_private(str(arguments[0]))
-
-    @sa.event.listens_for(engine, "connect")
-    def _set_session(connection: Any, _record: Any) -> None:
-        # The driver would begin transactions implicitly, too late for a snapshot.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {timeouts.sqlite_lock * _MILLISECONDS}")
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.close()
-
-    @sa.event.listens_for(engine, "reset")
-    def _reset(connection: Any, _record: Any, _state: Any) -> None:
-        connection.set_progress_handler(None, 0)
-
-    @sa.event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        writing = connection.get_execution_options().get("treeclaim_writing", False)
-        send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
-
-
 class _SQLite(System):
     """SQLite, whose writing transactions have its only lock from their beginning."""
 
     is_server = False
     gives_ids_again = True
+
+    def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
+        @sa.event.listens_for(engine, "do_connect")
+        def _connecting(_dialect: Any, _record: Any, arguments: Any, _parameters: Any) -> None:
+            if arguments:
+                _create_private(str(arguments[0]))
+
+        @sa.event.listens_for(engine, "connect")
+        def _set_session(connection: Any, _record: Any) -> None:
+            # The driver would begin transactions implicitly, too late for a snapshot.
+            connection.isolation_level = None
+            cursor = connection.cursor()
+            cursor.execute(
+                f"PRAGMA busy_timeout = {settings.timeouts.sqlite_lock * _MILLISECONDS}"
+            )
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.execute(
+                f"PRAGMA synchronous = {'FULL' if settings.sqlite_synchronous else 'OFF'}"
+            )
+            cursor.execute("PRAGMA foreign_keys = ON")
+            cursor.close()
+
+        @sa.event.listens_for(engine, "reset")
+        def _reset(connection: Any, _record: Any, _state: Any) -> None:
+            connection.set_progress_handler(None, 0)
+
+        @sa.event.listens_for(engine, "begin")
+        def _begun(connection: Connection) -> None:
+            writing = connection.get_execution_options().get("treeclaim_writing", False)
+            send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
         """Interrupt what still runs on a connection after a deadline, until it is back in the pool.

@@ -2,6 +2,7 @@
 """The kinds of databases: their differences, as a class for each, and the clock of their servers."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from time import monotonic
@@ -10,7 +11,34 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """The connection to the database; the options of `[placement_database]`.
+
+    Attributes:
+        url: SQLAlchemy URL.
+        sqlite_synchronous: False trades durability for speed on SQLite.
+        connection_recycle_time: Seconds after which a connection is replaced.
+        max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
+            modes in which statements would mean something else, and strict in any case.
+        connection_debug: Above 0 logs SQL statements, above 50 results too.
+        timeouts: The timeouts of everything that waits for the database.
+    """
+
+    url: str = field(repr=False)
+    sqlite_synchronous: bool = True
+    connection_recycle_time: int = 3600
+    max_pool_size: int | None = None
+    max_overflow: int | None = None
+    pool_timeout: int | None = None
+    mysql_sql_mode: str = "TRADITIONAL"
+    connection_debug: int = 0
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 class System:
@@ -21,11 +49,18 @@ class System:
         locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
             each row as it reads it.
         gives_ids_again: Whether a new row may have the id of a deleted one.
+        begin_writing: A statement at the beginning of each transaction that writes, where it needs no round
+            trip of its own.
     """
 
     is_server = True
     locks_in_order = True
     gives_ids_again = False
+    begin_writing: DriverStatement | None = None
+
+    def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
+        """Set up each connection, and how transactions begin."""
+        raise NotImplementedError
 
     def for_writing(self, engine: Engine) -> Engine:
         """Return the engine with transactions whose statements see what is committed when they begin."""

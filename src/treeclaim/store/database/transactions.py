@@ -24,7 +24,7 @@ from treeclaim.store.database.driver import (
     send_together,
     sends_together,
 )
-from treeclaim.store.database.systems import extend_timeouts, now_of
+from treeclaim.store.database.systems import extend_timeouts, now_of, system_of
 
 Item = TypeVar("Item")
 
@@ -158,11 +158,9 @@ class WriteTransaction(ReadTransaction):
         self.touched_catalogue = False
         self._later: list[_DeferredStatement] = []
         self._sends_together = sends_together(connection, self._listeners)
-        if self._sends_together:
-            from treeclaim.store.database import postgresql  # noqa: PLC0415
-
-            # By no round trip of its own: it goes with the first statement.
-            self.change_by(postgresql.BY_INDEX)
+        first = system_of(connection).begin_writing
+        if self._sends_together and first is not None:
+            self.change_by(first)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""

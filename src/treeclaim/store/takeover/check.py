@@ -8,8 +8,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError
-from treeclaim.store.database.engine import DatabaseSettings, make_read_only_engine
+from treeclaim.store.database.engine import make_read_only_engine
 from treeclaim.store.database.failures import cause_of
+from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.providers.some_providers import load_catalogue
 from treeclaim.store.reading.providers.whole import whole_inventory

@@ -8,13 +8,13 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from treeclaim.store.database.engine import DatabaseSettings
 from treeclaim.store.database.requirements import (
     ADVICE,
     SHARED,
     find_unsupported_server,
     is_lent_by_transaction,
 )
+from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}

@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.database.engine import DatabaseSettings
 from treeclaim.store.database.failures import Failure, Outages, failure_of
+from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import (
     DeadlineError,
     WriteTransaction,
