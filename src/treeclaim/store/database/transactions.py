@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions as operations see them: statements with a deadline, and what is recorded in the feed."""
+"""Transactions of operations: statements with a deadline, and records for the change feed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
@@ -31,11 +30,11 @@ Item = TypeVar("Item")
 _ROWS_PER_PARTITION = 10_000
 """Rows of a large result that are in memory together."""
 
-_LOOKED_AT_TOGETHER = 256
-"""Items of a loop between two looks at the deadline."""
+_ITEMS_PER_CHECK = 256
+"""Items of a loop between two checks of the deadline."""
 
-_ROWS_WRITTEN_TOGETHER = 5_000
-"""Rows that are written by one statement. It takes some fifty milliseconds to make it of them."""
+_ROWS_PER_STATEMENT = 5_000
+"""Rows that one statement writes. The statement takes some fifty milliseconds to make."""
 
 NAMES_PER_STATEMENT = 2_000
 """Most names in each list of a query that clients give. There are up to six lists; PostgreSQL and MariaDB
@@ -49,8 +48,8 @@ class ReadTransaction:
     """A transaction that reads.
 
     Attributes:
-        now: Time of the transaction by the database's clock, naive UTC; ages of what is stored, and
-            times that are stored, are by it alone.
+        now: Time of the transaction by the database's clock, naive UTC. Stored times, and the ages of
+            stored rows, follow it alone.
     """
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
@@ -62,34 +61,27 @@ class ReadTransaction:
     def extend_timeouts(self) -> None:
         """Extend deadline and timeouts, for the rest of a transaction that reads everything.
 
-        No statement begins after the time that one of them may take, so all end within twice that.
-
-        Raises:
-            DBAPIError: as for any statement.
+        No statement begins after the time that a statement may take, so all end within twice that time.
         """
         self._deadline = extend_timeouts(self.connection)
 
     def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
-        """Execute a statement, unless the deadline has passed.
-
-        Raises:
-            DeadlineError: if it has.
-            DBAPIError: what the database would not do.
-        """
+        """Execute a statement, unless the deadline has passed."""
         self.check_deadline()
         return self.connection.execute(statement, values)
 
     def check_deadline(self) -> None:
-        """Check that the deadline has not passed, before each statement and in each loop.
-
-        Raises:
-            DeadlineError: if it has passed.
-        """
+        """Raise `DeadlineError` once the deadline has passed; called before each statement and in each loop."""
         if has_passed(self._deadline):
             raise DeadlineError
 
     def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
-        """Return all rows of a query; their values are attributes by column name."""
+        """Return all rows of a query, whose values are attributes by column name.
+
+        Raises:
+            DeadlineError: if the deadline has passed.
+            DBAPIError: for an error of the database. All methods that execute a statement raise both.
+        """
         if isinstance(statement, CompiledStatement):
             self.check_deadline()
             return self._send(statement.ready(self.connection.dialect, values)).rows
@@ -100,7 +92,7 @@ class ReadTransaction:
     ) -> Iterator[Any]:
         """Yield the rows of a query, which is executed once for each chunk of its lists.
 
-        Each of its parts, of which there may be several, finds the values of one list.
+        Each part of a UNION finds the values of its own list.
         """
         longest = max(map(len, lists.values()), default=0)
         for start in range(0, longest, IDS_PER_STATEMENT):
@@ -110,13 +102,9 @@ class ReadTransaction:
             )
 
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items of any number, and look at the deadline in between.
-
-        Raises:
-            DeadlineError: if it has passed.
-        """
+        """Yield items, and check the deadline in between."""
         for number, item in enumerate(items):
-            if number % _LOOKED_AT_TOGETHER == 0:
+            if number % _ITEMS_PER_CHECK == 0:
                 self.check_deadline()
             yield item
 
@@ -138,11 +126,23 @@ class ReadTransaction:
         return self._run(statement, values).scalar()
 
 
+class RetryTransactionError(Exception):
+    """A concurrent change made the transaction's reads stale; it must run again."""
+
+
+class _DeferredStatement(NamedTuple):
+    """A statement, the number of rows that it must change, and the error if it changes another number."""
+
+    ready: DriverStatement
+    rows: int | None
+    error: type[Exception]
+
+
 class WriteTransaction(ReadTransaction):
-    """A transaction that writes, and records what readers of the change feed must reload.
+    """A transaction that writes, and records the changes for readers of the feed.
 
     Attributes:
-        touched_providers: What it did to providers, by id: all whose image in a Forest has changed.
+        touched_providers: The effects on providers, by id: all whose image in a Forest has changed.
         touched_catalogue: True if a trait or resource class was created, deleted or renamed.
     """
 
@@ -156,7 +156,7 @@ class WriteTransaction(ReadTransaction):
         self._stages = stages or Stages(STATEMENTS)
         self.touched_providers: dict[int, ProviderEffect] = {}
         self.touched_catalogue = False
-        self._later: list[_DeferredStatement] = []
+        self._deferred: list[_DeferredStatement] = []
         self._sends_together = sends_together(connection, self._listeners)
         first = system_of(connection).begin_writing
         if self._sends_together and first is not None:
@@ -167,55 +167,52 @@ class WriteTransaction(ReadTransaction):
         return self._run(statement, values)
 
     def execute_each(self, statement: Executable, values: Iterable[dict[str, Any]]) -> None:
-        """Execute a statement once for each set of values; nothing for none."""
-        for sets in batches(values, _ROWS_WRITTEN_TOGETHER):
+        """Execute a statement once for each set of values."""
+        for sets in batches(values, _ROWS_PER_STATEMENT):
             self._run(statement, sets)
 
     def change(
         self, statement: CompiledStatement, /, *, rows: int | None = None, **values: Any
     ) -> None:
-        """Execute a statement that writes, now or together with what follows; see `flush`.
+        """Execute a statement that writes, now or together with later statements; see `flush`.
 
         Args:
             statement: The statement.
-            rows: How many rows it has to change; None for any number.
+            rows: The number of rows that it must change; None for any number.
             **values: Its values.
 
         Raises:
-            RetryTransactionError: if it changes another number of rows; so may what follows.
-            DBAPIError: what the database would not do; so may what follows.
+            RetryTransactionError: if it changes another number of rows; the next statement may raise this too.
         """
         self.change_by(statement.ready(self.connection.dialect, values), rows)
 
     def change_each(self, statement: CompiledStatement, values: Iterable[dict[str, Any]]) -> None:
-        """Execute a statement as `change` does, once for each set of values; nothing for none."""
-        for sets in batches(values, _ROWS_WRITTEN_TOGETHER):
+        """Execute a statement as `change` does, once for each set of values."""
+        for sets in batches(values, _ROWS_PER_STATEMENT):
             self.change_by(statement.ready_each(self.connection.dialect, sets))
 
     def change_by(
         self,
         ready: DriverStatement,
         rows: int | None = None,
-        otherwise: type[Exception] | None = None,
+        error: type[Exception] = RetryTransactionError,
     ) -> None:
-        """Execute, as `change` does, what is ready for the driver.
+        """Execute, as `change` does, a statement that is ready for the driver.
 
         Args:
             ready: The statement.
-            rows: How many rows it has to change; None for any number.
-            otherwise: Raised if it changes another number, in place of `RetryTransactionError`.
+            rows: The number of rows that it must change; None for any number.
+            error: Raised if it changes another number of rows.
         """
         self.check_deadline()
-        later = _DeferredStatement(ready, rows, otherwise or RetryTransactionError)
-        if self._sends_together:
-            self._later.append(later)
-        else:
-            later.check(super()._send(ready))
+        self._deferred.append(_DeferredStatement(ready, rows, error))
+        if not self._sends_together:
+            self.flush()
 
     def flush(self) -> None:
-        """Execute what was left for later: where one round trip takes several statements.
+        """Execute the deferred statements, where one round trip takes several.
 
-        Whatever asks the database for something does so too, so that statements keep their order.
+        Each query and each statement of SQLAlchemy flushes first, so that statements keep their order.
 
         Raises:
             RetryTransactionError, DBAPIError: as `change`.
@@ -223,25 +220,25 @@ class WriteTransaction(ReadTransaction):
         self._flush_with(())
 
     def _flush_with(self, queries: Sequence[DriverStatement]) -> list[StatementResult]:
-        """Execute what was left for later, and queries after that; return what these found."""
-        later, self._later = self._later, []
-        every = [*(statement.ready for statement in later), *queries]
-        if len(every) > 1:
-            sent = send_together(self.connection, every, self._listeners)
+        """Execute the deferred statements, and then queries; return the results of the queries."""
+        deferred, self._deferred = self._deferred, []
+        statements = [*(statement.ready for statement in deferred), *queries]
+        if len(statements) > 1:
+            results = send_together(self.connection, statements, self._listeners)
         else:
-            sent = [super(WriteTransaction, self)._send(ready) for ready in every]
-        for statement, done in zip(later, sent, strict=False):
-            statement.check(done)
-        return sent[len(later) :]
+            results = [send(self.connection, ready, self._listeners) for ready in statements]
+        for (_, rows, error), result in zip(deferred, results, strict=False):
+            if rows is not None and result.rowcount != rows:
+                raise error
+        return results[len(deferred) :]
 
     def _send(self, ready: DriverStatement) -> StatementResult:
-        if not ready.is_locking:
-            return self._flush_with([ready])[0]
-        former = self._stages.enter(LOCKS)
+        former = self._stages.enter(LOCKS) if ready.is_locking else None
         try:
             return self._flush_with([ready])[0]
         finally:
-            self._stages.enter(former)
+            if former is not None:
+                self._stages.enter(former)
 
     def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
         self.flush()
@@ -253,8 +250,8 @@ class WriteTransaction(ReadTransaction):
         """Record for the feed that these providers have changed.
 
         Args:
-            ids: Which.
-            parts: What of them, at least.
+            ids: The providers.
+            parts: The parts that changed, at least.
             tree: Uuid of the root that they had before, where they are moved to another tree.
         """
         for provider_id in ids:
@@ -264,9 +261,9 @@ class WriteTransaction(ReadTransaction):
             self.touched_providers[provider_id] = touched
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
-        """Record for the feed what claims changed of a provider.
+        """Record for the feed the change of a provider by claims.
 
-        If this transaction changes it in other ways too, readers load it as a whole.
+        If this transaction changes the provider in other ways too, readers load it as a whole.
         """
         earlier = self.touched_providers.get(provider_id)
         if earlier is None:
@@ -287,30 +284,8 @@ class WriteTransaction(ReadTransaction):
         self.touched_catalogue = True
 
 
-@dataclass(frozen=True, slots=True)
-class _DeferredStatement:
-    """A statement that is left for later, how many rows it has to change, and the error if not."""
-
-    ready: DriverStatement
-    rows: int | None
-    otherwise: type[Exception]
-
-    def check(self, sent: StatementResult) -> None:
-        """Check how many rows were changed.
-
-        Raises:
-            Exception: `otherwise`.
-        """
-        if self.rows is not None and sent.rowcount != self.rows:
-            raise self.otherwise
-
-
 Key = tuple[int, int]
 """An inventory: id of its provider, id of its class."""
-
-
-class RetryTransactionError(Exception):
-    """A concurrent change made the transaction's reads stale; it must run again."""
 
 
 class PrerequisiteError(Exception):
