@@ -74,7 +74,6 @@ class Turn(Gate):
     def __init__(self) -> None:
         super().__init__(1)
         self.longest = 0.0
-        self._reported = 0.0
         self._begin = 0.0
 
     def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
@@ -87,10 +86,9 @@ class Turn(Gate):
     def release(self) -> None:
         """Leave, and let the next thread in."""
         held_seconds = time.thread_time() - self._begin
-        self.longest = max(self.longest, held_seconds)
-        is_record = held_seconds > self._reported
+        is_record = held_seconds > self.longest
         if is_record:
-            self._reported = held_seconds
+            self.longest = held_seconds
         super().release()
         # The others need not wait for this.
         if held_seconds > LONGEST_HOLD:

@@ -2,7 +2,6 @@
 """The connection by which a process looks at the change feed, at every read of a Forest."""
 
 import contextlib
-import os
 import threading
 from typing import Any
 
@@ -37,7 +36,6 @@ class Probe:
         self._outages = outages
         self._lock = threading.Lock()
         self._connection: Any = None
-        self._process = os.getpid()
 
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, as the driver has them; replace a lost connection once.
@@ -58,9 +56,6 @@ class Probe:
 
     def _query_twice(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query; send it once more if the connection was lost."""
-        if self._process != os.getpid():
-            # A connection from before a fork belongs to the parent.
-            self._process, self._connection = os.getpid(), None
         is_repeated = False
         while True:
             try:

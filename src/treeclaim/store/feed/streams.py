@@ -21,7 +21,6 @@ advances it.
 `unread.py` reads the feed, `pruning.py` prunes it.
 """
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,12 +73,11 @@ class LostStreamError(Exception):
 
 
 class StreamPool:
-    """The streams of one process: as many as it has concurrent transactions."""
+    """The streams of one process: as many as it has concurrent transactions. It must not be used after a fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[Stream] = []
-        self._process = os.getpid()
 
     @contextmanager
     def lend(self) -> Iterator[Stream]:
@@ -105,15 +103,11 @@ class StreamPool:
 
     def _take(self) -> Stream:
         with self._lock:
-            if self._process != os.getpid():
-                # After a fork the streams are still the parent's.
-                self._process, self._idle = os.getpid(), []
             return self._idle.pop() if self._idle else Stream()
 
     def _give_back(self, stream: Stream) -> None:
         with self._lock:
-            if self._process == os.getpid():
-                self._idle.append(stream)
+            self._idle.append(stream)
 
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
