@@ -78,7 +78,7 @@ def test_request_threads_survive_failing_jobs(failures):
 def test_upkeep_thread_survives_a_failure(failures, tmp_path):
     store = Store(DatabaseSettings(f"sqlite:///{tmp_path}/db"))
     step = FailsFirst(ValueError(), answer=SECONDS)
-    store.repeat("upkeep", 0, step)
+    store.repeat("upkeep", 0, step.__call__)
     assert step.again.wait(SECONDS)
     assert failures.get(timeout=SECONDS) == "upkeep"
     store.close()

@@ -3,18 +3,13 @@
 
 import math
 import threading
-from contextlib import contextmanager
-from time import monotonic
 
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
 from tests.watching import listening
 from treeclaim.store.feed.news import roots_of
-from treeclaim.watching import EventStream, Hub, LongPoll, watches
-
-FAR_TOO_MUCH = 1 << 46
-"""Bytes of a thread's stack, for which no machine has room."""
+from treeclaim.watching import EventStream, Hub, LongPoll
 
 
 @pytest.fixture
@@ -23,56 +18,11 @@ def hub(store):
     return Hub(store, listening.OFTEN)
 
 
-@contextmanager
-def no_threads():
-    """Let no thread be started in a block."""
-    before = threading.stack_size(FAR_TOO_MUCH)
-    try:
-        yield
-    finally:
-        threading.stack_size(before)
-
-
 def heard_of(watch):
     """Have a watch note when it is woken."""
     event = threading.Event()
     watch.wake = event.set
     return event
-
-
-def hear_once(watch, woken):
-    """Ask for what there is, which begins the reading, and ask again when that wakes."""
-    heard = listening.told(watch)
-    if heard is None:
-        assert woken.wait(60)
-        heard = listening.told(watch)
-    return heard
-
-
-def test_watcher_gets_news_after_thread_start_failures(store, hub):
-    with no_threads():
-        watch = listening.stream(hub, store)
-        woken = heard_of(watch)
-        assert watch.take() is None
-        # Nobody reads the feed, so it asks to be looked after before long.
-        assert watch.due <= monotonic() + watches.RETRY_SECONDS
-    name = listening.add(store, "written while nobody reads")
-    # What a server does when that time has come.
-    assert hear_once(watch, woken).keys() == {name}
-    assert watch.due > monotonic() + watches.RETRY_SECONDS
-    watch.close()
-
-
-def test_new_watcher_restarts_the_feed_reader_for_all(store, hub):
-    with no_threads():
-        first = listening.stream(hub, store)
-        woken = heard_of(first)
-    second = listening.stream(hub, store)
-    name = listening.add(store, "host")
-    assert woken.wait(60)
-    assert listening.told(first).keys() == {name}
-    first.close()
-    second.close()
 
 
 def test_watcher_gets_news_after_a_failed_round(store, hub, monkeypatch):
@@ -108,7 +58,8 @@ def test_watcher_gets_news_after_the_reader_thread_exits(store, hub, monkeypatch
     monkeypatch.setattr(store, "positions", end)
     assert has_failed.wait(60)
     name = listening.add(store, "host")
-    assert hear_once(watch, woken).keys() == {name}
+    assert woken.wait(60)
+    assert listening.told(watch).keys() == {name}
     watch.close()
 
 

@@ -3,12 +3,10 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 from treeclaim.model.extension.cursor_text import write_cursor
@@ -47,35 +45,20 @@ class Listener(Protocol):
 
 
 class Hub:
-    """Reads the feed while any watch waits, and wakes all when there is news; thread-safe.
+    """Reads the feed in a thread while there are watches, and wakes all when there is news; thread-safe.
 
     Attributes:
         log: The latest news.
-        is_looking: Whether a thread reads the feed; if not, none could be started.
     """
 
     def __init__(self, store: Store, look_seconds: float = LOOK_SECONDS) -> None:
         self.log = ChangeLog()
-        self.is_looking = False
         self._store = store
         self._look_seconds = look_seconds
         self._lock = threading.Lock()
-        self._guard = threading.Lock()
         self._listeners: dict[Listener, None] = {}
         self._cursor: Cursor | None = None
-
-    def wake(self) -> None:
-        """Read the feed from now on; never blocks, so the event loop may call it."""
-        with self._guard:
-            if self.is_looking:
-                return
-            self.is_looking = True
-        try:
-            start_helper_thread("watching", self._look_on)
-        except (RuntimeError, MemoryError):
-            # The next wake tries again.
-            self.is_looking = False
-            _LOG.exception("No thread can read the change feed for watchers")
+        store.repeat("watching", look_seconds, self._look_if_awaited)
 
     def join(self, listener: Listener) -> None:
         """Let a watch take all that is committed from now on.
@@ -93,7 +76,6 @@ class Hub:
                 self._look()
             listener.next, listener.reached = self.log.end, self.log.cursor
             self._listeners[listener] = None
-        self.wake()
 
     def leave(self, listener: Listener) -> None:
         """Forget a watch; never blocks, so the event loop may call it."""
@@ -108,22 +90,15 @@ class Hub:
         finally:
             self._lock.release()
 
-    def _look_on(self) -> None:
-        """Read the feed until no watch waits."""
-        while self._look_if_awaited():
-            time.sleep(self._look_seconds)
-
-    def _look_if_awaited(self) -> bool:
-        """Read the feed once; return whether any watch waits for more."""
-        with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
-            if not self._listeners:
-                self._cursor = None
-                # While joining is impossible: a watch that joins later wakes another thread.
-                self.is_looking = False
-                return False
-            self._look()
+    def _look_if_awaited(self) -> float:
+        """Read the feed once if any watch waits; return the seconds until the next look."""
         # An outage has been logged; watches get nothing meanwhile, and nothing is lost.
-        return True
+        with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
+            if self._listeners:
+                self._look()
+            else:
+                self._cursor = None
+        return self._look_seconds
 
     def _look(self) -> None:
         cursor = self._cursor

@@ -14,9 +14,6 @@ from treeclaim.watching.hub import Hub
 COMMENT_SECONDS = 15.0
 """Seconds between two comments of a stream (contract page 99, section 4)."""
 
-RETRY_SECONDS = 1.0
-"""Seconds after which a watch for which nobody reads the feed asks again."""
-
 _WATCH_BYTES = 1_000
 """Bytes that a watch takes with its place among the others, beside what it names."""
 
@@ -78,12 +75,8 @@ class Watch:
 
     def take(self) -> bytes | None:
         """Return the data to send now, once; None if there is none."""
-        if not self._hub.is_looking:
-            self._hub.wake()
         piece = self._next_piece(self._hub.log, is_last=monotonic() >= self._ends)
         self.due = self._next_due()
-        if not self._hub.is_looking:
-            self.due = min(self.due, monotonic() + RETRY_SECONDS)
         return piece
 
     def finish(self) -> bytes | None:
