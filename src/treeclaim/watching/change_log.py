@@ -78,25 +78,38 @@ def _part_names(parts: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedNews:
+    """The news for a watch of providers that may have moved to other trees.
+
+    Attributes:
+        news: The news.
+        roots: The present roots of the providers that the watch names.
+    """
+
+    news: News
+    roots: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """The news of one look at the feed.
 
     Attributes:
         message: The news and its texts.
-        members: By the UUID of a root that a watched provider left or joined, the members of its tree.
+        moved: The news for watches of providers that may have moved.
         touched: UUIDs of the changed providers and of the roots that they have and had; None if any tree may be touched.
     """
 
     message: Message
-    members: Mapping[str, Mapping[str, ProviderChange]]
+    moved: Mapping[Any, MovedNews]
     touched: AbstractSet[str] | None
 
     @classmethod
-    def of(cls, news: News, members: Mapping[str, Mapping[str, ProviderChange]]) -> "Entry":
+    def of(cls, news: News, moved: Mapping[Any, MovedNews]) -> "Entry":
         """Make it of news."""
         trees = (change.trees for change in news.changes.values())
         touched = None if news.catalogue else set(news.changes).union(*trees)
-        return cls(Message(news), members, touched)
+        return cls(Message(news), moved, touched)
 
 
 _MOST_ENTRIES = 2_000

@@ -10,12 +10,11 @@ from typing import Protocol
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 from treeclaim.model.extension.cursor_text import write_cursor
-from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.news import members_of, news_since
+from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching.change_log import ChangeLog, Entry
+from treeclaim.watching.change_log import ChangeLog, Entry, MovedNews
 
 _LOG = logging.getLogger(__name__)
 
@@ -121,30 +120,20 @@ class Hub:
             _wake(listener)
 
     def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> Entry | None:
-        """Return the news, with the members of the trees that watched providers left or joined, at one moment."""
+        """Return the news, with what watches get of it whose providers may have moved, at one moment."""
         news = news_since(transaction, cursor)
         if news is None:
             return None
-        trees = self._trees_of_moves(news)
-        members: dict[str, dict[str, ProviderChange]] = {tree: {} for tree in trees}
-        for uuid, member in members_of(transaction, trees).items():
-            if member.root is not None:
-                members[member.root][uuid] = member
-        entry = Entry.of(news, members)
+        moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
+        moved: dict[Listener, MovedNews] = {}
+        for listener in list(self._listeners) if moves else ():
+            if listener.roots is not None and not moves.isdisjoint(listener.roots):
+                roots = roots_of(transaction, listener.roots.keys())
+                moved[listener] = MovedNews(news_within(transaction, news, roots), roots)
+        entry = Entry.of(news, moved)
         # Here and not in the event loop, for all watches of everything.
         _ = entry.message.event
         return entry
-
-    def _trees_of_moves(self, news: News) -> set[str]:
-        """Return the UUIDs of the roots that watched providers left or joined."""
-        moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
-        trees: set[str | None] = set()
-        for listener in list(self._listeners) if moves else ():
-            roots = listener.roots or {}
-            for uuid in roots.keys() & moves:
-                change = news.changes[uuid]
-                trees.update((roots[uuid], change.root), change.trees)
-        return {tree for tree in trees if tree is not None}
 
 
 def _wake(listener: Listener) -> None:

@@ -7,7 +7,7 @@ A server's event loop asks them, so nothing here waits or asks the database.
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.extension.news import News
 from treeclaim.watching.change_log import ChangeLog, Entry, Message, comment, empty_document
 from treeclaim.watching.hub import Hub
 
@@ -66,11 +66,11 @@ class Watch:
             roots: The root of each provider by which a tree is named, as of a moment after this
                 began to wait; None for one that does not exist.
         """
-        self._follow({uuid: uuid if root == uuid else root for uuid, root in roots.items()})
+        self._follow(roots)
         self.nbytes += _NAME_BYTES * len(roots)
 
     def _follow(self, roots: Mapping[str, str | None]) -> None:
-        self.roots = roots
+        self.roots = {uuid: uuid if root == uuid else root for uuid, root in roots.items()}
         self._trees = frozenset(roots) | {root for root in roots.values() if root is not None}
 
     def take(self) -> bytes | None:
@@ -114,26 +114,17 @@ class Watch:
     def _select(self, entry: Entry) -> News | None:
         """Return the news of an entry about the watched trees; follow the providers that name them."""
         roots, news = self.roots or {}, entry.message.news
-        if entry.touched is not None and self._trees.isdisjoint(entry.touched):
+        moved = entry.moved.get(self)
+        if moved is not None and moved.roots != roots:
+            selected = moved.news
+            self._follow(moved.roots)
+        elif entry.touched is not None and self._trees.isdisjoint(entry.touched):
             return None
-        selected = news.within(roots)
-        moves = {
-            uuid: news.changes[uuid].root
-            for uuid in roots.keys() & news.changes.keys()
-            if news.changes[uuid].root != roots[uuid]
-        }
-        if moves:
-            # The members of the former tree have left, and those of the present one have come.
-            left_or_joined = {roots[uuid] for uuid in moves} | set(moves.values())
-            members: dict[str, ProviderChange] = {}
-            for tree in filter(None, left_or_joined):
-                if tree in entry.members:
-                    members.update(entry.members[tree])
-                else:
-                    # The provider moved while this watch began.
-                    self._has_missed_news = True
-            selected = selected.beside(members)
-            self._follow({**roots, **moves})
+        else:
+            selected = news.within(roots)
+            if any(news.changes[uuid].root != roots[uuid] for uuid in roots.keys() & news.changes):
+                # The provider moved while this watch began.
+                self._has_missed_news = True
         return None if selected.is_empty else selected
 
 
