@@ -17,7 +17,6 @@ from treeclaim.store.database.requirements import (
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
-_ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
 _POSTGRESQL_DURABILITY = ("synchronous_commit", "fsync", "full_page_writes")
 _POSTGRESQL_READ_ONLY = ("default_transaction_read_only", "in_recovery")
 _MYSQL_READ_ONLY = (
@@ -29,7 +28,6 @@ _MYSQL_READ_ONLY = (
 )
 _POSTGRESQL_SETTINGS = (
     *_POSTGRESQL_DURABILITY,
-    "default_transaction_isolation",
     "default_transaction_read_only",
 )
 _MYSQL_SETTINGS = (
@@ -37,13 +35,8 @@ _MYSQL_SETTINGS = (
     "innodb_flush_log_at_trx_commit",
     "log_bin",
     "sync_binlog",
-    "transaction_isolation",
-    "tx_isolation",
     "wsrep_on",
-    "wsrep_sync_wait",
 )
-_READS_WAIT = 1
-"""The bit of wsrep_sync_wait that makes reads wait."""
 
 
 def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
@@ -105,7 +98,6 @@ def of_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
         [name for name in _POSTGRESQL_READ_ONLY if values.get(name) == "on"],
         "set default_transaction_read_only = off",
     )
-    yield _isolation(values.get("default_transaction_isolation"))
 
 
 def _writing(read_only: Sequence[str], remedy: str) -> Finding:
@@ -151,47 +143,24 @@ def of_mysql(values: Mapping[str, str]) -> Iterator[Finding]:
         [name for name in _MYSQL_READ_ONLY if values.get(name, "OFF").upper() not in {"OFF", "0"}],
         "SET GLOBAL the variable to OFF",
     )
-    yield _isolation(values.get("transaction_isolation", values.get("tx_isolation")))
     if _is_on(values, "wsrep_on"):
-        yield from _galera(values)
+        yield _galera(values)
 
 
 def _is_on(values: Mapping[str, str], name: str) -> bool:
     return values.get(name, "OFF").upper() in {"ON", "1"}
 
 
-def _isolation(default: str | None) -> Finding:
-    level = (default or "unknown").upper().replace("-", " ")
-    if level in _ISOLATION_LEVELS:
-        return passed("isolation", f"{level} by default")
-    return warned(
-        "isolation",
-        f"{level} by default: what another one has not committed may be seen",
-        "Set the server's default to READ COMMITTED or REPEATABLE READ.",
-    )
-
-
-def _galera(values: Mapping[str, str]) -> Iterator[Finding]:
-    wait = int(values.get("wsrep_sync_wait", "0"))
-    if wait & _READS_WAIT:
-        yield passed("galera", f"wsrep_sync_wait = {wait}: a read waits for other nodes' writes")
-    else:
-        yield warned(
-            "galera",
-            f"wsrep_sync_wait = {wait}: a read on one node may miss what another one committed",
-            "Let all processes connect to the same node, or set [placement_database]/"
-            "connection_parameters = init_command=SET SESSION wsrep_sync_wait=1.",
-        )
+def _galera(values: Mapping[str, str]) -> Finding:
     state = values.get("wsrep_cluster_status", "unknown")
     if state.upper() == "PRIMARY" and _is_on(values, "wsrep_ready"):
-        yield passed("galera", "the node belongs to the primary component and is ready")
-    else:
-        yield failed(
-            "galera",
-            f"the node takes no queries: wsrep_cluster_status = {state}, "
-            f"wsrep_ready = {values.get('wsrep_ready', 'unknown')}",
-            "Connect to a node of the primary component.",
-        )
+        return passed("galera", "the node belongs to the primary component and is ready")
+    return failed(
+        "galera",
+        f"the node takes no queries: wsrep_cluster_status = {state}, "
+        f"wsrep_ready = {values.get('wsrep_ready', 'unknown')}",
+        "Connect to a node of the primary component.",
+    )
 
 
 def _is_file_read_only(connection: Connection) -> bool:
@@ -216,7 +185,7 @@ def _postgresql_settings(connection: Connection) -> dict[str, str]:
 def _mysql_settings(connection: Connection) -> dict[str, str]:
     quoted = ", ".join(f"'{name}'" for name in _MYSQL_SETTINGS)
     rows = [
-        *connection.exec_driver_sql(f"SHOW VARIABLES WHERE Variable_name IN ({quoted})"),
+        *connection.exec_driver_sql(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({quoted})"),
         *connection.exec_driver_sql(
             "SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_ready')"
         ),
