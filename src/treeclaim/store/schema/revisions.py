@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates the schema, or takes over Placement's (contract page 85)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 import sqlalchemy as sa
@@ -24,6 +25,9 @@ from treeclaim.store.schema.tables import (
     resource_providers,
     streams,
 )
+
+Columns = Mapping[str, AbstractSet[str]]
+"""Names of the present columns by table."""
 
 _LOCK_WAIT = 60
 """Seconds that one process waits while another one makes the schema."""
@@ -126,18 +130,28 @@ def _require_own(connection: Connection) -> None:
             "The database has Placement's tables but not all of Treeclaim's own. Run 'treeclaim "
             "db sync', or set [placement_database]/sync_on_startup."
         )
-    inspector = sa.inspect(connection)
-    for table in own_tables.sorted_tables:
-        columns = (
-            {column["name"] for column in inspector.get_columns(table.name)}
-            if inspector.has_table(table.name)
-            else set()
+    if missing := missing_columns(own_tables, present_columns(connection)):
+        raise SchemaRevisionError(
+            f"The database has no {missing[0]}, although Treeclaim's own tables are recorded at "
+            f"revision {OWN_REVISION}. Restore it from a backup."
         )
-        if missing := set(table.columns.keys()) - columns:
-            raise SchemaRevisionError(
-                f"The table {table.name} in the database has no column {min(missing)}, although "
-                f"it is recorded at revision {OWN_REVISION}. Restore it from a backup."
-            )
+
+
+def present_columns(connection: Connection) -> Columns:
+    """Return the names of the columns of each table in a database."""
+    columns = sa.inspect(connection).get_multi_columns()
+    return {table: {column["name"] for column in of} for (_, table), of in columns.items()}
+
+
+def missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
+    """Return the tables that are missing, then the missing columns of other tables."""
+    every_table = [table for table in tables.sorted_tables if table is not alembic_version]
+    return [table.name for table in every_table if table.name not in present] + [
+        f"{table.name}.{name}"
+        for table in every_table
+        if table.name in present
+        for name in sorted(set(table.columns.keys()) - present[table.name])
+    ]
 
 
 def _require_empty(connection: Connection) -> None:

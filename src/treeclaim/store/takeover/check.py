@@ -14,7 +14,12 @@ from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.providers.some_providers import load_catalogue
 from treeclaim.store.reading.providers.whole import whole_inventory
-from treeclaim.store.schema.revisions import own_revision
+from treeclaim.store.schema.revisions import (
+    Columns,
+    missing_columns,
+    own_revision,
+    present_columns,
+)
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     alembic_version,
@@ -22,7 +27,7 @@ from treeclaim.store.schema.tables import (
     own_version,
     placement,
 )
-from treeclaim.store.takeover.findings import Columns, Finding, failed, passed, warned
+from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 from treeclaim.store.takeover.row_check import check_rows
 from treeclaim.store.takeover.server_settings import check_server
 
@@ -70,30 +75,15 @@ def _findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fi
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     yield passed("connection", f"{connection.dialect.name} {version} answers")
     yield from check_server(connection, settings)
-    inspector = sa.inspect(connection)
-    present = {
-        table: {column["name"] for column in inspector.get_columns(table)}
-        for table in inspector.get_table_names()
-    }
+    present = present_columns(connection)
     yield from _check_placement_tables(connection, present)
     yield _check_own_tables(connection, present)
     yield from check_rows(connection, present)
     if connection.dialect.name == "mysql":
         yield from _check_character_sets(connection)
-    if not _missing_columns(placement, present):
-        has_own_tables = not _missing_columns(own_tables, present)
+    if not missing_columns(placement, present):
+        has_own_tables = not missing_columns(own_tables, present)
         yield _load_inventory(connection, has_own_tables=has_own_tables)
-
-
-def _missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
-    """Return the tables that are missing, then the missing columns of other tables."""
-    every_table = [table for table in tables.sorted_tables if table is not alembic_version]
-    return [table.name for table in every_table if table.name not in present] + [
-        f"{table.name}.{name}"
-        for table in every_table
-        if table.name in present
-        for name in sorted(set(table.columns.keys()) - present[table.name])
-    ]
 
 
 def _check_placement_tables(connection: Connection, present: Columns) -> Iterator[Finding]:
@@ -109,7 +99,7 @@ def _check_placement_tables(connection: Connection, present: Columns) -> Iterato
             "If they are known to be those of revision "
             f"{PLACEMENT_REVISION}, run 'treeclaim db stamp {PLACEMENT_REVISION}'.",
         )
-    if missing := _missing_columns(placement, present):
+    if missing := missing_columns(placement, present):
         yield failed(
             "tables",
             f"missing: {', '.join(missing)}",
@@ -144,7 +134,7 @@ def _check_own_tables(connection: Connection, present: Columns) -> Finding:
         return failed(subject, str(error), "")
     if revision is None:
         return warned(subject, "not complete", _SYNC)
-    if missing := _missing_columns(own_tables, present):
+    if missing := missing_columns(own_tables, present):
         return failed(subject, f"missing: {', '.join(missing)}", "Restore them from a backup.")
     return passed(subject, f"at revision {revision}")
 

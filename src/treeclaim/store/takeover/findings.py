@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings of a database check."""
 
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
-
-Columns = Mapping[str, AbstractSet[str]]
-"""Names of the present columns by table."""
 
 
 class Level(IntEnum):

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
+from treeclaim.store.schema.revisions import Columns
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
     allocations,
@@ -22,7 +23,7 @@ from treeclaim.store.schema.tables import (
     traits,
     users,
 )
-from treeclaim.store.takeover.findings import Columns, Finding, Level, passed
+from treeclaim.store.takeover.findings import Finding, Level, passed
 
 _MIGRATE = "Run 'treeclaim db online_data_migrations'."
 _BACK_UP = "Make a backup first. Then"
