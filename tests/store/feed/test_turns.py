@@ -11,26 +11,10 @@ from tests.store.hosts import create_host
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.failures import Failure, Outages
 from treeclaim.store.feed import probe as probe_module
 from treeclaim.store.operations.providers import providers
 
 SHORT = 0.2
-
-
-class CountingLock:
-    """A lock that tells how many have asked for it."""
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self.asked = 0
-
-    def acquire(self, timeout):
-        self.asked += 1
-        return self._lock.acquire(timeout=timeout)
-
-    def release(self):
-        self._lock.release()
 
 
 @pytest.fixture
@@ -38,36 +22,6 @@ def store(tmp_path):
     made = Store(DatabaseSettings(fresh_database(tmp_path)))
     yield made
     made.close()
-
-
-def test_waiter_queries_after_another_thread_loses_its_connection(store, monkeypatch):
-    probe = probe_module.Probe(store.engine, Outages())
-    lock = CountingLock()
-    monkeypatch.setattr(probe, "_lock", lock)
-    query = probe._query
-    found: list[object] = []
-
-    def lost(sql, parameters):
-        eventually(lambda: lock.asked == 2)
-        if threading.current_thread() is first:
-            raise store.engine.dialect.loaded_dbapi.OperationalError("lost")
-        return query(sql, parameters)
-
-    def ask():
-        try:
-            found.append(probe.rows("SELECT 1"))
-        except StoreUnavailableError as error:
-            found.append(str(error))
-
-    monkeypatch.setattr(probe, "_query", lost)
-    first, second = (threading.Thread(target=ask) for _ in range(2))
-    first.start()
-    eventually(lambda: lock.asked == 1)
-    second.start()
-    for thread in (first, second):
-        thread.join(timeout=30)
-    assert found == [Failure.LOST.value, [(1,)]]
-    probe.close()
 
 
 def generation_of(replica, provider):
