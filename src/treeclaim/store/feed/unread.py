@@ -15,12 +15,9 @@ import sqlalchemy as sa
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks
-from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.reading.providers.some_providers import load_catalogue, some_providers
 from treeclaim.store.schema.tables import feed, resource_providers, streams
-
-_POSITIONS_SQL = "SELECT identity, position FROM treeclaim_streams"
 
 _STREAMS = CompiledStatement(
     sa.select(
@@ -113,15 +110,6 @@ def _is_load_cheaper(transaction: ReadTransaction, number: int, share: int) -> b
         return False
     count = sa.select(sa.func.count()).select_from(resource_providers)
     return share * number > int(transaction.scalar(count))
-
-
-def positions_by(probe: Probe) -> Positions:
-    """Return how far all streams have come.
-
-    Raises:
-        StoreUnavailableError: if the database does not answer.
-    """
-    return {row[0]: row[1] for row in probe.rows(_POSITIONS_SQL)}
 
 
 def present_cursor(transaction: ReadTransaction) -> Cursor:
