@@ -1,8 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large amounts are divided without enumeration; the properties compare small ones with the reference."""
+"""Divisions against all vectors of parts there are (contract page 97, section 2.2)."""
 
-from treeclaim.forest.split.division import Offer, even, pack
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treeclaim.forest.split.division import Offer, even, is_viable, pack
 from treeclaim.forest.split.minimal_sets import minimal_sets
+
+
+@st.composite
+def offers(draw):
+    """A step, and up to six offers with it."""
+    step = draw(st.sampled_from([1, 1, 2, 3]))
+    bounds = st.tuples(st.integers(0, 5), st.integers(1, 9))
+    made = [
+        Offer.of(at, (step * least, step * most), step)
+        for at, (least, most) in enumerate(draw(st.lists(bounds, max_size=6)))
+    ]
+    return step, tuple(offer for offer in made if offer is not None)
+
+
+def vectors(some, step, amount):
+    """All vectors of parts that sum to an amount."""
+    choices = [range(offer.least, offer.most + 1, step) for offer in some]
+    return [vector for vector in itertools.product(*choices) if sum(vector) == amount]
+
+
+def filled_up(some, step, amount):
+    """The least parts, of which the smallest that can grow grows step by step."""
+    vector = [offer.least for offer in some]
+    while sum(vector) < amount:
+        growing = [at for at, offer in enumerate(some) if vector[at] < offer.most]
+        vector[min(growing, key=lambda at: vector[at])] += step
+    return tuple(vector)
+
+
+@given(offers(), st.integers(1, 12))
+def test_minimal_sets_contain_no_smaller_viable_set(stepped, steps):
+    step, some = stepped
+    amount = step * steps
+    viable = [
+        subset
+        for size in range(1, len(some) + 1)
+        for subset in itertools.combinations(some, size)
+        if vectors(subset, step, amount)
+    ]
+    minimal = [one for one in viable if not any(set(other) < set(one) for other in viable)]
+    result = list(minimal_sets(some, amount))
+    assert sorted(result, key=str) == sorted(minimal, key=str)
+    assert [len(one) for one in result] == sorted(len(one) for one in result)
+
+
+@given(offers(), st.integers(1, 12))
+def test_viable_set_is_divided_by_the_policy(stepped, steps):
+    step, some = stepped
+    amount = step * steps
+    possible = vectors(some, step, amount)
+    assert is_viable(some, amount) == bool(possible)
+    if possible:
+        assert pack(some, amount, step) == max(possible)
+        assert even(some, amount, step) == filled_up(some, step, amount)
 
 
 def test_large_amounts_are_divided_without_enumeration():
