@@ -200,7 +200,7 @@ def test_child_continues_for_a_half_closed_client(replica, tmp_path):
         assert everything(client).endswith(b"\r\n\r\nfound")
 
 
-@pytest.mark.parametrize("ahead", [0, 1_000])
+@pytest.mark.parametrize("ahead", [0, 100])
 @pytest.mark.parametrize("resets", [False, True])
 def test_child_ends_when_its_client_disconnects(replica, ahead, resets):
     with running(asking(replica, deaf)) as server:
