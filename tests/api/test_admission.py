@@ -11,7 +11,7 @@ from tests.bodies import claim_of
 from tests.servers import eventually
 from tests.service import client_of, make_application
 from treeclaim.api import admission
-from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.admission import Admission, WaitKind
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 
@@ -41,21 +41,21 @@ def test_hanging_writes_leave_threads_for_other_requests(threads, monkeypatch):
     monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
     gate, may_end = Admission(threads), threading.Event()
     writes = threads // 2
-    hanging = occupy(gate, Kind.WRITE, writes, may_end)
+    hanging = occupy(gate, WaitKind.WRITE, writes, may_end)
     # All threads that are left come with writes; within moments they are free again.
     for _ in range(3):
-        with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
+        with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
             pass
     reads = threads - 1 - writes
-    hanging += occupy(gate, Kind.READ, reads, may_end)
-    with pytest.raises(OverloadedError), gate.admitted(Kind.READ):
+    hanging += occupy(gate, WaitKind.READ, reads, may_end)
+    with pytest.raises(OverloadedError), gate.admitted(WaitKind.READ):
         pass
-    with gate.admitted(Kind.FREE):
+    with gate.admitted(WaitKind.FREE):
         pass
     may_end.set()
     for one in hanging:
         one.join(60)
-    with gate.admitted(Kind.WRITE), gate.admitted(Kind.READ):
+    with gate.admitted(WaitKind.WRITE), gate.admitted(WaitKind.READ):
         pass
 
 
@@ -66,7 +66,7 @@ def test_steady_crowd_is_served_completely(threads):
     gate = Admission(threads)
 
     def write(number):
-        with gate.admitted(Kind.WRITE):
+        with gate.admitted(WaitKind.WRITE):
             time.sleep(0.02)
         return number
 
@@ -78,16 +78,16 @@ def test_failures_do_not_count_as_progress(monkeypatch):
     """Writes that time out one after the other let no other write wait, which would be for an hour."""
     gate, may_end = Admission(4), threading.Event()
     lost = StoreUnavailableError("gone")
-    failing = occupy(gate, Kind.WRITE, 2, may_end, lost)
-    with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
+    failing = occupy(gate, WaitKind.WRITE, 2, may_end, lost)
+    with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
         pass
     may_end.set()
     for one in failing:
         one.join(60)
     may_end.clear()
-    failing = occupy(gate, Kind.WRITE, 2, may_end, lost)
+    failing = occupy(gate, WaitKind.WRITE, 2, may_end, lost)
     monkeypatch.setattr(admission, "STALLED_AFTER", 3600)
-    with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
+    with pytest.raises(OverloadedError), gate.admitted(WaitKind.WRITE):
         pass
     may_end.set()
     for one in failing:
@@ -98,8 +98,8 @@ def test_request_of_a_disconnected_client_does_not_wait(monkeypatch):
     monkeypatch.setattr(admission, "STALLED_AFTER", 3600)
     monkeypatch.setattr(admission, "LONGEST_WAIT", 3600)
     gate, may_end = Admission(1), threading.Event()
-    staying = occupy(gate, Kind.WRITE, 1, may_end)
-    with pytest.raises(OverloadedError), gate.admitted(Kind.READ, lambda: True):
+    staying = occupy(gate, WaitKind.WRITE, 1, may_end)
+    with pytest.raises(OverloadedError), gate.admitted(WaitKind.READ, lambda: True):
         pass
     may_end.set()
     staying[0].join(60)

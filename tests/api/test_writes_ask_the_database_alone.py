@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.api.raw import send
 from tests.bodies import claim_of
 from tests.service import services_on
-from treeclaim.api.admission import Kind
+from treeclaim.api.admission import WaitKind
 from treeclaim.api.routes import OPERATIONS, find
 from treeclaim.gate import Gate
 from treeclaim.replica import Replica
@@ -118,7 +118,7 @@ def test_writes_avoid_the_forest_and_take_few_statements(busy):
 
 def test_every_placement_write_operation_is_covered():
     tried = {find(path).operations[method] for method, path, *_ in WRITES}
-    writing = {operation for operation in OPERATIONS if operation.kind is Kind.WRITE}
+    writing = {operation for operation in OPERATIONS if operation.kind is WaitKind.WRITE}
     # To find places is what this one is for.
     tried.add(find("/treeclaim/placements").operations["POST"])
     own = {one for one in writing if one.path.startswith("/treeclaim/")}

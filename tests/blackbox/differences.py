@@ -6,8 +6,8 @@ import re
 from treeclaim.comparison import comparison, known_differences
 from treeclaim.comparison.comparison import (
     Difference,
-    Exchange,
     Response,
+    ResponsePair,
     describe_entries,
 )
 from treeclaim.comparison.known_differences import KnownDifference
@@ -90,7 +90,7 @@ PROVIDER = re.compile(r"^/resource_providers/[^/]+$")
 CONFLICT = 409
 
 
-def keeps_time_of_parents(exchange: Exchange) -> bool:
+def keeps_time_of_parents(exchange: ResponsePair) -> bool:
     """Return whether only the time of the last change differs, after a change of a provider."""
     return (
         exchange.request.method == "PUT"
@@ -101,7 +101,7 @@ def keeps_time_of_parents(exchange: Exchange) -> bool:
     )
 
 
-def refuses_claims_otherwise(exchange: Exchange) -> bool:
+def refuses_claims_otherwise(exchange: ResponsePair) -> bool:
     """Return whether both sides refuse a claim, and name different amounts of it."""
     return all(
         answer.status == CONFLICT and "Unable to allocate inventory" in answer.detail
@@ -129,12 +129,12 @@ KNOWN = (
 """Known differences of reads and writes."""
 
 
-def recognised(exchange: Exchange) -> KnownDifference | None:
+def recognised(exchange: ResponsePair) -> KnownDifference | None:
     """Return the known difference that explains how the answers differ; None without one."""
     return next((known for known in KNOWN if known.applies(exchange)), None)
 
 
-def differences(exchange: Exchange) -> list[Difference]:
+def differences(exchange: ResponsePair) -> list[Difference]:
     """Return every point in which the two answers differ, phrases of refusals included."""
     differing = comparison.differences(exchange)
     ours, theirs = exchange.ours, exchange.theirs

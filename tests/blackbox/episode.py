@@ -19,7 +19,7 @@ from tests.blackbox.requests import (
     Request,
     filled,
 )
-from treeclaim.comparison.comparison import Difference, Exchange
+from treeclaim.comparison.comparison import Difference, ResponsePair
 
 WRONG_GENERATION = 4711
 OK = 200
@@ -30,7 +30,7 @@ class Finding:
     """A difference that nothing explains, and the writes that went before it."""
 
     history: tuple[Request, ...]
-    exchange: Exchange
+    exchange: ResponsePair
     differences: tuple[Difference, ...]
 
 
@@ -53,12 +53,14 @@ class Sides:
         self.ours.clear()
         self.theirs.clear()
 
-    def exchange(self, request: Request) -> Exchange:
+    def exchange(self, request: Request) -> ResponsePair:
         """Send one request to both."""
         request = self._without_leftovers(request)
         body = filled(request.body, self._fill)
         request = replace(request, body=body)
-        return Exchange(request, self.ours.send(request, body), self.theirs.send(request, body))
+        return ResponsePair(
+            request, self.ours.send(request, body), self.theirs.send(request, body)
+        )
 
     def _fill(self, place: Open) -> int | None:
         match place:
@@ -151,7 +153,7 @@ def _renamed(request: Request, names: dict[str, str]) -> Request:
     return replace(request, path=path, body=rename(request.body))
 
 
-def unexplained(exchange: Exchange, note: Callable[[str], None]) -> list[Difference]:
+def unexplained(exchange: ResponsePair, note: Callable[[str], None]) -> list[Difference]:
     """The differences of an exchange, unless they are known; `note` hears of those by name."""
     result = differences.differences(exchange)
     known = differences.recognised(exchange) if result else None
@@ -200,7 +202,7 @@ class Episode:
         if result:
             yield Finding(tuple(history), exchange, tuple(result))
 
-    def _limited(self, exchange: Exchange) -> list[Difference]:
+    def _limited(self, exchange: ResponsePair) -> list[Difference]:
         """Check that a limited response has a part of the unlimited one."""
         if exchange.request.route != "/allocation_candidates":
             return []
@@ -215,6 +217,6 @@ class Episode:
         return differences.outside(exchange.ours, answer)
 
 
-def replace_request(exchange: Exchange, request: Request) -> Exchange:
+def replace_request(exchange: ResponsePair, request: Request) -> ResponsePair:
     """The exchange with the request as it was meant, open places and all."""
     return replace(exchange, request=request)

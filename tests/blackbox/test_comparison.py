@@ -13,7 +13,7 @@ from tests.blackbox.episode import Episode, Sides
 from tests.blackbox.pools import Pool
 from tests.blackbox.requests import Request
 from tests.service import client_of, make_application
-from treeclaim.comparison.comparison import Exchange, Response
+from treeclaim.comparison.comparison import Response, ResponsePair
 
 SEARCH_OPTIONS = {
     "placement.allocation_candidates_generation_strategy": "breadth-first",
@@ -27,7 +27,7 @@ def answer(document, status=200, **headers):
 
 
 def found(ours, theirs, path="/resource_providers", method="GET"):
-    return differences.differences(Exchange(Request(method, path), ours, theirs))
+    return differences.differences(ResponsePair(Request(method, path), ours, theirs))
 
 
 def refusal(status, detail, code="placement.undefined_code"):
@@ -80,10 +80,10 @@ def test_different_status_code_or_reason_is_a_difference():
 def test_known_difference_is_recognised_by_its_request():
     path = "/allocation_candidates?resources=VCPU:1&required1=CUSTOM_X&resources1=VCPU:1"
     ours, theirs = refusal(400, "No such trait(s): CUSTOM_X."), candidates()
-    unnoticed = differences.recognised(Exchange(Request("GET", path), ours, theirs))
+    unnoticed = differences.recognised(ResponsePair(Request("GET", path), ours, theirs))
     assert unnoticed is not None
     assert unnoticed.name == "N8"
-    assert differences.recognised(Exchange(Request("GET", path), theirs, ours)) is None
+    assert differences.recognised(ResponsePair(Request("GET", path), theirs, ours)) is None
 
 
 def requests_of(seed):

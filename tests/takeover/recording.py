@@ -6,7 +6,7 @@ from itertools import product
 
 from tests.blackbox import differences
 from tests.blackbox.requests import Request
-from treeclaim.comparison.comparison import Exchange
+from treeclaim.comparison.comparison import ResponsePair
 
 PARTS = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
 LISTS = (
@@ -108,7 +108,7 @@ def changed(before, after):
             continue
         found += [
             f"{request}: {difference}"
-            for difference in differences.differences(Exchange(request, new, old))
+            for difference in differences.differences(ResponsePair(request, new, old))
         ]
     return found
 

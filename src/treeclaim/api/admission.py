@@ -28,7 +28,7 @@ LOOKUPS_STALLED_AFTER = 0.5
 need others, so only a quarter of the threads waits longer."""
 
 
-class Kind(Enum):
+class WaitKind(Enum):
     """The resource that a request mainly waits for."""
 
     FREE = "request"
@@ -54,19 +54,21 @@ class Admission:
         self._all = _Class(both)
         half = max(threads // 2, 1)
         self._kinds = {
-            Kind.WRITE: _Class(half),
-            Kind.READ: _Class(both),
-            Kind.LOOKUP: _Class(half, threads // 4, LOOKUPS_STALLED_AFTER),
+            WaitKind.WRITE: _Class(half),
+            WaitKind.READ: _Class(both),
+            WaitKind.LOOKUP: _Class(half, threads // 4, LOOKUPS_STALLED_AFTER),
         }
 
     @contextmanager
-    def admitted(self, kind: Kind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
+    def admitted(
+        self, kind: WaitKind, is_gone: Callable[[], bool] | None = None
+    ) -> Iterator[None]:
         """Admit a request for the duration of a block.
 
         Raises:
             OverloadedError: if there is no room.
         """
-        if kind is Kind.FREE:
+        if kind is WaitKind.FREE:
             yield
             return
         end = time.monotonic() + LONGEST_WAIT

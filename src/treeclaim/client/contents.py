@@ -28,7 +28,7 @@ _THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ConsumerContents:
     """A consumer with its allocations.
 
     Attributes:
@@ -50,7 +50,7 @@ class Consumer:
     request: Sequence[str] | None = None
 
     @classmethod
-    def read(cls, uuid: str, document: Mapping[str, Any]) -> "Consumer":
+    def read(cls, uuid: str, document: Mapping[str, Any]) -> "ConsumerContents":
         """Read the document of a consumer's allocations."""
         terms = document.get("hold")
         return cls(
@@ -88,7 +88,7 @@ class Contents:
     traits: frozenset[str]
     classes: frozenset[str]
     providers: dict[str, State] = field(default_factory=dict)
-    consumers: dict[str, Consumer] = field(default_factory=dict)
+    consumers: dict[str, ConsumerContents] = field(default_factory=dict)
     aggregates: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     mixes: Mapping[str, Any] = field(default_factory=dict)
@@ -143,8 +143,8 @@ def _read_singly(
         path = f"/resource_providers/{uuid}/allocations"
         return state_of({**row, **documents}, parts), client.get(path)["allocations"]
 
-    def read_consumer(uuid: str) -> Consumer:
-        return Consumer.read(uuid, client.get(f"/allocations/{uuid}"))
+    def read_consumer(uuid: str) -> ConsumerContents:
+        return ConsumerContents.read(uuid, client.get(f"/allocations/{uuid}"))
 
     def read_all(kind: str, read: Callable[[Any], Result], items: Sequence[Any]) -> list[Result]:
         return in_parallel(read, items, threads=_THREADS, progress=partial(progress, kind))
@@ -184,7 +184,7 @@ def _read_in_bulk(
     holds = client.rows("/treeclaim/holds", "holds")
     consumers = client.rows("/treeclaim/allocations", "consumers", include="requests")
     for row in chain(count("holds", holds), count("consumers", consumers)):
-        consumer = Consumer.read(row["uuid"], row)
+        consumer = ConsumerContents.read(row["uuid"], row)
         places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
         if not contents.providers.keys().isdisjoint(places):
             contents.consumers[consumer.uuid] = consumer

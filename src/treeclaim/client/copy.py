@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
-from treeclaim.client.contents import Amounts, Consumer, Contents, read_contents
+from treeclaim.client.contents import Amounts, ConsumerContents, Contents, read_contents
 from treeclaim.client.differences import (
     REQUEST,
     consumer_differences,
@@ -191,7 +191,7 @@ class _Copier:
         apart = {consumer.uuid for consumer in drawing} | set(drawn)
         waiting = [consumer for consumer in changed if consumer.uuid not in apart]
 
-        def write(consumer: Consumer) -> None:
+        def write(consumer: ConsumerContents) -> None:
             if consumer.drawn_from:
                 self._draw(consumer)
             else:
@@ -203,7 +203,7 @@ class _Copier:
             self._write_in_turns(group, write)
 
     def _write_in_turns(
-        self, waiting: Sequence[Consumer], write: Callable[[Consumer], None]
+        self, waiting: Sequence[ConsumerContents], write: Callable[[ConsumerContents], None]
     ) -> None:
         """Write consumers; repeat those that found no room for as long as others move."""
         refused_before = len(self.outcome.refused)
@@ -220,7 +220,7 @@ class _Copier:
                 return
             waiting = refused
 
-    def _draw(self, consumer: Consumer) -> None:
+    def _draw(self, consumer: ConsumerContents) -> None:
         """Write a consumer that draws from holds, so that each amount is drawn from its own hold.
 
         The consumer gets first the amounts that it did not draw. Then each hold gets for a moment exactly the
@@ -248,7 +248,7 @@ def _positive(amounts: Mapping[str, Mapping[str, int]]) -> Amounts:
 
 
 def _claim(
-    target: Client, consumer: Consumer, held: Amounts, *, from_holds: Sequence[str] = ()
+    target: Client, consumer: ConsumerContents, held: Amounts, *, from_holds: Sequence[str] = ()
 ) -> None:
     """Write allocations of a consumer, in place of those that it has."""
     is_untyped = consumer.hold is None and consumer.kind in (None, UNKNOWN_TYPE)

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from treeclaim.client.contents import Consumer, Contents
+from treeclaim.client.contents import ConsumerContents, Contents
 from treeclaim.client.states import changed_parts
 
 REQUEST = "request"
@@ -14,7 +14,7 @@ Key = TypeVar("Key")
 
 
 def consumer_differences(
-    source: Consumer, target: Consumer | None, *, is_extended: bool
+    source: ConsumerContents, target: ConsumerContents | None, *, is_extended: bool
 ) -> set[str]:
     """Return the parts in which a consumer differs.
 

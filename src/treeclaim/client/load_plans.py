@@ -11,7 +11,7 @@ from treeclaim.client.client import Client
 from treeclaim.client.provider_batches import PlannedChange
 from treeclaim.client.session import Progress, no_progress
 from treeclaim.client.states import State, read_rows, state_of
-from treeclaim.client.topology import PlannedProvider, Problem, Topology, TopologyError
+from treeclaim.client.topology import DocumentFault, PlannedProvider, Topology, TopologyError
 from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
 from treeclaim.model.names import is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
@@ -95,7 +95,7 @@ class _Planner:
     """Compares the file with the endpoint, and collects all faults."""
 
     def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[DocumentFault] = []
         self._client = client
         self._topology = topology
         self._prune = prune
@@ -252,4 +252,4 @@ class _Planner:
         return name_by_uuid | {uuid: name for name, uuid in self._uuids.items()}
 
     def _report(self, line: int, text: str) -> None:
-        self.problems.append(Problem(line, text))
+        self.problems.append(DocumentFault(line, text))

@@ -158,7 +158,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ResponsePair:
     """A request and both responses to it."""
 
     request: Request
@@ -179,7 +179,7 @@ class Exchange:
         return (self.request.method, "/".join(parts[::2]), outcome, *kinds)
 
 
-def differences(exchange: Exchange) -> list[Difference]:
+def differences(exchange: ResponsePair) -> list[Difference]:
     """Return every difference of the two responses; none if they are equal."""
     ours, theirs = exchange.ours, exchange.theirs
     if ours.status != theirs.status:

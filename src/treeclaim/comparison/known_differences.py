@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from treeclaim.comparison.comparison import Exchange, differences
+from treeclaim.comparison.comparison import ResponsePair, differences
 
 _OK, _BAD_REQUEST, _SERVER_ERROR = 200, 400, 500
 _CANDIDATES = "/allocation_candidates"
@@ -32,7 +32,7 @@ class KnownDifference:
     number: int
     name: str
     reason: str
-    applies: Callable[[Exchange], bool]
+    applies: Callable[[ResponsePair], bool]
 
 
 KNOWN: list[KnownDifference] = []
@@ -41,22 +41,22 @@ KNOWN: list[KnownDifference] = []
 
 def _known(
     number: int, name: str, reason: str
-) -> Callable[[Callable[[Exchange], bool]], Callable[[Exchange], bool]]:
+) -> Callable[[Callable[[ResponsePair], bool]], Callable[[ResponsePair], bool]]:
     """Declare the function below as the rule of a known difference."""
 
-    def register(applies: Callable[[Exchange], bool]) -> Callable[[Exchange], bool]:
+    def register(applies: Callable[[ResponsePair], bool]) -> Callable[[ResponsePair], bool]:
         KNOWN.append(KnownDifference(number, name, reason, applies))
         return applies
 
     return register
 
 
-def recognised(exchange: Exchange) -> KnownDifference | None:
+def recognised(exchange: ResponsePair) -> KnownDifference | None:
     """Return the known difference that explains how the responses differ; None without one."""
     return next((known for known in KNOWN if known.applies(exchange)), None)
 
 
-def _groups(exchange: Exchange) -> dict[str, dict[str, list[str]]]:
+def _groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
     """Return the values of each group's parameters, by suffix and name; none for other reads."""
     groups: dict[str, dict[str, list[str]]] = {}
     if exchange.request.route == _CANDIDATES:
@@ -71,7 +71,7 @@ def _classes(group: dict[str, list[str]]) -> set[str]:
     return {part.partition(":")[0] for part in values[-1].split(",") if part}
 
 
-def _have_statuses(exchange: Exchange, ours: int, theirs: int) -> bool:
+def _have_statuses(exchange: ResponsePair, ours: int, theirs: int) -> bool:
     return (exchange.ours.status, exchange.theirs.status) == (ours, theirs)
 
 
@@ -81,7 +81,7 @@ def _have_statuses(exchange: Exchange, ours: int, theirs: int) -> bool:
     "page 90, section 7: an unsuffixed group served by sharing providers that are reachable from several"
     " anchors keeps one arbitrary anchor when suffixed groups join it",
 )
-def _loses_anchors(exchange: Exchange) -> bool:
+def _loses_anchors(exchange: ResponsePair) -> bool:
     groups = _groups(exchange)
     if len(groups) < 2 or "resources" not in groups.get("", {}):  # noqa: PLR2004
         return False
@@ -97,7 +97,7 @@ def _loses_anchors(exchange: Exchange) -> bool:
     "page 90, section 7: a class in the unsuffixed and in a suffixed group inflates amounts across"
     " candidates, or loses candidates",
 )
-def _inflates_amounts(exchange: Exchange) -> bool:
+def _inflates_amounts(exchange: ResponsePair) -> bool:
     groups = _groups(exchange)
     unsuffixed = _classes(groups.pop("", {}))
     is_shared = any(unsuffixed & _classes(group) for group in groups.values())
@@ -111,7 +111,7 @@ def _inflates_amounts(exchange: Exchange) -> bool:
     "page 90, section 7: resourceless groups with only forbidden traits, only forbidden aggregates or only"
     " in_tree have no candidates, and in_tree does nothing in others",
 )
-def _ignores_resourceless_groups(exchange: Exchange) -> bool:
+def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
     if not _have_statuses(exchange, _OK, _OK):
         return False
     for group in _groups(exchange).values():
@@ -128,7 +128,7 @@ def _ignores_resourceless_groups(exchange: Exchange) -> bool:
     "N4",
     "page 90, section 7: a non-root sharing provider used from a foreign anchor is a 500",
 )
-def _fails_with_sharing_children(exchange: Exchange) -> bool:
+def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
     return (
         "resources" in _groups(exchange).get("", {})
         and _have_statuses(exchange, _OK, _SERVER_ERROR)
@@ -141,7 +141,7 @@ def _fails_with_sharing_children(exchange: Exchange) -> bool:
     "N5",
     "page 90, section 7: of a repeated limit or group_policy only the last is validated",
 )
-def _accepts_repetitions(exchange: Exchange) -> bool:
+def _accepts_repetitions(exchange: ResponsePair) -> bool:
     names = [name for name, _ in exchange.request.parameters]
     return (
         exchange.request.route == _CANDIDATES
@@ -156,7 +156,7 @@ def _accepts_repetitions(exchange: Exchange) -> bool:
     "N6",
     "page 90, section 7: an amount beyond the integers of the database is a 500",
 )
-def _cannot_store_amounts(exchange: Exchange) -> bool:
+def _cannot_store_amounts(exchange: ResponsePair) -> bool:
     values = " ".join(value for _, value in exchange.request.parameters)
     amounts = map(int, re.findall(r":(\d+)", values))
     return exchange.theirs.status == _SERVER_ERROR and any(n > _LARGEST_INTEGER for n in amounts)
@@ -168,7 +168,7 @@ def _cannot_store_amounts(exchange: Exchange) -> bool:
     "page 90, section 2 step G and section 7; page 20, section 2.6: once the answer is known to be empty,"
     " unknown names go unreported",
 )
-def _ignores_unknown_names(exchange: Exchange) -> bool:
+def _ignores_unknown_names(exchange: ResponsePair) -> bool:
     return (
         exchange.request.route in {_CANDIDATES, "/resource_providers"}
         and _have_statuses(exchange, _BAD_REQUEST, _OK)
@@ -182,7 +182,7 @@ def _ignores_unknown_names(exchange: Exchange) -> bool:
     "one unknown name of several",
     "page 90, section 2: within one step the order of the parameters is that of the query",
 )
-def _reports_other_unknown_names(exchange: Exchange) -> bool:
+def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
     if exchange.request.route != _CANDIDATES:
         return False
     if not _have_statuses(exchange, _BAD_REQUEST, _BAD_REQUEST):
@@ -199,7 +199,7 @@ def _reports_other_unknown_names(exchange: Exchange) -> bool:
     "no time of no inventories",
     "page 00, section 8: without inventories Last-Modified may be omitted",
 )
-def _omits_time_of_no_inventories(exchange: Exchange) -> bool:
+def _omits_time_of_no_inventories(exchange: ResponsePair) -> bool:
     return (
         exchange.request.route.endswith("/inventories")
         and [difference.what for difference in differences(exchange)] == ["header last-modified"]

@@ -12,9 +12,9 @@ from treeclaim.client import Client
 from treeclaim.client.session import in_parallel, query_string
 from treeclaim.comparison.comparison import (
     PRESENT,
-    Exchange,
     Request,
     Response,
+    ResponsePair,
     differences,
 )
 from treeclaim.comparison.known_differences import KnownDifference, recognised
@@ -38,7 +38,7 @@ Read = tuple[Request, str]
 
 
 @dataclass(slots=True)
-class Outcome:
+class ServiceComparison:
     """Compares the responses of two services.
 
     Attributes:
@@ -67,7 +67,7 @@ class Outcome:
             ],
         }
 
-    def add(self, exchange: Exchange, *, is_settled: bool) -> None:
+    def add(self, exchange: ResponsePair, *, is_settled: bool) -> None:
         """Count the answers to a read."""
         difference_list = differences(exchange)
         if not difference_list:
@@ -89,13 +89,13 @@ def compare_services(
     new: Client,
     reads: Sequence[Read],
     progress: Callable[[str, int, int], None],
-) -> Outcome:
+) -> ServiceComparison:
     """Send reads to two services. Answers that differ are asked for once more, as clients may write.
 
     Raises:
         ClientError: if a service does not answer.
     """
-    outcome, lock = Outcome(), Lock()
+    outcome, lock = ServiceComparison(), Lock()
 
     def compare(read: Read) -> None:
         exchange = _ask(old, new, read)
@@ -111,10 +111,10 @@ def compare_services(
     return outcome
 
 
-def _ask(old: Client, new: Client, read: Read) -> Exchange:
+def _ask(old: Client, new: Client, read: Read) -> ResponsePair:
     request, version = read
     theirs, ours = (_answer(client, request, version) for client in (old, new))
-    return Exchange(request, ours, theirs)
+    return ResponsePair(request, ours, theirs)
 
 
 def _answer(client: Client, request: Request, version: str) -> Response:

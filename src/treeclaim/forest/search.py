@@ -9,7 +9,7 @@ the one before it only as much as the one after it wants.
 from collections.abc import Iterator
 from itertools import chain
 
-from treeclaim.forest.answer.body import Answer, SplitAnswer
+from treeclaim.forest.answer.body import ResponseBody, SplitAnswer
 from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered import Ranking, first_candidates
@@ -37,7 +37,7 @@ def search(
     options: SearchOptions,
     form: BodyForm = _NEWEST,
     budget: Budget | None = None,
-) -> Answer:
+) -> ResponseBody:
     """Begin to answer a request; what grows with the answer is done while its pieces are drawn.
 
     Args:
@@ -76,11 +76,11 @@ def search(
         # Order: the same stages for the trees whose candidates can score highest, until no other
         # tree can have a better one.
         best = gather_blocks(stages.timed("order", first_candidates(problem, order, ranking)))
-        return Answer(problem, form, summaries, best, ranking)
+        return ResponseBody(problem, form, summaries, best, ranking)
     # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
     # Where an earlier question found the same, its candidates are written instead.
     candidates = draw_candidates(problem, lambda: _candidates(problem, summaries))
-    return Answer(problem, form, summaries, candidates)
+    return ResponseBody(problem, form, summaries, candidates)
 
 
 def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from treeclaim.forest.answer.body import Answer
+from treeclaim.forest.answer.body import ResponseBody
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.forest.placing.explanation import Outcome, explain_attempt
+from treeclaim.forest.placing.explanation import PlacingOutcome, explain_attempt
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
@@ -118,7 +118,7 @@ def candidate_question(
     )
 
 
-def _pieces_of(answer: Answer) -> PendingAnswer:
+def _pieces_of(answer: ResponseBody) -> PendingAnswer:
     yield from answer.pieces()
     return answer.candidates
 
@@ -219,7 +219,7 @@ def placing_question(
         explanation = None
         if attempt.unplaced and placing.explain:
             explanation = explain_attempt(placer, attempt, budget)
-        yield Outcome(attempt.placed, tuple(attempt.unplaced), explanation).serialize()
+        yield PlacingOutcome(attempt.placed, tuple(attempt.unplaced), explanation).serialize()
         return 0
 
     named = frozenset[str]().union(*(request.from_holds for request in placing.requests))

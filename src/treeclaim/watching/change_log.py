@@ -91,7 +91,7 @@ class MovedNews:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """The news of one look at the feed.
 
     Attributes:
@@ -105,7 +105,7 @@ class Entry:
     touched: AbstractSet[str] | None
 
     @classmethod
-    def of(cls, news: News, moved: Mapping[Any, MovedNews]) -> "Entry":
+    def of(cls, news: News, moved: Mapping[Any, MovedNews]) -> "LogEntry":
         """Make it of news."""
         trees = (change.trees for change in news.changes.values())
         touched = None if news.catalogue else set(news.changes).union(*trees)
@@ -137,7 +137,7 @@ class ChangeLog:
 
     cursor: str = ""
     first: int = 0
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LogEntry, ...] = ()
     changes: int = 0
     joined: dict[int, Message] = field(default_factory=dict)
 
@@ -150,7 +150,7 @@ class ChangeLog:
         """Return this log with a later cursor, between which there is no news."""
         return replace(self, cursor=cursor)
 
-    def extended(self, entry: Entry, needed: int) -> "ChangeLog":
+    def extended(self, entry: LogEntry, needed: int) -> "ChangeLog":
         """Return this log with another entry, and without those that no watch needs or that are too many.
 
         Args:
@@ -169,7 +169,7 @@ class ChangeLog:
         """Return an empty log at a cursor, after changes that are not known: every watch ends."""
         return ChangeLog(cursor, self.end + 1)
 
-    def since(self, number: int) -> tuple[Entry, ...]:
+    def since(self, number: int) -> tuple[LogEntry, ...]:
         """Return the entries from a number on."""
         return self.entries[number - self.first :]
 

@@ -14,7 +14,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching.change_log import ChangeLog, Entry, MovedNews
+from treeclaim.watching.change_log import ChangeLog, LogEntry, MovedNews
 
 _LOG = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Hub:
         for listener in listeners:
             _wake(listener)
 
-    def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> Entry | None:
+    def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> LogEntry | None:
         """Return the news, with what watches get of it whose providers may have moved, at one moment."""
         news = news_since(transaction, cursor)
         if news is None:
@@ -130,7 +130,7 @@ class Hub:
             if listener.roots is not None and not moves.isdisjoint(listener.roots):
                 roots = roots_of(transaction, listener.roots.keys())
                 moved[listener] = MovedNews(news_within(transaction, news, roots), roots)
-        entry = Entry.of(news, moved)
+        entry = LogEntry.of(news, moved)
         # Here and not in the event loop, for all watches of everything.
         _ = entry.message.event
         return entry

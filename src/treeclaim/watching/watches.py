@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 
 from treeclaim.model.extension.news import News
-from treeclaim.watching.change_log import ChangeLog, Entry, Message, comment, empty_document
+from treeclaim.watching.change_log import ChangeLog, LogEntry, Message, comment, empty_document
 from treeclaim.watching.hub import Hub
 
 COMMENT_SECONDS = 15.0
@@ -111,7 +111,7 @@ class Watch:
             return last
         return Message(News.as_one(selected), log.cursor)
 
-    def _select(self, entry: Entry) -> News | None:
+    def _select(self, entry: LogEntry) -> News | None:
         """Return the news of an entry about the watched trees; follow the providers that name them."""
         roots, news = self.roots or {}, entry.message.news
         moved = entry.moved.get(self)

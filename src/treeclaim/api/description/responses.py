@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON
-from treeclaim.api.protocol.operations import Answer, Operation
+from treeclaim.api.protocol.operations import DescribedResponse, Operation
 from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, Schema, record, text
 from treeclaim.model.microversions import MAXIMUM
 
@@ -94,7 +94,7 @@ def responses(operation: Operation) -> dict[str, Any]:
     return dict(sorted(described.items()))
 
 
-def _success(operation: Operation, answer: Answer) -> dict[str, Any]:
+def _success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
     headers = _HEADERS | {"OpenStack-API-Version": _header(_version(operation))}
     if answer.located:
         headers["Location"] = _header({"type": "string", "pattern": "^https?://[^/]+/"})

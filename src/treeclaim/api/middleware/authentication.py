@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import webob.exc
 from oslo_middleware import basic_auth
 
-from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.admission import Admission, WaitKind
 from treeclaim.api.protocol.callers import (
     IDENTITY_HEADER_KEYS,
     IDENTITY_KEY,
@@ -147,7 +147,7 @@ class BasicAuthentication:
             return None
         key = (entry, sha256(password).digest())
         if self._verified.find(key) is None:
-            with self._admission.admitted(Kind.LOOKUP):
+            with self._admission.admitted(WaitKind.LOOKUP):
                 if not _is_right(entry, password):
                     return None
             self._verified.keep(key, _Verified())

@@ -22,7 +22,7 @@ from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from treeclaim import metrics
-from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.admission import Admission, WaitKind
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.model.errors import OverloadedError
@@ -91,7 +91,7 @@ class TokenGuard(auth_token.AuthProtocol):
         data = self._find(key)
         if data is None:
             is_gone = self._request.environment.get(CLIENT_GONE_KEY)
-            with self._admission.admitted(Kind.LOOKUP, is_gone):
+            with self._admission.admitted(WaitKind.LOOKUP, is_gone):
                 # Another request may have looked it up while this one waited.
                 data = self._find(key) or self._look_up(key, token, options)
         return data

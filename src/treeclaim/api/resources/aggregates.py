@@ -11,8 +11,8 @@ from pydantic import Field
 
 from treeclaim.api.protocol.operations import (
     EMPTY,
-    Answer,
     Call,
+    DescribedResponse,
     Reply,
     VersionedSchema,
     operation,
@@ -45,12 +45,12 @@ from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
 from treeclaim.store.operations.providers import providers
 
-AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
+AGGREGATES = DescribedResponse(body=record({"aggregates": STRINGS} | GENERATION))
 _KIND = "names"
 _MOST = 10_000
 
 
-NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
+NAMES = DescribedResponse(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 """A page of names, by uuid of an aggregate."""
 
 

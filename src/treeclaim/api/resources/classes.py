@@ -7,10 +7,10 @@ from typing import Any
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import (
     EMPTY,
-    Answer,
     Call,
-    Forms,
+    DescribedResponse,
     Reply,
+    ValueForms,
     VersionedSchema,
     operation,
 )
@@ -27,10 +27,10 @@ from treeclaim.store.operations.catalogue import resource_classes as store
 
 _CLASS = record({"name": STRING, "links": LINKS})
 
-CLASS = Answer(body=_CLASS)
-CLASSES = Answer(body=record({"resource_classes": {"type": "array", "items": _CLASS}}))
-CREATED = Answer(HTTPStatus.CREATED, dated=False, located=True)
-EXISTED = Answer(HTTPStatus.NO_CONTENT, dated=False, located=True)
+CLASS = DescribedResponse(body=_CLASS)
+CLASSES = DescribedResponse(body=record({"resource_classes": {"type": "array", "items": _CLASS}}))
+CREATED = DescribedResponse(HTTPStatus.CREATED, dated=False, located=True)
+EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False, located=True)
 _GIVEN = record({"name": CUSTOM_NAME})
 _NAME = Checker(_GIVEN)
 
@@ -100,7 +100,7 @@ def show_class(call: Call) -> Reply:
     answers=(CREATED, EXISTED),
     since=Feature.RESOURCE_CLASSES,
     body=VersionedSchema(_GIVEN),
-    forms=Forms(path={"name": CUSTOM_NAME}),
+    forms=ValueForms(path={"name": CUSTOM_NAME}),
     body_until=Feature.ENSURE_RESOURCE_CLASS,
 )
 def put_class(call: Call) -> Reply:

@@ -10,10 +10,10 @@ from pydantic import Field
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import (
     EMPTY,
-    Answer,
     Call,
-    Forms,
+    DescribedResponse,
     Reply,
+    ValueForms,
     operation,
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
@@ -33,8 +33,8 @@ from treeclaim.model.extension.conditions import (
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
-_SHOWN = Answer(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))
-_AFFECTED = Answer(body=record({"consumers": INTEGER, "providers": INTEGER}))
+_SHOWN = DescribedResponse(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))
+_AFFECTED = DescribedResponse(body=record({"consumers": INTEGER, "providers": INTEGER}))
 
 
 class ConditionBody(Body):
@@ -98,7 +98,7 @@ def list_conditions(call: Call) -> Reply:
     answers=(EMPTY, _AFFECTED),
     body=BodyReader(ConditionBody),
     query=_QUERY,
-    forms=Forms(path={"key": text(KEY)}),
+    forms=ValueForms(path={"key": text(KEY)}),
 )
 def put_condition(call: Call) -> Reply:
     """Give a resource provider a condition, or say what that would affect."""

@@ -5,7 +5,14 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, VersionedSchema, operation
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Call,
+    Reply,
+    ValueForms,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
@@ -49,7 +56,7 @@ def _described_body(schema: Schema) -> Schema:
     since=Feature.RESHAPER,
     body=VersionedSchema(reshape_body),
     most_values=MOST_VALUES_OF_SOME,
-    forms=Forms(body=_described_body),
+    forms=ValueForms(body=_described_body),
     has_extension_parameters=True,
 )
 def reshape(call: Call) -> Reply:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root document and the description of the API."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.schemas import LINKS, STRING, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
-VERSIONS = Answer(
+VERSIONS = DescribedResponse(
     body=record(
         {
             "versions": {
@@ -25,7 +25,7 @@ VERSIONS = Answer(
     )
 )
 
-DESCRIPTION = Answer(body={"type": "object"}, dated=False)
+DESCRIPTION = DescribedResponse(body={"type": "object"}, dated=False)
 
 
 @operation(

@@ -6,10 +6,10 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import (
     EMPTY,
-    Answer,
     Call,
-    Forms,
+    DescribedResponse,
     Reply,
+    ValueForms,
     VersionedSchema,
     operation,
 )
@@ -32,11 +32,11 @@ from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.providers import replace_traits
 
-TRAITS = Answer(body=record({"traits": STRINGS}))
-PROVIDER_TRAITS = Answer(body=record({"traits": STRINGS} | GENERATION))
-FOUND = Answer(HTTPStatus.NO_CONTENT)
-CREATED = Answer(HTTPStatus.CREATED, located=True)
-EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
+TRAITS = DescribedResponse(body=record({"traits": STRINGS}))
+PROVIDER_TRAITS = DescribedResponse(body=record({"traits": STRINGS} | GENERATION))
+FOUND = DescribedResponse(HTTPStatus.NO_CONTENT)
+CREATED = DescribedResponse(HTTPStatus.CREATED, located=True)
+EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, located=True)
 REPLACED = VersionedSchema(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
 QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
 
@@ -47,7 +47,7 @@ QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
     answers=(TRAITS,),
     since=Feature.TRAITS,
     query=QUERY,
-    forms=Forms(
+    forms=ValueForms(
         query={
             "name": {"type": "string", "pattern": ":"},
             "associated": text("([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])"),
@@ -118,7 +118,7 @@ def show_trait(call: Call) -> Reply:
 @operation(
     "PUT /traits/{name}",
     policy="placement:traits:update",
-    forms=Forms(path={"name": CUSTOM_NAME}),
+    forms=ValueForms(path={"name": CUSTOM_NAME}),
     answers=(CREATED, EXISTED),
     since=Feature.TRAITS,
 )

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, VersionedSchema, operation
+from treeclaim.api.protocol.operations import (
+    Call,
+    DescribedResponse,
+    Reply,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     GENERATION,
@@ -23,8 +29,8 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
-PROVIDER = Answer(body=record(GENERATION | {"usages": AMOUNTS}))
-PROJECT = Answer(body=record({"usages": mapping(".*", AMOUNTS)}))
+PROVIDER = DescribedResponse(body=record(GENERATION | {"usages": AMOUNTS}))
+PROJECT = DescribedResponse(body=record({"usages": mapping(".*", AMOUNTS)}))
 
 
 def usage_query(version: Version) -> Schema:

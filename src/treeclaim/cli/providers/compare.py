@@ -14,8 +14,8 @@ from treeclaim.cli.progress import shown_progress
 from treeclaim.comparison.access_log import read_requests
 from treeclaim.comparison.comparison import Request
 from treeclaim.comparison.services import (
-    Outcome,
     Read,
+    ServiceComparison,
     compare_services,
     sweep,
 )
@@ -94,7 +94,7 @@ def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
         yield Request(request.method, request.path), version or options.microversion
 
 
-def _lines(outcome: Outcome) -> Iterator[str]:
+def _lines(outcome: ServiceComparison) -> Iterator[str]:
     known_total, different = outcome.known.total(), outcome.different.total()
     total = outcome.equal + outcome.unsettled + known_total + different
     yield f"{total} reads compared: {outcome.equal} equal, {known_total} known differences, {different} others"

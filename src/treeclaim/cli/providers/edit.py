@@ -22,7 +22,7 @@ from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import (
-    Problem,
+    DocumentFault,
     Topology,
     TopologyError,
     as_written,
@@ -128,7 +128,7 @@ class _Session:
         edited = [provider for provider in topology.providers if provider.uuid == self._uuid]
         if len(topology.providers) != 1 or not edited:
             text = f"the file must have one provider, with uuid {self._uuid}"
-            raise TopologyError(topology.source, [Problem(1, text)])
+            raise TopologyError(topology.source, [DocumentFault(1, text)])
 
     def _take_present_state(self) -> list[str]:
         """Take the present state as the base; return what others have changed, in words."""

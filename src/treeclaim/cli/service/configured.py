@@ -13,7 +13,7 @@ from oslo_policy import generator as policy_generator
 from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import CommandError, say, say_script, warn
 from treeclaim.cli.service.findings import (
-    Finding,
+    ConfigFinding,
     OptionPlaces,
     authentication,
     database,
@@ -89,7 +89,10 @@ class CheckConfig(LocalCommand):
             return _report(
                 [
                     *unknown_options(all_options(_usual_keystone_options()), places),
-                    *(Finding(True, known_place(line, places), line) for line in error.lines),
+                    *(
+                        ConfigFinding(True, known_place(line, places), line)
+                        for line in error.lines
+                    ),
                 ]
             )
         keystone = _keystone_options(configuration)
@@ -99,7 +102,7 @@ class CheckConfig(LocalCommand):
 
 def _findings(
     configuration: Configuration, groups: OptionGroups, places: OptionPlaces
-) -> list[Finding]:
+) -> list[ConfigFinding]:
     options = configuration.options
     return [
         *unknown_options(groups, places),
@@ -113,7 +116,7 @@ def _findings(
     ]
 
 
-def _report(findings: Sequence[Finding]) -> int:
+def _report(findings: Sequence[ConfigFinding]) -> int:
     """Print findings and the verdict; return the exit code, which is 1 for errors."""
     # The options in effect come first also where both streams are one.
     say(flush=True)

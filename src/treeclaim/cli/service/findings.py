@@ -23,7 +23,7 @@ from treeclaim.api.middleware import tokens
 from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy import files_of
-from treeclaim.client.topology.document import Members, Problem, read_document
+from treeclaim.client.topology.document import DocumentFault, Members, read_document
 from treeclaim.config import (
     CONFIG_DIR_VARIABLE,
     PROJECT,
@@ -54,7 +54,7 @@ _LOG_FILES = ("log_config_append", "log_dir", "log_file")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfigFinding:
     """Something that an operator should know.
 
     Attributes:
@@ -112,11 +112,11 @@ class OptionPlaces:
             return variable
         return self._places.get((group or _DEFAULT, name))
 
-    def error(self, group: str, name: str, text: str) -> Finding:
+    def error(self, group: str, name: str, text: str) -> ConfigFinding:
         """Return an error about an option."""
-        return Finding(True, self.find(group, name) or f"[{group}]/{name}", text)
+        return ConfigFinding(True, self.find(group, name) or f"[{group}]/{name}", text)
 
-    def warning(self, group: str, name: str, text: str) -> Finding:
+    def warning(self, group: str, name: str, text: str) -> ConfigFinding:
         """Return a warning about an option."""
         return replace(self.error(group, name, text), is_error=False)
 
@@ -136,22 +136,24 @@ def _lines(file: str) -> Iterator[SettingLine]:
             yield SettingLine(f"{file}:{number}", group, name.replace("-", "_"))
 
 
-def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[Finding]:
+def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find unknown sections and options in files and in the environment."""
     known = _known_names(groups)
     for where, group, name in places.lines:
         if group not in known:
             if name is None:
-                yield Finding(False, where, f"unknown section [{group}]{_near(group, known)}")
+                yield ConfigFinding(
+                    False, where, f"unknown section [{group}]{_near(group, known)}"
+                )
         elif name is not None and name not in known[group]:
             near = _near(name, known[group])
-            yield Finding(False, where, f"unknown option {name} in [{group}]{near}")
+            yield ConfigFinding(False, where, f"unknown option {name} in [{group}]{near}")
     upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
         if match is not None and match[2] not in upper.get(match[1], set()):
             near = _near(match[2], upper.get(match[1], set()))
-            yield Finding(False, variable, f"this variable names no option{near}")
+            yield ConfigFinding(False, variable, f"this variable names no option{near}")
 
 
 def _known_names(groups: OptionGroups) -> dict[str, set[str]]:
@@ -172,17 +174,17 @@ def _near(name: str, existing_names: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Finding]:
+def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find options that are set, and that nothing reads."""
     for group, options in groups:
         for option in options:
             place, text = places.find(group, option.dest), option.help or ""
             if place is not None and text.startswith(WITHOUT_EFFECT):
                 why = text.removeprefix(WITHOUT_EFFECT)
-                yield Finding(False, place, f"{option.dest} has no effect: {why}")
+                yield ConfigFinding(False, place, f"{option.dest} has no effect: {why}")
 
 
-def missing_files(options: Any, places: OptionPlaces) -> Iterator[Finding]:
+def missing_files(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find files that are named but missing."""
     for group, name in _FILES:
         value = _set_value(options, places, group, name)
@@ -201,7 +203,7 @@ def _set_value(options: Any, places: OptionPlaces, group: str, name: str) -> str
     return str(getattr(getattr(options, group, None), name, None) or "")
 
 
-def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
+def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether logging can be set up, by setting it up."""
     try:
         check_logging(configuration.options, PROJECT)
@@ -212,7 +214,7 @@ def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator
         yield places.error(_DEFAULT, name, str(error))
 
 
-def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
+def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether tokens can be validated and kept, or the password file can be used."""
     options = configuration.options
     if options.api.auth_strategy == "http_basic":
@@ -229,7 +231,7 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
     keystone = check_keystone(options)
     if keystone is not None:
         is_error = keystone.kind is FaultKind.REFUSED
-        yield Finding(is_error, f"[{_KEYSTONE}]", keystone.detail)
+        yield ConfigFinding(is_error, f"[{_KEYSTONE}]", keystone.detail)
     faults = [
         f"{server} does not answer; while it is down each worker keeps no tokens there and asks Keystone"
         for server in tokens.silent_servers(options)
@@ -241,7 +243,7 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
         yield places.warning(_KEYSTONE, "memcached_servers", f"memcached_servers: {text}")
 
 
-def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
+def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether the metrics of flavors can be had."""
     options, metrics = configuration.options.treeclaim, configuration.metrics
     if metrics is None:
@@ -256,7 +258,7 @@ def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Find
             yield places.error("treeclaim", "metrics_of_flavors", str(error))
 
 
-def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Finding]:
+def database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Check that an installed driver can reach the database of the URL."""
     fault = None
     try:
@@ -276,7 +278,7 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Fin
         yield places.error("placement_database", "connection", f"connection: {fault}")
 
 
-def policy(options: Any, places: OptionPlaces) -> Iterator[Finding]:
+def policy(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find what is wrong in the policy files; an error is what the service itself refuses.
 
     Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, and what
@@ -296,14 +298,14 @@ def policy(options: Any, places: OptionPlaces) -> Iterator[Finding]:
         warnings = [rules.doubtful, unknown]
     findings = []
     for file in files_of(options):
-        problems: list[Problem] = []
+        problems: list[DocumentFault] = []
         document = _read_policy(file, problems)
         findings += [
-            Finding(refused is not None, f"{file}:{problem.line}", problem.text)
+            ConfigFinding(refused is not None, f"{file}:{problem.line}", problem.text)
             for problem in problems
         ]
         findings += [
-            Finding(False, f"{file}:{line}", texts[name])
+            ConfigFinding(False, f"{file}:{line}", texts[name])
             for name, line in (document.lines if isinstance(document, Members) else {}).items()
             for texts in warnings
             if name in texts
@@ -314,7 +316,7 @@ def policy(options: Any, places: OptionPlaces) -> Iterator[Finding]:
         yield places.error("oslo_policy", "policy_file", f"policy_file: {refused}")
 
 
-def _read_policy(file: Path, problems: list[Problem]) -> Any:
+def _read_policy(file: Path, problems: list[DocumentFault]) -> Any:
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Provider trees in files: the input of `treeclaim load` (docs/loading.md)."""
 
-from treeclaim.client.topology.document import Problem
+from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.entries import as_written
 from treeclaim.client.topology.file import (
     Parent,
@@ -13,9 +13,9 @@ from treeclaim.client.topology.file import (
 )
 
 __all__ = [
+    "DocumentFault",
     "Parent",
     "PlannedProvider",
-    "Problem",
     "Topology",
     "TopologyError",
     "as_written",

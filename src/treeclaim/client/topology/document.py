@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class DocumentFault:
     """A fault in a document.
 
     Attributes:
@@ -77,10 +77,10 @@ class Number(float):
     text: str
 
 
-def read_document(text: str, problems: list[Problem]) -> Any:
+def read_document(text: str, problems: list[DocumentFault]) -> Any:
     """Read a document; append its faults to the problems. Return None if nothing can be used."""
     if len(text) > _MOST_CHARACTERS:
-        problems.append(Problem(1, f"it is longer than {_MOST_CHARACTERS} characters"))
+        problems.append(DocumentFault(1, f"it is longer than {_MOST_CHARACTERS} characters"))
         return None
     try:
         # The composer calls itself for each level; the parser does not.
@@ -100,14 +100,14 @@ def read_document(text: str, problems: list[Problem]) -> Any:
             words += '; quote texts with braces: "host-{n}"'
         elif "\t" in wrong[: len(wrong) - len(wrong.lstrip())]:
             words += "; the line is indented with a tab, where YAML accepts only spaces"
-        problems.append(Problem(line + 1, f"this is not YAML: {words}"))
+        problems.append(DocumentFault(line + 1, f"this is not YAML: {words}"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         words = " ".join(str(error).split())
-        problems.append(Problem(1, f"this is not YAML: {words}"))
+        problems.append(DocumentFault(1, f"this is not YAML: {words}"))
     return None
 
 
-def _is_flat_enough(text: str, problems: list[Problem]) -> bool:
+def _is_flat_enough(text: str, problems: list[DocumentFault]) -> bool:
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -116,7 +116,7 @@ def _is_flat_enough(text: str, problems: list[Problem]) -> bool:
             depth -= 1
         if depth > _MOST_DEPTH:
             line = 1 + (event.start_mark.line if event.start_mark else 0)
-            problems.append(Problem(line, f"this is nested more than {_MOST_DEPTH} deep"))
+            problems.append(DocumentFault(line, f"this is nested more than {_MOST_DEPTH} deep"))
             return False
     return True
 
@@ -124,7 +124,7 @@ def _is_flat_enough(text: str, problems: list[Problem]) -> bool:
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Constructs Members, Items and scalars, each node once however many aliases it has."""
 
-    problems: list[Problem]
+    problems: list[DocumentFault]
 
     def members(self, node: yaml.MappingNode) -> Members:
         """Construct a mapping; a key has to be a word, and to be there once."""
@@ -132,11 +132,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for key, _ in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self.problems.append(Problem(line, "a key has to be a word"))
+                self.problems.append(DocumentFault(line, "a key has to be a word"))
             elif key.tag != _MERGE and key.value in written:
                 first = written[key.value]
                 text = f"{key.value!r} is given twice; line {first} has it too"
-                self.problems.append(Problem(line, text))
+                self.problems.append(DocumentFault(line, text))
             else:
                 written[key.value] = line
         self.flatten_mapping(node)
@@ -172,7 +172,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     def unknown(self, node: yaml.Node) -> None:
         """Report a tag, which would have Python construct something."""
         text = f"{node.tag!r} cannot be read: no tags are known"
-        self.problems.append(Problem(node.start_mark.line + 1, text))
+        self.problems.append(DocumentFault(node.start_mark.line + 1, text))
 
 
 for _kind in ("null", "bool", "int", "float", "timestamp"):

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from treeclaim.client.topology.document import AmbiguousText, Items, Members, Problem
+from treeclaim.client.topology.document import AmbiguousText, DocumentFault, Items, Members
 from treeclaim.client.topology.mig import CARDS, Card
 from treeclaim.model.attributes import (
     LONGEST_TEXT,
@@ -171,7 +171,7 @@ MEMBERS = tuple(_Members.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """An entry of a file.
 
     Attributes:
@@ -186,7 +186,7 @@ class Entry:
     members: "_Members"
     parent_line: int
     values: Values
-    children: "Sequence[Entry] | None"
+    children: "Sequence[FileEntry] | None"
 
 
 class EntryReader:
@@ -198,14 +198,14 @@ class EntryReader:
         aggregates: The words for aggregates that are named in words, by uuid.
     """
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[DocumentFault]) -> None:
         self.problems = problems
         self.traits: dict[str, int] = {}
         self.classes: dict[str, int] = {}
         self.aggregates: dict[str, str] = {}
-        self._known: dict[tuple[int, bool], Entry | None] = {}
+        self._known: dict[tuple[int, bool], FileEntry | None] = {}
 
-    def entries(self, items: Items, *, nested: bool) -> list[Entry]:
+    def entries(self, items: Items, *, nested: bool) -> list[FileEntry]:
         """Read a list of entries, without those that have no readable name."""
         entries = []
         for item, line in zip(items, items.lines, strict=True):
@@ -218,7 +218,7 @@ class EntryReader:
             entries.append(self._known.get(key))
         return [entry for entry in entries if entry is not None]
 
-    def _entry(self, entry: Members, *, nested: bool) -> Entry | None:
+    def _entry(self, entry: Members, *, nested: bool) -> FileEntry | None:
         children = None
         if isinstance(entry.get("children"), Items):
             children = self.entries(entry["children"], nested=True)
@@ -236,7 +236,7 @@ class EntryReader:
             slices = self._with_classes(members.mig.slices(), lines["mig"])
             values[INVENTORIES.name] = {**slices, **values.get(INVENTORIES.name, {})}
             children = [*(children or ()), *self._positions(members.mig, lines["mig"])]
-        return Entry(entry.line, members, lines.get("parent", 0), values, children)
+        return FileEntry(entry.line, members, lines.get("parent", 0), values, children)
 
     def _validate(self, entry: Members) -> _Members | None:
         """Validate an entry; report its faults, and leave out the members that have one."""
@@ -277,12 +277,12 @@ class EntryReader:
             first.setdefault(name, line)
         return first
 
-    def _positions(self, card: Card, line: int) -> Iterator[Entry]:
+    def _positions(self, card: Card, line: int) -> Iterator[FileEntry]:
         """Yield an entry for each position of each MIG profile of a card."""
         for end, stock in card.positions():
             members = _Members(name=f"{{parent}}_{end}")
             values = {INVENTORIES.name: self._with_classes(stock, line)}
-            yield Entry(line, members, 0, values, None)
+            yield FileEntry(line, members, 0, values, None)
 
     def _with_classes(self, stock: Mapping[str, Any], line: int) -> dict[str, Any]:
         for name in stock:
@@ -290,10 +290,10 @@ class EntryReader:
         return dict(stock)
 
     def _report(self, line: int, text: str) -> None:
-        self.problems.append(Problem(line, text))
+        self.problems.append(DocumentFault(line, text))
 
 
-def _problem(fault: Mapping[str, Any], entry: Members) -> Problem:
+def _problem(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
     """Return a fault that pydantic found in an entry as one with a line."""
     path = [step for step in fault["loc"] if step != "[key]"]
     line, place = entry.line, entry
@@ -314,4 +314,4 @@ def _problem(fault: Mapping[str, Any], entry: Members) -> Problem:
         empty = "[]" if fault["type"] == "list_type" else "{}"
         words += f"; write {empty} to remove them all"
     where = ".".join(step for step in path if isinstance(step, str))
-    return Problem(line, f"{where}: {words}" if where else words)
+    return DocumentFault(line, f"{where}: {words}" if where else words)

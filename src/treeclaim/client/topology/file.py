@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from treeclaim.client.topology.document import Items, Members, Problem, read_document
-from treeclaim.client.topology.entries import Entry, EntryReader, filled_in
+from treeclaim.client.topology.document import DocumentFault, Items, Members, read_document
+from treeclaim.client.topology.entries import EntryReader, FileEntry, filled_in
 from treeclaim.model.names import NAMESPACE
 from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
 
@@ -87,7 +87,7 @@ class TopologyError(Exception):
     """
 
     def __init__(
-        self, source: str, problems: Iterable[Problem], readable: Topology | None = None
+        self, source: str, problems: Iterable[DocumentFault], readable: Topology | None = None
     ) -> None:
         self.problems = tuple(sorted(set(problems)))
         self.readable = readable
@@ -108,10 +108,10 @@ def read_topology(path: Path) -> Topology:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise TopologyError(source, [Problem(line, "this is not UTF-8")]) from error
+        raise TopologyError(source, [DocumentFault(line, "this is not UTF-8")]) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise TopologyError(source, [Problem(0, f"it cannot be read: {reason}")]) from error
+        raise TopologyError(source, [DocumentFault(0, f"it cannot be read: {reason}")]) from error
     return parse_topology(text, source)
 
 
@@ -125,13 +125,13 @@ def parse_topology(text: str, source: str) -> Topology:
     Raises:
         TopologyError: with all faults.
     """
-    problems: list[Problem] = []
+    problems: list[DocumentFault] = []
     document = read_document(text, problems)
     reader = EntryReader(problems)
-    entries: Sequence[Entry] = ()
+    entries: Sequence[FileEntry] = ()
     if isinstance(document, Members) and "providers" in document:
         problems.extend(
-            Problem(line, f"unknown {name!r}; only 'providers' is known")
+            DocumentFault(line, f"unknown {name!r}; only 'providers' is known")
             for name, line in document.lines.items()
             if name != "providers"
         )
@@ -139,9 +139,9 @@ def parse_topology(text: str, source: str) -> Topology:
             entries = reader.entries(document["providers"], nested=False)
         else:
             text = "providers must be a list of providers"
-            problems.append(Problem(document.lines["providers"], text))
+            problems.append(DocumentFault(document.lines["providers"], text))
     elif not problems:
-        problems.append(Problem(1, "a mapping with a list 'providers' is expected"))
+        problems.append(DocumentFault(1, "a mapping with a list 'providers' is expected"))
     planned = _expand_all(entries, problems)
     _check_unique(planned, problems)
     topology = Topology(source, planned, reader.traits, reader.classes, reader.aggregates)
@@ -150,19 +150,21 @@ def parse_topology(text: str, source: str) -> Topology:
     return topology
 
 
-def _expand_all(entries: Sequence[Entry], problems: list[Problem]) -> list[PlannedProvider]:
+def _expand_all(
+    entries: Sequence[FileEntry], problems: list[DocumentFault]
+) -> list[PlannedProvider]:
     planned: list[PlannedProvider] = []
     for entry in entries:
         for provider in _expand(entry, None):
             planned.append(provider)
             if len(planned) > MOST_PROVIDERS:
                 text = f"these are more than {MOST_PROVIDERS} providers"
-                problems.append(Problem(entry.line, text))
+                problems.append(DocumentFault(entry.line, text))
                 return []
     return planned
 
 
-def _expand(entry: Entry, parent: str | None) -> Iterator[PlannedProvider]:
+def _expand(entry: FileEntry, parent: str | None) -> Iterator[PlannedProvider]:
     """Yield the providers of an entry: as many as its count says, each with its children."""
     written = Parent(entry.members.parent, entry.parent_line) if entry.parent_line else None
     for number in range(1, entry.members.count + 1):
@@ -200,13 +202,13 @@ def _fill_in_values(values: Values, number: int, parent: str) -> Values:
     return {**values, INVENTORIES.name: filled}
 
 
-def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:
+def _check_unique(planned: Sequence[PlannedProvider], problems: list[DocumentFault]) -> None:
     names: dict[str, int] = {}
     uuids: dict[str, int] = {}
     for provider in planned:
         if not 0 < len(provider.name) <= _LONGEST_NAME:
             text = f"name {provider.name[:40]!r}… has more than {_LONGEST_NAME} characters"
-            problems.append(Problem(provider.line, text))
+            problems.append(DocumentFault(provider.line, text))
         for kind, text, lines in (("name", provider.name, names), ("uuid", provider.uuid, uuids)):
             first = lines.setdefault(text, 0)
             if not first:
@@ -214,4 +216,4 @@ def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -
             elif kind == "name" or provider.has_own_uuid:
                 where = f"that of line {first} too" if first != provider.line else "repeated"
                 problem = f"{kind} {text!r} is {where}: it can stand for one only"
-                problems.append(Problem(provider.line, problem))
+                problems.append(DocumentFault(provider.line, problem))

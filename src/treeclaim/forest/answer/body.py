@@ -28,7 +28,7 @@ _MOST_HELD = 10_000
 """Candidates up to which the memory of a body counts as that of its search."""
 
 
-class Answer:
+class ResponseBody:
     """The body that answers one search, written piece by piece.
 
     Attributes:
@@ -135,7 +135,7 @@ class Answer:
         return text
 
 
-class SplitAnswer(Answer):
+class SplitAnswer(ResponseBody):
     """The body that answers a search in which several providers may give one amount."""
 
     def __init__(

@@ -24,7 +24,7 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupPage:
     """A page of groups that have a row.
 
     Attributes:
@@ -48,7 +48,7 @@ def groups_of(
     after: str,
     limit: int,
     among: Collection[str] | None = None,
-) -> Groups:
+) -> GroupPage:
     """Return the first groups that some rows are in, with those rows.
 
     Args:
@@ -80,7 +80,7 @@ def groups_of(
     return _page(group, at, [(uuid, None) for uuid in uuids], uuids, limit)
 
 
-def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> Groups:
+def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
     heads, tree = np.unique(forest.root.values[rows], return_inverse=True)
     ids = forest.id.values[heads]
     later = np.flatnonzero(ids > after)
@@ -132,10 +132,10 @@ def _page(
     labels: Sequence[tuple[str | None, str | None]],
     keys: Sequence[str],
     limit: int,
-) -> Groups:
+) -> GroupPage:
     """Return the first groups that have a row, numbered from 0, given all of them in order."""
     present, number = np.unique(group, return_inverse=True)
     shown = present[:limit].tolist()
     end = int(search_ascending(number, len(shown)))
     next_after = keys[shown[-1]] if len(present) > limit else None
-    return Groups([labels[each] for each in shown], number[:end], at[:end], next_after)
+    return GroupPage([labels[each] for each in shown], number[:end], at[:end], next_after)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.listing.groups import By, Groups, groups_of
+from treeclaim.forest.listing.groups import By, GroupPage, groups_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
@@ -90,7 +90,9 @@ class InventoryAmounts:
         sums = self._sums(self._class, slice(None))
         return {self._names[number]: of_class for number, of_class in sums}
 
-    def totals_by_group(self, groups: Groups, budget: Budget = UNBOUNDED) -> list[dict[str, Any]]:
+    def totals_by_group(
+        self, groups: GroupPage, budget: Budget = UNBOUNDED
+    ) -> list[dict[str, Any]]:
         """Return the UUID, the name and the sums of each of some groups of the providers."""
         sums: list[Totals] = [{} for _ in groups.labels]
         by_provider = np.argsort(self._at, kind="stable")

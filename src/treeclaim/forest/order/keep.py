@@ -6,11 +6,11 @@ import numpy as np
 from treeclaim.forest.order.candidate_table import CandidateTable, Share
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.mixes.tree_counter import Take
-from treeclaim.forest.order.term import SlotOptions, Term, Units, to_units
+from treeclaim.forest.order.term import SlotOptions, TermScorer, Units, to_units
 from treeclaim.forest.table.columns import Integers, Rows
 
 
-class KeepTerm(Term):
+class KeepTerm(TermScorer):
     """1 minus the share of the mix's room that a candidate costs."""
 
     def __init__(self, options: SlotOptions, room: MixRoom) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.keep import KeepTerm
 from treeclaim.forest.order.mixes.room import MixRoom
-from treeclaim.forest.order.term import ONE, SlotOptions, Term, Units
+from treeclaim.forest.order.term import ONE, SlotOptions, TermScorer, Units
 from treeclaim.forest.order.terms import (
     AttributeTerm,
     NearTerm,
@@ -65,7 +65,7 @@ class Scoring:
         self._constant = 0.0
         self._terms = self._weighted_terms()
 
-    def _weighted_terms(self) -> list[tuple[float, Term]]:
+    def _weighted_terms(self) -> list[tuple[float, TermScorer]]:
         total = sum(term.weight for term in self.order.terms)
         weights: dict[tuple[TermName, tuple[str, ...]], int] = {}
         for term in self.order.terms:
@@ -82,10 +82,10 @@ class Scoring:
             for (name, arguments), weight in weights.items()
         ]
 
-    def _term(self, name: TermName, arguments: Sequence[str]) -> Term:
+    def _term(self, name: TermName, arguments: Sequence[str]) -> TermScorer:
         options = self._options
         classes = arguments or tuple(options.amounts)
-        makers: Mapping[TermName, Callable[[], Term]] = {
+        makers: Mapping[TermName, Callable[[], TermScorer]] = {
             TermName.PACK: lambda: PackTerm(options, classes, self._totals),
             TermName.PACK_PROVIDERS: lambda: PackProvidersTerm(options, classes, self._totals),
             TermName.NEAR: lambda: NearTerm(options, arguments),
@@ -97,7 +97,7 @@ class Scoring:
         }
         return makers[name]()
 
-    def _keep(self, mix_name: str, resource_class: str) -> Term:
+    def _keep(self, mix_name: str, resource_class: str) -> TermScorer:
         mix = next(mix for mix in self.order.mixes if mix.name == mix_name)
         options = self._options
         room = MixRoom(options.forest, mix, resource_class, self._budget)
@@ -139,7 +139,7 @@ class Scoring:
         )
         return round_scores(units[anchors] + _NOISE)
 
-    def _sum(self, count: int, value: Callable[[float, Term], Units]) -> Units:
+    def _sum(self, count: int, value: Callable[[float, TermScorer], Units]) -> Units:
         units = np.full(count, int(self._constant * ONE), dtype=np.int64)
         for number, (factor, term) in enumerate(self._terms):
             if not number % _TOGETHER:

@@ -172,7 +172,7 @@ def _divided_shares(
     return shares
 
 
-class Term(ABC):
+class TermScorer(ABC):
     """A term of a score; all values are in [0, 1], in units."""
 
     def __init__(self, options: SlotOptions) -> None:

@@ -16,7 +16,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
 from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
-from treeclaim.forest.order.term import ONE, Amount, SlotOptions, Term, Units, to_units
+from treeclaim.forest.order.term import ONE, Amount, SlotOptions, TermScorer, Units, to_units
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.tree_kinds import relatives_of
 from treeclaim.forest.table.columns import Mask, Rows, Trees
@@ -25,7 +25,7 @@ from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.extension.order import Preference
 
 
-class _FilledTerm(Term):
+class _FilledTerm(TermScorer):
     """A term that depends on used amounts and capacities of some classes."""
 
     def __init__(
@@ -168,7 +168,7 @@ class PackProvidersTerm(_FilledTerm):
         return units
 
 
-class NearTerm(Term):
+class NearTerm(TermScorer):
     """`near`: how near the providers of some suffixed groups are to each other."""
 
     def __init__(self, options: SlotOptions, suffixes: Sequence[str]) -> None:
@@ -227,7 +227,7 @@ class NearTerm(Term):
         return to_units(np.full(self._roots, least))
 
 
-class PreferredTerm(Term):
+class PreferredTerm(TermScorer):
     """`preferred`: the weights of the preferences that hold."""
 
     def __init__(self, options: SlotOptions, preferences: Sequence[Preference]) -> None:
@@ -268,7 +268,7 @@ class PreferredTerm(Term):
         return to_units(worth, 1 / self._total)
 
 
-class AttributeTerm(Term):
+class AttributeTerm(TermScorer):
     """`most` and `least`: how great or small an attribute of a group's provider is."""
 
     def __init__(self, options: SlotOptions, arguments: Sequence[str], *, is_most: bool) -> None:
@@ -290,7 +290,7 @@ class AttributeTerm(Term):
         return to_units(self.options.greatest(slot, self._worth[position]))
 
 
-class ShuffleTerm(Term):
+class ShuffleTerm(TermScorer):
     """`shuffle`: a number that depends on a seed and the root of the tree."""
 
     def __init__(self, options: SlotOptions, seed: str) -> None:

@@ -91,7 +91,7 @@ def explain_with_rules(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlacingOutcome:
     """The outcome of a call.
 
     Attributes:
@@ -116,7 +116,7 @@ class Outcome:
         )
 
     @classmethod
-    def read(cls, document: bytes) -> "Outcome":
+    def read(cls, document: bytes) -> "PlacingOutcome":
         """Read an outcome from JSON."""
         members = orjson.loads(document)
         placed = [Placement(**placement) for placement in members["placed"]]

@@ -26,7 +26,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.batches.batch import (
     BatchEntry,
     BatchRefusedError,
-    Problem,
+    EntryFault,
     Target,
     sound_targets,
     uuids_of,
@@ -72,7 +72,7 @@ class _Batch:
     def __init__(self, forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
         self._forest = forest
         self._budget = budget
-        self._problems: list[Problem] = []
+        self._problems: list[EntryFault] = []
         rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
         holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
         named = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid}
@@ -97,7 +97,7 @@ class _Batch:
                 *(InvalidParentError(faults[uuid]) for uuid in [target.uuid] if uuid in faults),
                 *self._faults_of_inventories(target),
             ]
-            self._problems += [Problem(target.index, error) for error in errors]
+            self._problems += [EntryFault(target.index, error) for error in errors]
         if self._problems:
             self._problems.sort(key=lambda problem: problem.index)
             raise BatchRefusedError(self._problems[:MOST_PROBLEMS])
@@ -273,14 +273,14 @@ class _Batch:
             ]
         except KeyError as error:
             unknown = ConsumptionError("names what does not exist", inventory.consumes)
-            raise BatchRefusedError([Problem(target.index, unknown)]) from error
+            raise BatchRefusedError([EntryFault(target.index, unknown)]) from error
         return tuple(sorted(entries))
 
     def _require_sound_consumption(self, after: Mapping[int, ProviderRecord]) -> None:
         """Check what inventories consume in the end; a fault of one that moves along is the first entry's."""
         indices = {target.uuid: target.index for target in self._targets}
         problems = [
-            Problem(indices.get(after[number].uuid, self._targets[0].index), error)
+            EntryFault(indices.get(after[number].uuid, self._targets[0].index), error)
             for number, error in _consumption_faults(self._forest, after, self._budget)
         ]
         if problems:

@@ -32,7 +32,7 @@ _LOCAL_TERMS = frozenset(TermName) - {TermName.KEEP}
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class DomainFailure:
     """A domain that fails.
 
     Attributes:
@@ -77,7 +77,7 @@ class FailureTrials:
         self._budget = budget
         self._pool = QueryPool(self.scratch, budget, _QUERY_BYTES)
 
-    def can_bar(self, failure: Failure) -> bool:
+    def can_bar(self, failure: DomainFailure) -> bool:
         """Return whether the answer is the same if the trees are there and nobody may take them.
 
         It is not if trees affect each other, by sharing providers or by the order.
@@ -93,7 +93,7 @@ class FailureTrials:
         )
 
     @contextmanager
-    def failing(self, failure: Failure, gone: Mask) -> Iterator[None]:
+    def failing(self, failure: DomainFailure, gone: Mask) -> Iterator[None]:
         """Release the consumers of a domain while the block runs, in which some trees are barred."""
         tree = self._forest.order.tree
         self._gone = gone
@@ -123,7 +123,7 @@ class FailureTrials:
 
     # -- placing consumers -----------------------------------------------------------------------
 
-    def unplaced(self, failure: Failure) -> Iterator[str]:
+    def unplaced(self, failure: DomainFailure) -> Iterator[str]:
         """Place the consumers of a failure; yield those that find no place beside those before."""
         for consumer in failure.placed_anew:
             self._budget.check()
@@ -139,7 +139,7 @@ class FailureTrials:
 
     # -- proving that they have no place ---------------------------------------------------------
 
-    def cannot_place(self, failure: Failure, unplaced: Sequence[str]) -> bool:
+    def cannot_place(self, failure: DomainFailure, unplaced: Sequence[str]) -> bool:
         """Return whether it is proven that not all find a place, with nobody placed yet."""
         groups = Counter(consumer.requests for consumer in failure.placed_anew)
         unplaced_uuids = set(unplaced)

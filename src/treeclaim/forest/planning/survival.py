@@ -25,7 +25,7 @@ from treeclaim.forest.planning.consumers import (
     need_in,
 )
 from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
-from treeclaim.forest.planning.failures import Failure, FailureTrials
+from treeclaim.forest.planning.failures import DomainFailure, FailureTrials
 from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -45,7 +45,7 @@ class Verdict:
         is_proven: Whether no order could place all consumers that have a request, or a placement of all exists.
     """
 
-    failure: Failure
+    failure: DomainFailure
     unplaced: Sequence[str]
     is_proven: bool
 
@@ -152,7 +152,7 @@ class _Survey:
     def verdicts(self) -> Iterator[Verdict]:
         """Yield the verdict of each failure; those for which trees are taken out come last."""
         trials = self._trials()
-        hard: list[Failure] = []
+        hard: list[DomainFailure] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
@@ -177,7 +177,7 @@ class _Survey:
         }
         return FailureTrials(self._forest, self._call, trees, self._budget)
 
-    def _failure(self, domain: int) -> Failure:
+    def _failure(self, domain: int) -> DomainFailure:
         gone = self._domains.with_any(np.arange(self._domains.count) == domain)
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
@@ -188,9 +188,9 @@ class _Survey:
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
         placed_anew = sorted((each for each in lost if each.requests), key=self._need)
-        return Failure(domain, gone, released, placed_anew, len(lost))
+        return DomainFailure(domain, gone, released, placed_anew, len(lost))
 
-    def _try_domain(self, trials: FailureTrials, failure: Failure, gone: Mask) -> Verdict:
+    def _try_domain(self, trials: FailureTrials, failure: DomainFailure, gone: Mask) -> Verdict:
         """Place the consumers of a failure; if one finds no place, check whether that is proven."""
         with trials.failing(failure, gone):
             unplaced = list(trials.unplaced(failure))
@@ -203,7 +203,7 @@ class _Survey:
         return Verdict(failure, unplaced, is_proven)
 
     @contextmanager
-    def _without(self, failure: Failure) -> Iterator[tuple[FailureTrials, Mask]]:
+    def _without(self, failure: DomainFailure) -> Iterator[tuple[FailureTrials, Mask]]:
         """Take the trees of a domain out of the Forest while the block runs; then none is to be barred."""
         forest = self._forest
         roots = forest.order.roots[failure.gone].tolist()

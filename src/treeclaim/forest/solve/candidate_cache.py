@@ -27,7 +27,7 @@ _MOST_BYTES = 2_000_000
 """The longest list of candidates that is cached."""
 
 
-class Kind(ByValue):
+class CandidateKind(ByValue):
     """The inputs of candidates, without the shape of the Forest and the providers that have room.
 
     Attributes:
@@ -53,14 +53,14 @@ class KnownCandidates:
             `Relation`.
     """
 
-    kind: Kind
+    kind: CandidateKind
     chosen: Choices
     trees: int | None
     fits: tuple[Mask | None, ...]
 
     @classmethod
     def of(
-        cls, kind: Kind, problem: Problem, chosen: Choices, most: int | None
+        cls, kind: CandidateKind, problem: Problem, chosen: Choices, most: int | None
     ) -> "KnownCandidates":
         """Return the candidates of a search that drew at most this many."""
         is_all = most is None or len(chosen) < most or not most
@@ -121,7 +121,7 @@ def draw_candidates(
             problem.forest.cache.keep(kind, now_known, replaces=True)
 
 
-def _known_candidates(problem: Problem, kind: Kind) -> KnownCandidates | None:
+def _known_candidates(problem: Problem, kind: CandidateKind) -> KnownCandidates | None:
     last = problem.forest.cache.find(kind)
     if isinstance(last, KnownCandidates):
         now_known = last.with_room_now(problem)
@@ -133,13 +133,13 @@ def _known_candidates(problem: Problem, kind: Kind) -> KnownCandidates | None:
     return cached_candidates if isinstance(cached_candidates, KnownCandidates) else None
 
 
-def _key(problem: Problem, kind: Kind) -> Hashable:
+def _key(problem: Problem, kind: CandidateKind) -> Hashable:
     """Return what the candidates depend on besides the shape of the Forest."""
     fits = (relation.fits for relation in problem.relations)
     return kind, tuple(None if mask is None else np.packbits(mask).tobytes() for mask in fits)
 
 
-def _kind(problem: Problem) -> Kind | None:
+def _kind(problem: Problem) -> CandidateKind | None:
     """Return the kind of question; None if its candidates are not to be kept."""
     plan, options = problem.plan, problem.options
     request = plan.request
@@ -151,7 +151,7 @@ def _kind(problem: Problem) -> Kind | None:
         for group in request.groups
         if group.suffix == NO_GROUP
     ]
-    return Kind(
+    return CandidateKind(
         plan.nbytes,
         problem.rules.steps,
         problem.rules.lists,

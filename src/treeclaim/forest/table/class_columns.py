@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import Column, Mask, Rows, search_ascending
-from treeclaim.forest.table.recent_changes import ChangeLog
+from treeclaim.forest.table.recent_changes import RecentEntries
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
@@ -94,7 +94,7 @@ class ClassColumns:
         self.modified_at = Column(np.float64)
         self.consumed = Column(np.int64)
         self.pattern = Column(np.int32)
-        self.written: ChangeLog[int] | None = ChangeLog(thresholds.MOST_WRITES_KNOWN)
+        self.written: RecentEntries[int] | None = RecentEntries(thresholds.MOST_WRITES_KNOWN)
         """The indices that were written lately; None for a copy, which nobody follows."""
         self.refreshed = 0
         """Return how many of these writes may have changed more than the used amount."""

@@ -33,7 +33,7 @@ from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable
-from treeclaim.forest.table.recent_changes import ChangeLog, Splice
+from treeclaim.forest.table.recent_changes import RecentEntries, Splice
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
@@ -86,7 +86,7 @@ class Forest(ProviderTable):
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
-        self.splices = ChangeLog[Splice](thresholds.MOST_TREES_EDITED)
+        self.splices = RecentEntries[Splice](thresholds.MOST_TREES_EDITED)
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None

@@ -41,7 +41,7 @@ _COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RowPlaces:
     """The places of providers in a table, by row; int64 all.
 
     Attributes:
@@ -81,7 +81,7 @@ class ProviderTable(ProviderRows):
         self.attributes.append(rows.start, [record.attributes for record in records])
         return rows
 
-    def gather(self, source: "ProviderTable", rows: Rows, places: Places) -> range:
+    def gather(self, source: "ProviderTable", rows: Rows, places: RowPlaces) -> range:
         """Add copies of rows of a table, perhaps this one, at the end; return the new rows."""
         new = range(self.row_count, self.row_count + len(rows))
         for name in _COPIED:

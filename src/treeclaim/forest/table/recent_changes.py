@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 _Change = TypeVar("_Change")
 
 
-class ChangeLog(Generic[_Change]):
+class RecentEntries(Generic[_Change]):
     """The latest changes in order; older ones are forgotten.
 
     Attributes:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from treeclaim.server.bounds import CHUNK_LINE_BYTES, MOST_HEADERS, TRAILER_BYTES
 from treeclaim.server.http.errors import RefusedError
-from treeclaim.server.http.head import Body, parse_bytes
+from treeclaim.server.http.head import BodyBuffer, parse_bytes
 
 _SIZE = rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n\0]*)?\r\n"
 """Extensions are ignored."""
@@ -35,7 +35,7 @@ class ChunkedBody:
 
     def __init__(self, most: int) -> None:
         """Expect the first chunk of a body of at most so many bytes."""
-        self.body = Body()
+        self.body = BodyBuffer()
         self._most = most
         self._at = _At.CHUNKS
         self._line = _FIRST

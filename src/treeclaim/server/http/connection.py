@@ -21,7 +21,7 @@ from treeclaim.server.bounds import (
     SMALL_BYTES,
     SWEEP_SECONDS,
 )
-from treeclaim.server.http.errors import OverloadedError, RefusedError, render_refusal
+from treeclaim.server.http.errors import BusyError, RefusedError, render_refusal
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.reader import RequestReader
@@ -233,7 +233,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def refuse_for_room(self) -> None:
         """Refuse a request for which there was no room in time."""
-        self._refuse(OverloadedError("Too many requests have come."))
+        self._refuse(BusyError("Too many requests have come."))
 
     def attend(self) -> None:
         """Send pending events, if this connection watches and its client has read the events before."""
@@ -342,7 +342,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writer.begin()
         if not listener.pool.offer(exchange.run):
             exchange.close()
-            self._send_refusal(OverloadedError())
+            self._send_refusal(BusyError())
 
     def _refuse_late(self) -> None:
         if self._has_waited:

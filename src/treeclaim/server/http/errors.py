@@ -23,7 +23,7 @@ class RefusedError(Exception):
         self.detail = detail
 
 
-class OverloadedError(RefusedError):
+class BusyError(RefusedError):
     """Too much is under way: 503, with a time to come again."""
 
     def __init__(self, detail: str = "Too many requests wait.") -> None:

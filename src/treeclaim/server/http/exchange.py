@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
-from treeclaim.server.http.errors import OverloadedError, RefusedError
+from treeclaim.server.http.errors import BusyError, RefusedError
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.watchers import ReservedWatch
 from treeclaim.watching import Watch
@@ -77,7 +77,7 @@ class Exchange:
             return
         if waited > WAITING_SECONDS:
             self.close()
-            self._client.refuse(OverloadedError())
+            self._client.refuse(BusyError())
             return
         try:
             self._head.fill_environment()

@@ -38,7 +38,7 @@ _LENGTH_DIGITS = 18
 """A body of more digits than this is longer than any disk."""
 
 
-class Body:
+class BodyBuffer:
     """The bytes of a body in pieces, which a thread joins.
 
     Attributes:
@@ -89,7 +89,7 @@ class RequestHead:
     is_chunked: bool = False
     expects_continue: bool = False
     size: int = 0
-    body: Body | None = None
+    body: BodyBuffer | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
     def fill_environment(self) -> None:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, READ_BYTES, SCANNED_BYTES
 from treeclaim.server.http.body import ChunkedBody
 from treeclaim.server.http.errors import RefusedError
-from treeclaim.server.http.head import Body, RequestHead, read_head
+from treeclaim.server.http.head import BodyBuffer, RequestHead, read_head
 
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -37,7 +37,7 @@ class RequestReader:
         self._at = _At.HEAD
         self._data = bytearray()
         self._scanned = self._lines = 0
-        self._body = Body()
+        self._body = BodyBuffer()
         self._left = 0
         self._chunks: ChunkedBody | None = None
 
@@ -87,7 +87,7 @@ class RequestReader:
         self.dropped = self.dropped or 0
         self.head = self._chunks = None
         self._data = bytearray()
-        self._body = Body()
+        self._body = BodyBuffer()
         self._at, self._left = _At.HEAD, 0
 
     def next_request(self) -> RequestHead | None:
@@ -159,7 +159,7 @@ class RequestReader:
             head.environment["CONTENT_LENGTH"] = str(chunks.body.size)
         elif self._left:
             return False
-        head.body, self._body = self._body, Body()
+        head.body, self._body = self._body, BodyBuffer()
         head.size += head.body.size
         self._at, self._chunks = _At.HEAD, None
         return True

@@ -19,7 +19,7 @@ _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1024 * 1024)
 
 
 @dataclass(eq=False)
-class Place:
+class ProcessPlace:
     """A place in which a process is kept running.
 
     Attributes:
@@ -36,8 +36,8 @@ class Place:
     name: str
     process_name: str
     work: Callable[[int], None]
-    child: "Child | None" = None
-    successor: "Child | None" = None
+    child: "ServiceProcess | None" = None
+    successor: "ServiceProcess | None" = None
     pause: float = 0.0
     due: float = 0.0
     was_ready: bool = False
@@ -49,7 +49,7 @@ class Place:
 
 
 @dataclass(eq=False)
-class Child:
+class ServiceProcess:
     """A forked process.
 
     Attributes:
@@ -63,7 +63,7 @@ class Child:
 
     pid: int
     row: int
-    place: Place
+    place: ProcessPlace
     started_at: float
     deadline: float
     is_ready: bool = False

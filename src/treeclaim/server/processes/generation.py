@@ -53,8 +53,8 @@ from treeclaim.server.processes.checks import (
 )
 from treeclaim.server.processes.children import (
     YOUNG_SECONDS,
-    Child,
-    Place,
+    ProcessPlace,
+    ServiceProcess,
     describe_end,
 )
 from treeclaim.server.processes.control import Control, report_work
@@ -108,12 +108,12 @@ class Generation:
         self._table = LivenessTable(1 + 2 * workers)
         self._free_rows = list(range(1, 1 + 2 * workers))
         self._workers = [
-            Place(f"Worker {number}", WORKER_NAME, self._run_worker)
+            ProcessPlace(f"Worker {number}", WORKER_NAME, self._run_worker)
             for number in range(1, workers + 1)
         ]
-        self._admin = Place("The admin listener", ADMIN_NAME, self._run_admin)
-        self._places: list[Place] = []
-        self._children: dict[int, Child] = {}
+        self._admin = ProcessPlace("The admin listener", ADMIN_NAME, self._run_admin)
+        self._places: list[ProcessPlace] = []
+        self._children: dict[int, ServiceProcess] = {}
         self._loaded_at = self._warned_at = self._reported_at = -math.inf
         self._is_ready = self._is_stopping = False
         settings = state.settings
@@ -273,7 +273,7 @@ class Generation:
                 if child is not None:
                     self._note_end(child, os.waitstatus_to_exitcode(ended[1]))
 
-    def _note_end(self, child: Child, code: int) -> None:
+    def _note_end(self, child: ServiceProcess, code: int) -> None:
         place = child.place
         self._table.clear(child.row)
         if place is not self._admin:
@@ -294,7 +294,7 @@ class Generation:
             )
             place.postpone()
 
-    def _note_ready(self, child: Child) -> None:
+    def _note_ready(self, child: ServiceProcess) -> None:
         place = child.place
         child.is_ready = place.was_ready = True
         child.deadline = math.inf
@@ -313,7 +313,7 @@ class Generation:
             gc.collect()
             allocator.give_back()
 
-    def _must_be_replaced(self, child: Child) -> bool:
+    def _must_be_replaced(self, child: ServiceProcess) -> bool:
         """Return whether a worker is too old or too large; one worker is replaced at a time."""
         lifetime, memory = self._state.settings.lifetime, self._state.settings.memory
         if not child.is_ready or child.place is self._admin or child.age() < YOUNG_SECONDS:
@@ -326,7 +326,7 @@ class Generation:
         _LOG.info("%s has become too %s", child.place.name, "old" if is_old else "large")
         return True
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: ProcessPlace) -> None:
         """Fork a process for a place, beside one that it replaces."""
         try:
             child = self._fork(place)
@@ -340,7 +340,7 @@ class Generation:
         else:
             place.successor = child
 
-    def _fork(self, place: Place) -> Child:
+    def _fork(self, place: ProcessPlace) -> ServiceProcess:
         """Fork a process; return only in the loader.
 
         Raises:
@@ -371,9 +371,9 @@ class Generation:
         if row:
             self._free_rows.remove(row)
         now = time.monotonic()
-        return Child(pid, row, place, now, now + READY_SECONDS)
+        return ServiceProcess(pid, row, place, now, now + READY_SECONDS)
 
-    def _become(self, place: Place, row: int) -> NoReturn:
+    def _become(self, place: ProcessPlace, row: int) -> NoReturn:
         """Do the work of a place in a forked process, and end."""
         name_process(place.process_name)
         self._control.close()
@@ -438,7 +438,7 @@ class Generation:
             admin.send(signal.SIGTERM)
             self._await_end([admin], END_SECONDS)
 
-    def _await_end(self, children: list[Child], seconds: float) -> None:
+    def _await_end(self, children: list[ServiceProcess], seconds: float) -> None:
         """Wait until children have ended; kill those that take too long."""
         deadline = time.monotonic() + seconds
         while any(child.pid in self._children for child in children):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.batches.batch import BatchEntry, Problem
+from treeclaim.model.extension.batches.batch import BatchEntry, EntryFault
 from treeclaim.model.parts import INVENTORIES, Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
@@ -42,7 +42,7 @@ def reshape(
     request = ClaimRequest(claims, is_reshape=True)
     locked, providers = _lock(transaction, reshaped, request)
     writer = InventoryWriter(transaction, _targets(reshaped, providers), _RULES)
-    problems: list[Problem] = []
+    problems: list[EntryFault] = []
     writer.look_up(problems)
     raise_first(problems)
     writer.plan()

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from types import ModuleType
 from typing import Any
 
-from treeclaim.api.admission import Kind
+from treeclaim.api.admission import WaitKind
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
@@ -23,11 +23,11 @@ from treeclaim.model.microversions import Feature, Version
 
 __all__ = [
     "EMPTY",
-    "Answer",
     "Call",
-    "Forms",
+    "DescribedResponse",
     "Operation",
     "Reply",
+    "ValueForms",
     "VersionedSchema",
     "operation",
     "operations_of",
@@ -43,7 +43,7 @@ _declared: dict[str, list["Operation"]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DescribedResponse:
     """A successful answer at the newest microversion, for the API description.
 
     Attributes:
@@ -59,12 +59,12 @@ class Answer:
     located: bool = False
 
 
-EMPTY = Answer(HTTPStatus.NO_CONTENT, dated=False)
+EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)
 """The answer of deletions, and of writes that show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
+class ValueForms:
     """Forms of values for the API description, beyond the schemas that check them.
 
     Handlers read some values themselves, after their schema. Here they are as patterns, for the
@@ -120,7 +120,7 @@ class Operation:
     handler: Callable[[Call], Reply]
     policy: str | None
     summary: str
-    answers: tuple[Answer, ...]
+    answers: tuple[DescribedResponse, ...]
     since: Feature | None = None
     body: VersionedSchema | BodyReader | None = None
     query: VersionedSchema | BodyReader | None = None
@@ -130,7 +130,7 @@ class Operation:
     negotiates: bool = False
     offers: tuple[str, ...] = (JSON,)
     needs_opt_in: bool = False
-    forms: Forms = field(default_factory=Forms)
+    forms: ValueForms = field(default_factory=ValueForms)
     only_reads: bool = False
     most_values: int = MOST_VALUES
     errors: frozenset[HTTPStatus] = frozenset()
@@ -142,11 +142,11 @@ class Operation:
         return self.handler.__name__
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> WaitKind:
         """Return what the operation waits for; without a policy rule it touches no inventory."""
         if self.method != "GET" and not self.only_reads:
-            return Kind.WRITE
-        return Kind.FREE if self.policy is None else Kind.READ
+            return WaitKind.WRITE
+        return WaitKind.FREE if self.policy is None else WaitKind.READ
 
     @cached_property
     def checks_accept(self) -> bool:

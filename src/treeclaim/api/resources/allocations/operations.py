@@ -6,7 +6,14 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, VersionedSchema, operation
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Call,
+    Reply,
+    ValueForms,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now, quote_value
@@ -83,7 +90,7 @@ def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
     answers=(EMPTY,),
     body=VersionedSchema(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
-    forms=Forms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
+    forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
     has_extension_parameters=True,
 )
 def replace_allocations(call: Call) -> Reply:
@@ -105,7 +112,7 @@ def replace_allocations(call: Call) -> Reply:
     since=Feature.MANAGE_ALLOCATIONS,
     body=VersionedSchema(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
-    forms=Forms(body=schemas.described_claims),
+    forms=ValueForms(body=schemas.described_claims),
     has_extension_parameters=True,
 )
 def manage_allocations(call: Call) -> Reply:

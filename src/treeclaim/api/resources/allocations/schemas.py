@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.operations import DescribedResponse
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
@@ -128,14 +128,14 @@ KEPT: dict[str, Schema] = {
 }
 """The records kept with a consumer in responses."""
 
-CONSUMER = Answer(
+CONSUMER = DescribedResponse(
     body=record(
         {"allocations": HELD}, OWNED | KEPT | {"request_valid": {"type": ["boolean", "null"]}}
     )
 )
 """The allocations of a consumer; without any, no other member is there."""
 
-PROVIDER = Answer(
+PROVIDER = DescribedResponse(
     body=record(
         {
             "allocations": mapping(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Forms, VersionedSchema
+from treeclaim.api.protocol.operations import DescribedResponse, ValueForms, VersionedSchema
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
 from treeclaim.api.protocol.request.schemas import (
@@ -92,7 +92,7 @@ QUERY = VersionedSchema(candidate_query)
 EXPLAIN_QUERY = VersionedSchema(explain_query)
 
 
-CANDIDATES = Answer(
+CANDIDATES = DescribedResponse(
     body=record(
         {
             "allocation_requests": {
@@ -123,7 +123,7 @@ CANDIDATES = Answer(
     )
 )
 
-EXPLANATION = Answer(
+EXPLANATION = DescribedResponse(
     body=record(
         {
             "feasible": {"type": "boolean"},
@@ -201,4 +201,4 @@ _REPEATED = frozenset(
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 
-SEARCH_FORMS = Forms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)
+SEARCH_FORMS = ValueForms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)

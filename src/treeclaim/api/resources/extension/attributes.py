@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of a provider (contract page 102, section 1)."""
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import GENERATION, record
 from treeclaim.api.protocol.texts import now
@@ -15,7 +15,7 @@ from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.store.operations.providers import providers
 
-ANSWER = Answer(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
+ANSWER = DescribedResponse(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
 
 
 @operation(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body, BodyReader, UuidText, items
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
 from treeclaim.api.protocol.request.schemas import (
@@ -147,10 +147,10 @@ _FINDINGS = record(
     }
 )
 
-FINDINGS = Answer(body=_FINDINGS)
-FINDINGS_FOR_A_LIST = Answer(body=_FINDINGS, dated=False)
+FINDINGS = DescribedResponse(body=_FINDINGS)
+FINDINGS_FOR_A_LIST = DescribedResponse(body=_FINDINGS, dated=False)
 
-REPAIRED = Answer(
+REPAIRED = DescribedResponse(
     body=record(
         {
             "repairs": {

@@ -9,7 +9,7 @@ from pydantic import WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.documents import with_details
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, STRINGS, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
@@ -21,9 +21,9 @@ from treeclaim.model.extension.batches.batch import (
     BatchForbiddenError,
     BatchRefusedError,
     BatchResult,
+    EntryFault,
     EntryOutcome,
     NamelessError,
-    Problem,
     RepeatedProviderError,
     UnknownNameError,
 )
@@ -51,7 +51,7 @@ class BatchBody(Body):
     dry_run: bool = False
 
 
-_APPLIED = Answer(
+_APPLIED = DescribedResponse(
     body=record(
         {
             "providers": {
@@ -175,7 +175,7 @@ def refusal(call: Call, error: BatchRefusedError) -> ApiError:
     )
 
 
-def _describe(call: Call, problem: Problem, *, suggests: bool) -> ApiError:
+def _describe(call: Call, problem: EntryFault, *, suggests: bool) -> ApiError:
     prefix = f"providers[{problem.index}]: "
     if isinstance(problem.error, _OF_THE_FORM):
         error = bad_request(f"{prefix}{problem.error}")

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader, Uuids
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
@@ -53,7 +53,7 @@ CHANGE = record(
 )
 """A provider that changed, with `generation` and `what`, or one that is gone, with `deleted`."""
 
-CHANGES = Answer(
+CHANGES = DescribedResponse(
     body=record(
         {
             "changes": {"type": "array", "items": CHANGE},

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
@@ -21,7 +21,7 @@ class FlavorsBody(Body):
     flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]
 
 
-QUERIES = Answer(
+QUERIES = DescribedResponse(
     body=record(
         {
             "flavors": {

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from treeclaim.api.protocol.operations import (
-    Answer,
     Call,
+    DescribedResponse,
     Reply,
     operation,
 )
@@ -43,7 +43,7 @@ from treeclaim.store.reading.listed_holds import HoldFilter, page_of_holds
 _KIND = "holds"
 
 
-class HoldsQuery(lists.ListQuery):
+class HoldListQuery(lists.ListQuery):
     """Filters of holds."""
 
     project_id: ShortText | None = None
@@ -53,7 +53,7 @@ class HoldsQuery(lists.ListQuery):
     until_before: Time | None = None
 
 
-_QUERY = QueryReader(HoldsQuery)
+_QUERY = QueryReader(HoldListQuery)
 
 _MANY: Any = Field(min_length=1, max_length=1_000)
 
@@ -81,7 +81,7 @@ _HOLD = record(
     }
 )
 
-UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
+UPDATED = DescribedResponse(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
 """The number of named consumers that exist, and those that do not."""
 
 
@@ -93,7 +93,7 @@ UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=Fa
 )
 def list_holds(call: Call) -> Reply:
     """List holds, with what they hold and what is drawn from them."""
-    query: HoldsQuery = _QUERY.read_pairs(call.query())
+    query: HoldListQuery = _QUERY.read_pairs(call.query())
     hold_filter = HoldFilter(
         project_id=query.project_id,
         drawable_by=query.drawable_by,

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import Answer, Call, Reply
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import (
@@ -105,10 +105,10 @@ def classes_named_by(parameter: str) -> Iterator[None]:
         ) from error
 
 
-def page_answer(kind: str, entry: Schema) -> Answer:
+def page_answer(kind: str, entry: Schema) -> DescribedResponse:
     """Describe the answer with a page of entries."""
     entries: Schema = {"type": "array", "items": entry}
-    return Answer(body=record({kind: entries, "cursor": STRING, "links": LINKS}))
+    return DescribedResponse(body=record({kind: entries, "cursor": STRING, "links": LINKS}))
 
 
 def page_reply(

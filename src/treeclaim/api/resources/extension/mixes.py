@@ -10,10 +10,10 @@ from pydantic import Field
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
 from treeclaim.api.protocol.operations import (
     EMPTY,
-    Answer,
     Call,
-    Forms,
+    DescribedResponse,
     Reply,
+    ValueForms,
     operation,
 )
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Query
@@ -30,8 +30,8 @@ _LONGEST = 256 * 1024
 """Bytes of a mix: every question that names it reads it."""
 
 _SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
-MIX = Answer(body=_SHOWN)
-MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
+MIX = DescribedResponse(body=_SHOWN)
+MIXES = DescribedResponse(body=record({"mixes": mapping(".*", _SHOWN)}))
 
 
 class WeightedQuery(Body):
@@ -77,7 +77,7 @@ def show_mix(call: Call) -> Reply:
     answers=(EMPTY,),
     body=BodyReader(MixBody),
     most_values=MOST_VALUES_IN_BULK,
-    forms=Forms(path={"name": text(NAME)}),
+    forms=ValueForms(path={"name": text(NAME)}),
 )
 def put_mix(call: Call) -> Reply:
     """Make or replace a mix."""

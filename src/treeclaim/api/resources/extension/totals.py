@@ -10,8 +10,8 @@ import orjson
 from pydantic import Field
 
 from treeclaim.api.protocol.operations import (
-    Answer,
     Call,
+    DescribedResponse,
     Reply,
     operation,
 )
@@ -41,7 +41,7 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
-from treeclaim.forest.listing.groups import By, Groups, groups_of
+from treeclaim.forest.listing.groups import By, GroupPage, groups_of
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import SUMS, InventoryAmounts
 from treeclaim.forest.order.mixes.room import stranded_by_group
@@ -82,8 +82,10 @@ _OPTIONAL: dict[str, Schema] = {
     }
 }
 
-TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
-GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False)
+TOTALS = DescribedResponse(body=record(_REQUIRED, _OPTIONAL))
+GIVEN_TOTALS = DescribedResponse(
+    body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False
+)
 """The response for the inventory as it would be."""
 
 
@@ -121,7 +123,7 @@ class _TotalsCall:
         return cls(call, query, after, mix)
 
     def stranded(
-        self, forest: Forest, rows: Rows, groups: Groups | None, budget: Budget
+        self, forest: Forest, rows: Rows, groups: GroupPage | None, budget: Budget
     ) -> dict[str, list[int]]:
         """Return the free amounts that are of no use to the mix, in each group and last in all rows."""
         if self.mix is None:

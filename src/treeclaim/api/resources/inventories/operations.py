@@ -7,7 +7,14 @@ from typing import Any
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Reply, VersionedSchema, operation
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Call,
+    Reply,
+    ValueForms,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
@@ -121,7 +128,7 @@ def add_inventory(call: Call) -> Reply:
     answers=(schemas.INVENTORIES,),
     body=VersionedSchema(schemas.all_inventories),
     most_values=MOST_VALUES_OF_SOME,
-    forms=Forms(body=schemas.with_class_names),
+    forms=ValueForms(body=schemas.with_class_names),
 )
 def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a resource provider (section 4)."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.operations import DescribedResponse
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Positive, ProviderUuid, items
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
@@ -155,6 +155,6 @@ CONSUMED: dict[str, Schema] = {
 FIELDS = record(_FIELDS, CONSUMED)
 _INVENTORY = record(_FIELDS | GENERATION, CONSUMED)
 
-INVENTORY = Answer(body=_INVENTORY)
-ADDED = Answer(HTTPStatus.CREATED, _INVENTORY, located=True)
-INVENTORIES = Answer(body=record(GENERATION | {"inventories": mapping(".*", FIELDS)}))
+INVENTORY = DescribedResponse(body=_INVENTORY)
+ADDED = DescribedResponse(HTTPStatus.CREATED, _INVENTORY, located=True)
+INVENTORIES = DescribedResponse(body=record(GENERATION | {"inventories": mapping(".*", FIELDS)}))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.operations import DescribedResponse
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     Alternatives,
@@ -111,7 +111,7 @@ class CapacityBody(QuestionBody):
 _INTEGER_OR_NULL: Schema = {"type": ["integer", "null"]}
 _FOUND: Schema = candidates.CANDIDATES.body or {}
 
-FOUND = Answer(
+FOUND = DescribedResponse(
     body=_FOUND
     | {
         "properties": _FOUND["properties"]
@@ -148,11 +148,11 @@ _PLACED = record(
     {"explanation": candidates.EXPLANATION.body or {}, "given": ASSUMED},
 )
 
-PLACED = Answer(HTTPStatus.CREATED, body=_PLACED, dated=False)
-NOTHING_WRITTEN = Answer(HTTPStatus.OK, body=_PLACED, dated=False)
+PLACED = DescribedResponse(HTTPStatus.CREATED, body=_PLACED, dated=False)
+NOTHING_WRITTEN = DescribedResponse(HTTPStatus.OK, body=_PLACED, dated=False)
 """The places that consumers have, or would get."""
 
-CAPACITY = Answer(
+CAPACITY = DescribedResponse(
     body=record(
         {
             "capacity": mapping(

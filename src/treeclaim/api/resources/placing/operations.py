@@ -17,7 +17,7 @@ from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.candidates.operations import arrival_of, require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing import bodies
-from treeclaim.api.resources.placing.placements import Placer
+from treeclaim.api.resources.placing.placements import PlacementCall
 from treeclaim.api.resources.planning.assumptions import answer_under, read_assumptions
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.extension.holds import HOLD_TYPE
@@ -75,7 +75,9 @@ def place_consumers(call: Call) -> Reply:
         assumptions = read_assumptions(call, body, queries)
         if assumptions and not body.dry_run:
             raise bad_request("'given' needs 'dry_run'.")
-        placer = Placer(call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions)
+        placer = PlacementCall(
+            call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions
+        )
         return placer.place()
 
 

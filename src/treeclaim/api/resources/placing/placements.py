@@ -11,7 +11,7 @@ from typing import Any
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.planning.assumptions import answer_under
-from treeclaim.forest.placing.explanation import Outcome
+from treeclaim.forest.placing.explanation import PlacingOutcome
 from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.errors import ConcurrentChangeError, HoldRefusedError
 from treeclaim.model.extension.placing import (
@@ -33,7 +33,7 @@ _NEW_GENERATION = 1
 """Generation of a consumer that was just written."""
 
 
-class Placer:
+class PlacementCall:
     """Places the consumers of a call."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Placer:
         if placing.is_single and not self._is_dry:
             placement = self._call.services.batches.place(placing.requests[0])
             if placement is not None:
-                outcome = Outcome({placement.consumer: placement}, (), None)
+                outcome = PlacingOutcome({placement.consumer: placement}, (), None)
                 return self._reply(outcome, {}, HTTPStatus.CREATED)
         removed_uuids = self._find_removed()
         may_be_holds = any(request.hold is not None for request in placing.requests)
@@ -191,12 +191,14 @@ class Placer:
                 if request.project_id not in projects[hold]:
                     raise HoldRefusedError(hold, "project")
 
-    def _find_places(self, holders: Mapping[str, Holder]) -> Outcome:
+    def _find_places(self, holders: Mapping[str, Holder]) -> PlacingOutcome:
         question = placing_question(self._placing, holders, shows_held=True)
         pieces = answer_under(self._call, question, self._assumptions, self._arrival)
-        return Outcome.read(b"".join(pieces))
+        return PlacingOutcome.read(b"".join(pieces))
 
-    def _reply(self, outcome: Outcome, holders: Mapping[str, Holder], status: HTTPStatus) -> Reply:
+    def _reply(
+        self, outcome: PlacingOutcome, holders: Mapping[str, Holder], status: HTTPStatus
+    ) -> Reply:
         new_generation = None if self._is_dry else _NEW_GENERATION
         document: dict[str, Any] = {
             "placements": [
@@ -265,7 +267,7 @@ def _placement_document(placement: Placement, generation: int | None) -> dict[st
     return document
 
 
-def _unplaced_error(outcome: Outcome) -> ApiError:
+def _unplaced_error(outcome: PlacingOutcome) -> ApiError:
     members: dict[str, Any] = {"unplaced": list(outcome.unplaced)}
     if outcome.explanation is not None:
         members["explanation"] = outcome.explanation

@@ -61,7 +61,7 @@ class AmountOfQuery(Body):
     amount: Annotated[int, Field(ge=1, le=_MOST_PLACED)]
 
 
-class Places(Body):
+class AssumedPlacement(Body):
     """Consumers that are placed."""
 
     requests: Annotated[tuple[AmountOfQuery, ...], items(0, _MOST_QUERIES)]
@@ -78,7 +78,7 @@ class Assumptions(Body):
         items(0, MOST_NAMED),
         WithJsonSchema({"type": "array", "maxItems": MOST_NAMED, "items": _ENTRY.schema}),
     ] = ()
-    place: Places = Places(requests=())
+    place: AssumedPlacement = AssumedPlacement(requests=())
 
 
 class QuestionBody(Body):

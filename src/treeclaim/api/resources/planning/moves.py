@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import (
     AggregateUuid,
     Body,
@@ -103,7 +103,7 @@ _NUMBER: Schema = {"type": ["integer", "null"]}
 _HELD = mapping(".*", record({"resources": AMOUNTS}))
 _STANDING = record({"left": _NUMBER, "fits": _NUMBER, "empty_trees": INTEGER})
 
-MOVES = Answer(
+MOVES = DescribedResponse(
     body=record(
         {
             "reached": BOOLEAN,

@@ -3,7 +3,7 @@
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import BodyReader, Domains, HoldUuids, Parts
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
@@ -29,7 +29,7 @@ class SurvivalBody(PlanBody):
     shows_all: bool = Field(False, alias="all")
 
 
-SURVIVAL = Answer(
+SURVIVAL = DescribedResponse(
     body=record(
         {
             "survive": INTEGER,

@@ -8,10 +8,10 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import (
     EMPTY,
-    Answer,
     Call,
-    Forms,
+    DescribedResponse,
     Reply,
+    ValueForms,
     VersionedSchema,
     operation,
 )
@@ -110,9 +110,11 @@ _PROVIDER = record(
     }
 )
 
-PROVIDER = Answer(body=_PROVIDER)
-CREATED = Answer(body=_PROVIDER, located=True)
-PROVIDERS = Answer(body=record({"resource_providers": {"type": "array", "items": _PROVIDER}}))
+PROVIDER = DescribedResponse(body=_PROVIDER)
+CREATED = DescribedResponse(body=_PROVIDER, located=True)
+PROVIDERS = DescribedResponse(
+    body=record({"resource_providers": {"type": "array", "items": _PROVIDER}})
+)
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 """Characters that are stripped from an element of a list: regular expressions differ about blanks."""
 
@@ -132,7 +134,7 @@ _ANY_SELECTION: dict[str, Schema] = {
     policy="placement:resource_providers:list",
     answers=(PROVIDERS,),
     query=QUERY,
-    forms=Forms(query=_ANY_SELECTION),
+    forms=ValueForms(query=_ANY_SELECTION),
 )
 def list_providers(call: Call) -> Reply:
     """List resource providers (section 2)."""
@@ -184,7 +186,7 @@ def _provider_query(call: Call) -> ProviderQuery:
     policy="placement:resource_providers:create",
     answers=(CREATED,),
     body=VersionedSchema(new_provider),
-    forms=Forms(body=with_name),
+    forms=ValueForms(body=with_name),
 )
 def create_provider(call: Call) -> Reply:
     """Create a resource provider (section 3)."""

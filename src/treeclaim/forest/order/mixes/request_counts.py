@@ -47,7 +47,7 @@ class ServingProviders:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RequestPart:
     """A class of the unsuffixed group, or a set of suffixed groups that differ only in their suffix.
 
     Attributes:
@@ -135,7 +135,7 @@ class RequestCounts:
         return names
 
 
-def _whole_parts(problem: Problem) -> Iterator[Part]:
+def _whole_parts(problem: Problem) -> Iterator[RequestPart]:
     """Yield the parts whose amounts are given by one provider."""
     slots, isolated = problem.plan.slots, problem.plan.request.isolated
     equal: dict[tuple[object, ...], list[int]] = {}
@@ -145,7 +145,7 @@ def _whole_parts(problem: Problem) -> Iterator[Part]:
     for numbers in equal.values():
         first = slots[numbers[0]]
         pairs = problem.relations[numbers[0]].pairs
-        yield Part(
+        yield RequestPart(
             first.resources,
             len(numbers),
             len(numbers) > 1 and all(slots[number].suffix in isolated for number in numbers),
@@ -155,12 +155,12 @@ def _whole_parts(problem: Problem) -> Iterator[Part]:
         )
 
 
-def _divided_parts(problem: Problem) -> Iterator[Part]:
+def _divided_parts(problem: Problem) -> Iterator[RequestPart]:
     """Yield the parts whose amounts may be divided."""
     for (name, amount), relation in zip(
         problem.plan.split.items(), problem.split_relations, strict=True
     ):
-        yield Part(
+        yield RequestPart(
             {name: amount},
             1,
             are_apart=False,

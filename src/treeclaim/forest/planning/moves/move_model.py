@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from treeclaim.forest.order.mixes.request_counts import Part, RequestCounts
+from treeclaim.forest.order.mixes.request_counts import RequestCounts, RequestPart
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
 from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, Returns, cells_of
-from treeclaim.forest.planning.moves.places import Places
+from treeclaim.forest.planning.moves.places import PlaceLister
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.extension.moves import Empty, Fit, Keep
@@ -52,7 +52,7 @@ class MoverKind(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class CandidatePlace:
     """A candidate of an alternative, for the consumers of a kind.
 
     Attributes:
@@ -66,7 +66,7 @@ class Place:
     returned: Returns = frozenset()
 
 
-Assignment = dict[MoverKind, tuple[list[Mover], list[Place]]]
+Assignment = dict[MoverKind, tuple[list[Mover], list[CandidatePlace]]]
 """A solution before an order is found: by kind, the consumers that leave, and the places that are taken, each as
 often as it is taken. Any of the consumers may take any of the places."""
 
@@ -82,7 +82,7 @@ class MoveModel:
     """
 
     def __init__(
-        self, situation: MoveSituation, places: Places, trees: Mask | None, most_moves: int
+        self, situation: MoveSituation, places: PlaceLister, trees: Mask | None, most_moves: int
     ) -> None:
         """Build the program.
 
@@ -103,7 +103,7 @@ class MoveModel:
         self._program = IntegerProgram()
         self._groups: dict[int, tuple[MoverKind, Sequence[Mover]]] = {}
         """Columns of equal consumers that leave."""
-        self._arrivals: dict[int, tuple[MoverKind, Place]] = {}
+        self._arrivals: dict[int, tuple[MoverKind, CandidatePlace]] = {}
         self._uses: defaultdict[Cell, Counter[int]] = defaultdict(Counter)
         self._arriving_in: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._moving: set[Mover] = set()
@@ -167,7 +167,7 @@ class MoveModel:
 
     def _places_of(
         self, kind: MoverKind, mover: Mover
-    ) -> Iterator[tuple[Place, Mapping[Cell, int]]]:
+    ) -> Iterator[tuple[CandidatePlace, Mapping[Cell, int]]]:
         """Yield the places of a kind, with the units that one consumer uses there."""
         for alternative, request in enumerate(kind.alternatives):
             for candidate in self._places.listed(request, self._trees):
@@ -177,7 +177,7 @@ class MoveModel:
                 units, returned = self._situation.change(mover, candidate.allocations)
                 uses = Counter(mover.relief)
                 uses.update(self._situation.with_consumed(units))
-                yield Place(alternative, candidate, returned), uses
+                yield CandidatePlace(alternative, candidate, returned), uses
 
     def _check_size(self) -> None:
         self._situation.budget.check()
@@ -326,7 +326,7 @@ class MoveModel:
             if not part.is_divided:
                 self._add_part(part, tree, count)
 
-    def _add_part(self, part: Part, tree: int, count: int) -> None:
+    def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
         """Let a part be served as often as its providers can serve it together."""
         served = {count: part.copies}
         for position in part.served.of_tree(tree).tolist():

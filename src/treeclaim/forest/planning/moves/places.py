@@ -31,7 +31,7 @@ _MOST_LEAVING = 4
 """Requests of consumers that must leave whose trees are compared, those of the largest consumers."""
 
 
-class Places:
+class PlaceLister:
     """Lists the places of requests.
 
     Attributes:

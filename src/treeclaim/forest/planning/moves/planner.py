@@ -25,7 +25,7 @@ from treeclaim.forest.planning.moves.board import Board, Move, find_reasons
 from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
 from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
-from treeclaim.forest.planning.moves.places import Places
+from treeclaim.forest.planning.moves.places import PlaceLister
 from treeclaim.forest.planning.moves.sequence import make_moves
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -150,7 +150,7 @@ class _Planner:
     def _search(self) -> None:
         try:
             with self._budget.ending(self._planning_end):
-                places = Places(self._situation)
+                places = PlaceLister(self._situation)
                 if isinstance(self._goal, Fit):
                     most = count_now(places.forest, self._goal.request, self._budget).at_most
                     if most is not None and most < self._goal.amount:
@@ -176,7 +176,7 @@ class _Planner:
             self._note()
             self._board.undo(0)
 
-    def _solve(self, places: Places) -> None:
+    def _solve(self, places: PlaceLister) -> None:
         """Solve a program of few trees, then one of the whole cloud, or of many trees if that is too large."""
         few, many = PROMISING_TREES
         sizes: list[int | None] = [None]
@@ -195,12 +195,12 @@ class _Planner:
             self._solve_in_parts(places)
             self._board.undo(0)
 
-    def _model(self, places: Places, trees: Mask | None) -> MoveModel:
+    def _model(self, places: PlaceLister, trees: Mask | None) -> MoveModel:
         """Return the program of the moves after those on the board."""
         most = self._most_moves - len(self._board.moves)
         return MoveModel(self._situation, places, trees, most)
 
-    def _solve_in_parts(self, places: Places) -> None:
+    def _solve_in_parts(self, places: PlaceLister) -> None:
         """Join the moves of programs of few trees each that have no tree in common, while they gain anything."""
         used = no_trees(self._forest)
         count = -1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.planning.moves.board import Board
-from treeclaim.forest.planning.moves.move_model import Assignment, MoverKind, Place
+from treeclaim.forest.planning.moves.move_model import Assignment, CandidatePlace, MoverKind
 from treeclaim.forest.planning.moves.movers import Cell, Mover, cells_of
 
 _MOST_ORDERS = 40
@@ -39,7 +39,7 @@ class _Sequencer:
         self._chance = chance
         self._board = board
         self._leaving: dict[MoverKind, list[Mover]] = {}
-        self._arriving: dict[MoverKind, list[Place]] = {}
+        self._arriving: dict[MoverKind, list[CandidatePlace]] = {}
         for kind, (movers, places) in assignment.items():
             self._leaving[kind], self._arriving[kind] = _without_equal(movers, places)
 
@@ -58,7 +58,7 @@ class _Sequencer:
                 return True
         return False
 
-    def _options(self) -> list[tuple[MoverKind, Mover, Place]]:
+    def _options(self) -> list[tuple[MoverKind, Mover, CandidatePlace]]:
         """Return the moves that are left, those that free the most needed room first."""
         needed, chance = self._needed(), self._chance
         options = [
@@ -70,7 +70,7 @@ class _Sequencer:
             }.values()
         ]
 
-        def gain(option: tuple[MoverKind, Mover, Place]) -> tuple[float, float]:
+        def gain(option: tuple[MoverKind, Mover, CandidatePlace]) -> tuple[float, float]:
             relief = option[1].relief.items()
             room = sum(min(n, needed[cell]) / needed[cell] for cell, n in relief if needed[cell])
             return (room, 0.0) if chance is None else (room * chance.random(), chance.random())
@@ -88,7 +88,7 @@ class _Sequencer:
     def _used_at(self, candidate: Candidate) -> Mapping[Cell, int]:
         return self._board.situation.with_consumed(cells_of(candidate.allocations))
 
-    def _target(self, mover: Mover, place: Place) -> tuple[int, Candidate] | None:
+    def _target(self, mover: Mover, place: CandidatePlace) -> tuple[int, Candidate] | None:
         """Return the alternative and candidate by which a mover takes a place now; None if that is not legal."""
         board, candidate = self._board, place.candidate
         if mover.alternatives[place.alternative].can_split:
@@ -113,8 +113,8 @@ class _Sequencer:
 
 
 def _without_equal(
-    movers: Sequence[Mover], places: Sequence[Place]
-) -> tuple[list[Mover], list[Place]]:
+    movers: Sequence[Mover], places: Sequence[CandidatePlace]
+) -> tuple[list[Mover], list[CandidatePlace]]:
     """Return the movers and places that are left if those stay whose own allocations are a place."""
     leaving, arriving = list(movers), list(places)
     for place in places:

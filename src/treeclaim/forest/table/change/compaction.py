@@ -12,7 +12,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
-from treeclaim.forest.table.provider_table import Places, ProviderTable
+from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
 
 
 class Compaction:
@@ -57,7 +57,7 @@ class Compaction:
         first = self.table.row_count
         self._copied.extend(rows)
         parents = self._source.parent.values[rows]
-        places = Places(
+        places = RowPlaces(
             parent=np.where(parents == NO_ROW, NO_ROW, search_ascending(self.copied, parents)),
             root=search_ascending(self.copied, self._source.root.values[rows]),
             end=self._source.end.values[rows] - rows + first + np.arange(len(rows)),

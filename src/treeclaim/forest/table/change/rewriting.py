@@ -16,7 +16,7 @@ from treeclaim.forest.table.consumption import (
 )
 from treeclaim.forest.table.layout import lay_out
 from treeclaim.forest.table.order import TreeOrder
-from treeclaim.forest.table.provider_table import Places, ProviderTable
+from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
 from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.forest.table.register import Register
 from treeclaim.model.provider import Consumed, ProviderRecord
@@ -127,7 +127,7 @@ class _Rewriting:
         roots = np.unique(self._table.root.values[rows])
         return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
 
-    def _laid_out(self, other_rows: Rows) -> tuple[Integers, Places]:
+    def _laid_out(self, other_rows: Rows) -> tuple[Integers, RowPlaces]:
         """Lay out some rows and what records tell, behind all rows and those of the records.
 
         Returns:
@@ -144,7 +144,7 @@ class _Rewriting:
         layout = lay_out(ids[by_id].astype(np.int64), parent_ids[by_id])
         first = table.row_count + len(records)
         parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
-        return by_id[layout.provider], Places(parent, first + layout.root, first + layout.end)
+        return by_id[layout.provider], RowPlaces(parent, first + layout.root, first + layout.end)
 
     def _handles_of_records(self, placed: Integers) -> Sequence[int]:
         """Return handles for the records that get a row here, and note what they tell.
@@ -230,7 +230,7 @@ class _Rewriting:
                     yield row, class_id, consumed_row, consumed_class_id, amount
 
 
-def _trees(places: Places, rows: range) -> Sequence[range]:
+def _trees(places: RowPlaces, rows: range) -> Sequence[range]:
     """Return the rows of each tree, given where all of their rows are."""
     starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
     return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))

@@ -69,7 +69,7 @@ class EntryOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class EntryFault:
     """A fault of an entry.
 
     Attributes:
@@ -84,7 +84,7 @@ class Problem:
 class BatchRefusedError(TreeclaimError):
     """Entries are faulty; nothing was done."""
 
-    problems: Sequence[Problem]
+    problems: Sequence[EntryFault]
 
     def __str__(self) -> str:
         """List the faults, one a line."""
@@ -193,7 +193,7 @@ def sound_targets(
     entries: Sequence[BatchEntry],
     holders: Mapping[str, str],
     rows: Mapping[str, Row],
-    problems: list[Problem],
+    problems: list[EntryFault],
 ) -> list[Target[Row]]:
     """Return the entries without a fault, with their providers; record every fault.
 
@@ -210,9 +210,9 @@ def sound_targets(
     first: dict[str, int] = {}
     for index, (entry, uuid) in enumerate(zip(entries, uuids_of(entries, holders), strict=True)):
         if uuid is None:
-            problems.append(Problem(index, UnknownNameError(entry.name or "")))
+            problems.append(EntryFault(index, UnknownNameError(entry.name or "")))
         elif first.setdefault(uuid, index) != index:
-            problems.append(Problem(index, RepeatedProviderError(first[uuid])))
+            problems.append(EntryFault(index, RepeatedProviderError(first[uuid])))
         else:
             candidate_targets.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
     taken_names = _taken_names(candidate_targets, holders)
@@ -222,7 +222,7 @@ def sound_targets(
         if error is None:
             sound.append(target)
         else:
-            problems.append(Problem(target.index, error))
+            problems.append(EntryFault(target.index, error))
     return sound
 
 

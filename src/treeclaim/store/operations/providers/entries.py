@@ -15,8 +15,8 @@ from treeclaim.model.extension.batches.batch import (
     BatchEntry,
     BatchForbiddenError,
     BatchResult,
+    EntryFault,
     EntryOutcome,
-    Problem,
     sound_targets,
     uuids_of,
 )
@@ -77,7 +77,7 @@ def apply(
         BatchRefusedError: with all problems.
         BatchForbiddenError: if a policy rule forbids an entry.
     """
-    problems: list[Problem] = []
+    problems: list[EntryFault] = []
     every_target = _find_targets(transaction, entries, problems)
     _require_allowed(every_target, is_allowed)
     write_targets(transaction, every_target, _RULES, problems, create_names=create_names)
@@ -115,7 +115,7 @@ def write_targets(
     transaction: WriteTransaction,
     every_target: Sequence[Target],
     rules: WriteRules,
-    problems: list[Problem],
+    problems: list[EntryFault],
     *,
     create_names: bool = False,
     check_names: Callable[[], None] = lambda: None,
@@ -164,7 +164,7 @@ def write_targets(
 
 
 def _find_targets(
-    transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[Problem]
+    transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[EntryFault]
 ) -> list[Target]:
     """Find and lock the providers of entries; add a problem for each faulty entry, and leave it out."""
     names = {entry.name for entry in entries if entry.name is not None}

@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.extension.batches.batch import Problem
+from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.inventory import AMOUNTS, Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES
@@ -108,7 +108,7 @@ class InventoryWriter(PartWriter):
         for name in sorted(filter(is_custom_name, self._names)):
             resource_classes.ensure(self._transaction, name)
 
-    def look_up(self, problems: list[Problem]) -> None:
+    def look_up(self, problems: list[EntryFault]) -> None:
         """Add a problem for each capacity below the least; then look up and lock the classes."""
         for target in self._targets:
             self._transaction.check_deadline()
@@ -117,22 +117,22 @@ class InventoryWriter(PartWriter):
         for target in self._targets:
             self._transaction.check_deadline()
             problems += [
-                Problem(target.index, ResourceClassNotFoundError(name))
+                EntryFault(target.index, ResourceClassNotFoundError(name))
                 for name in self._value(target)
                 if name not in self._class_ids
             ]
 
-    def _too_small(self, target: Target) -> list[Problem]:
+    def _too_small(self, target: Target) -> list[EntryFault]:
         least = self._rules.least_capacity
         return [
-            Problem(
+            EntryFault(
                 target.index, CapacityTooSmallError(name, target.uuid, zero_allowed=least == 0)
             )
             for name, inventory in self._value(target).items()
             if least is not None and inventory is not None and inventory.whole_capacity < least
         ]
 
-    def judge(self, problems: list[Problem]) -> None:
+    def judge(self, problems: list[EntryFault]) -> None:
         """Add a problem for each inventory that is deleted in use, or consumes an unknown one.
 
         Raises:
@@ -201,7 +201,7 @@ class InventoryWriter(PartWriter):
                 stored[provider_id][class_id] = tuple(amounts)
         return stored
 
-    def judge_deletions(self, problems: list[Problem]) -> None:
+    def judge_deletions(self, problems: list[EntryFault]) -> None:
         """Add a problem for each provider that would lose inventories in use."""
         if not self._deleted:
             return
@@ -221,9 +221,9 @@ class InventoryWriter(PartWriter):
             if target.provider is not None and (amounts := used.get(target.row.id)):
                 classes = [names.get(class_id, str(class_id)) for class_id in sorted(amounts)]
                 error = InventoryInUseError(target.uuid, classes, amounts[min(amounts)])
-                problems.append(Problem(target.index, error))
+                problems.append(EntryFault(target.index, error))
 
-    def judge_consumption(self, problems: list[Problem]) -> None:
+    def judge_consumption(self, problems: list[EntryFault]) -> None:
         """Add a problem for each inventory that consumes one that does not exist by its names."""
         if not self._consumes:
             return
@@ -236,7 +236,7 @@ class InventoryWriter(PartWriter):
             target = by_id[key[0]]
             if len(resolved[key]) != len(entries):
                 error = ConsumptionError("names what does not exist", entries)
-                problems.append(Problem(target.index, error))
+                problems.append(EntryFault(target.index, error))
             elif not consumption.same_as(self._consumed_before, resolved, key):
                 self._new_consumed[key] = resolved[key]
                 if self.part.name not in target.changed:
@@ -271,7 +271,7 @@ class InventoryWriter(PartWriter):
         self._transaction.change_each(_INSERT, self._inserted)
         consumption.write(self._transaction, self._new_consumed, self._consumed_before)
 
-    def check(self, problems: list[Problem], moved: Collection[int]) -> None:
+    def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
         """Add a problem for each inventory that consumes one that it must not, or has lost."""
         concerned = {*moved, *self._deleted, *(key[0] for key in self._consumes)}
         if not concerned:
@@ -280,6 +280,6 @@ class InventoryWriter(PartWriter):
         indices = {target.row.id: target.index for target in self._every_target}
         # A provider that moves with its parent has no entry: the first one stands for it.
         problems += [
-            Problem(indices.get(provider_id, self._every_target[0].index), error)
+            EntryFault(indices.get(provider_id, self._every_target[0].index), error)
             for provider_id, error in faults
         ]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from treeclaim.model.errors import TraitsNotFoundError
-from treeclaim.model.extension.batches.batch import Problem
+from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
 from treeclaim.store.database.compiled import CompiledStatement
@@ -133,7 +133,7 @@ class TraitWriter(_RowWriter):
         for name in sorted(filter(is_custom_name, self._names - existing_traits.keys())):
             traits.ensure(self._transaction, name)
 
-    def look_up(self, problems: list[Problem]) -> None:
+    def look_up(self, problems: list[EntryFault]) -> None:
         """Look up the traits; add a problem for each target with missing traits."""
         self.traits = traits.traits_named(self._transaction, self._names)
         self.modified_at = max((row.modified_at for row in self.traits.values()), default=0.0)
@@ -141,7 +141,7 @@ class TraitWriter(_RowWriter):
             self._transaction.check_deadline()
             missing = sorted(set(self._value(target)) - self.traits.keys())
             if missing:
-                problems.append(Problem(target.index, TraitsNotFoundError(missing)))
+                problems.append(EntryFault(target.index, TraitsNotFoundError(missing)))
 
     def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the traits."""

@@ -15,7 +15,7 @@ from treeclaim.model.extension.batches.batch import (
     MOST_PROBLEMS,
     BatchEntry,
     BatchRefusedError,
-    Problem,
+    EntryFault,
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import INVENTORIES, PARTS, Part, ProviderPart
@@ -110,17 +110,17 @@ class PartWriter:
     def create_names(self) -> None:
         """Create missing custom names."""
 
-    def look_up(self, problems: list[Problem]) -> None:
+    def look_up(self, problems: list[EntryFault]) -> None:
         """Look up the ids of names; add a problem for each missing name."""
 
-    def judge(self, problems: list[Problem]) -> None:
+    def judge(self, problems: list[EntryFault]) -> None:
         """Add a problem for each value that is against a rule; the providers have their new parents."""
 
     def write(self) -> None:
         """Write the differences, and add the part to `changed` of each target that differs."""
         raise NotImplementedError
 
-    def check(self, problems: list[Problem], moved: Collection[int]) -> None:
+    def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
         """Add a problem for each rule that the written rows break.
 
         Args:
@@ -137,13 +137,13 @@ def inventories_in(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:
                 yield inventory
 
 
-def raise_first(problems: Sequence[Problem]) -> None:
+def raise_first(problems: Sequence[EntryFault]) -> None:
     """Raise the error of the first problem, if there is one."""
     if problems:
         raise problems[0].error
 
 
-def raise_all(problems: list[Problem]) -> None:
+def raise_all(problems: list[EntryFault]) -> None:
     """Raise `BatchRefusedError` with the problems in the order of their entries, if there are any."""
     if problems:
         problems.sort(key=lambda problem: problem.index)

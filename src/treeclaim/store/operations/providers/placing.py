@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import InvalidParentError
-from treeclaim.model.extension.batches.batch import Problem
+from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement
@@ -86,7 +86,7 @@ _DELETE_LEFT = [
 
 
 @dataclass(slots=True)
-class Places:
+class ProviderPlaces:
     """The present places of providers, and those after the call.
 
     Attributes:
@@ -117,14 +117,14 @@ def judge_places(
     transaction: WriteTransaction,
     targets: Sequence[Target],
     rules: WriteRules,
-    problems: list[Problem],
-) -> Places:
+    problems: list[EntryFault],
+) -> ProviderPlaces:
     """Lock the trees that get or lose providers; add a problem for each parent that is against a rule.
 
     Raises:
         RetryTransactionError: if a tree has changed before it was locked.
     """
-    places = Places(_wanted_parent(transaction, targets))
+    places = ProviderPlaces(_wanted_parent(transaction, targets))
     if not places.wanted:
         return places
     existing_uuids = _lock_trees(transaction, targets, places)
@@ -132,7 +132,7 @@ def judge_places(
     new = [target.uuid for target in targets if target.is_new]
     faults = places.hierarchy.faults(new, existing_uuids, may_reparent=rules.may_reparent)
     problems += [
-        Problem(target.index, InvalidParentError(faults[target.uuid]))
+        EntryFault(target.index, InvalidParentError(faults[target.uuid]))
         for target in targets
         if target.uuid in faults
     ]
@@ -140,7 +140,10 @@ def judge_places(
 
 
 def write_places(
-    transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules, places: Places
+    transaction: WriteTransaction,
+    targets: Sequence[Target],
+    rules: WriteRules,
+    places: ProviderPlaces,
 ) -> Collection[int]:
     """Create, rename and move providers whose places are sound; return the ids of all that moved."""
     existing = [target for target in targets if not target.is_new]
@@ -178,7 +181,7 @@ def _wanted_parent(
 
 
 def _lock_trees(
-    transaction: WriteTransaction, targets: Sequence[Target], places: Places
+    transaction: WriteTransaction, targets: Sequence[Target], places: ProviderPlaces
 ) -> set[str]:
     """Lock the trees that get or lose providers; return the possible parents: those that exist."""
     mine = {target.uuid for target in targets}
@@ -199,7 +202,9 @@ def _lock_trees(
     return mine | root_of_parent.keys()
 
 
-def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: Places) -> None:
+def _read_trees(
+    transaction: ReadTransaction, targets: Sequence[Target], places: ProviderPlaces
+) -> None:
     """Read the trees that lose providers; above a parent in another tree nothing changes."""
     roots = {
         target.row.root_id
@@ -243,7 +248,9 @@ def _release_names(transaction: WriteTransaction, targets: Sequence[Target]) -> 
         transaction.execute(_WITHOUT_NAME, ids=ids)
 
 
-def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: Places) -> None:
+def _create(
+    transaction: WriteTransaction, new: Mapping[str, Target], places: ProviderPlaces
+) -> None:
     """Insert the new providers, those above before those below, and lock them."""
     tops = places.hierarchy.tops(new.keys())
     for uuids in places.hierarchy.waves(new):
@@ -283,18 +290,21 @@ def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
                 transaction.execute(statement, ids=batch)
 
 
-def _id(places: Places, uuid: str | None) -> int | None:
+def _id(places: ProviderPlaces, uuid: str | None) -> int | None:
     return None if uuid is None else places.ids[uuid]
 
 
-def _root(places: Places, top: str) -> int:
+def _root(places: ProviderPlaces, top: str) -> int:
     """Return the id of the root, of the highest known provider."""
     is_changed = top in places.before or top in places.wanted
     return places.ids[top] if is_changed else places.roots[top]
 
 
 def _rename_and_move(
-    transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules, places: Places
+    transaction: WriteTransaction,
+    targets: Sequence[Target],
+    rules: WriteRules,
+    places: ProviderPlaces,
 ) -> None:
     """Write names and parents of providers that were there."""
     different = [
@@ -325,7 +335,7 @@ def _rename_and_move(
 
 
 def _set_roots(
-    transaction: WriteTransaction, targets: Sequence[Target], places: Places
+    transaction: WriteTransaction, targets: Sequence[Target], places: ProviderPlaces
 ) -> Collection[int]:
     """Write the roots of all that move along, and record their former trees; return their ids."""
     moved = {target.uuid for target in targets if target.uuid in places.wanted}
