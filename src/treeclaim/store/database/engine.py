@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ResourceClosedError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database import sqlite
@@ -22,7 +22,7 @@ from treeclaim.store.database.failures import (
     unavailable,
 )
 from treeclaim.store.database.incomparable_text import match_nothing_by_incomparable_text
-from treeclaim.store.database.systems import DatabaseSettings, system_of
+from treeclaim.store.database.systems import KINDS, DatabaseSettings, system_of
 from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION
 
 _LOG = logging.getLogger(__name__)
@@ -34,8 +34,15 @@ REFUSED = (
 
 
 def make_engine(settings: DatabaseSettings) -> Engine:
-    """Create the engine; it connects later."""
+    """Create the engine; it connects later.
+
+    Raises:
+        ArgumentError: for a URL that is none, or of another kind of database.
+        ImportError: if the driver is not installed.
+    """
     url = with_driver(make_url(settings.url))
+    if url.get_backend_name() not in KINDS:
+        raise ArgumentError(f"{url.drivername} is not supported; use {', '.join(KINDS)}")
     options: dict[str, Any] = {
         "pool_recycle": settings.connection_recycle_time,
         "pool_timeout": settings.pool_timeout or POOL_SECONDS,
@@ -157,5 +164,5 @@ def database_words(error: Exception) -> str:
         return f"the driver is not installed: {error}"
     text = str(error).splitlines()[0]
     if text.startswith("Can't load plugin"):
-        return f"there is no such kind of database ({text}); it is sqlite, postgresql or mysql"
+        return f"there is no such driver ({text})"
     return text

@@ -88,11 +88,12 @@ class System:
         """Let a driver's connection fail after a number of seconds without a byte."""
 
 
-_MODULES: Mapping[str, str] = {
+KINDS: Mapping[str, str] = {
     "sqlite": "sqlite",
     "postgresql": "postgresql",
     "mysql": "mariadb",
 }
+"""Kinds of database that are supported, as URLs name them, each with its module."""
 
 _LOADED: dict[str, System] = {}
 """The systems that this process uses: the driver of PostgreSQL takes five megabytes."""
@@ -102,7 +103,7 @@ def system_of(database: Engine | Connection) -> System:
     """Return the kind of a database."""
     name = database.dialect.name
     if name not in _LOADED:
-        system: System = import_module(f"{__package__}.{_MODULES[name]}").SYSTEM
+        system: System = import_module(f"{__package__}.{KINDS[name]}").SYSTEM
         _LOADED[name] = system
     return _LOADED[name]
 

@@ -8,6 +8,7 @@ from tests.service import fresh_database_on, start_on
 from treeclaim.cli.main import main
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.engine import make_engine
 from treeclaim.store.database.requirements import refuse_version
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
@@ -72,3 +73,9 @@ def test_unsupported_server_gives_one_sentence_at_start_and_in_check(tmp_path, c
             (finding.subject, finding.level, finding.text)
             for finding in check(DatabaseSettings(url))
         ]
+
+
+@pytest.mark.parametrize("kind", ["mssql+pyodbc", "oracle", "another"])
+def test_urls_of_other_kinds_are_refused_before_a_driver_is_looked_for(kind):
+    with pytest.raises(sa.exc.ArgumentError, match="is not supported; use sqlite"):
+        make_engine(DatabaseSettings(f"{kind}://user:secret@host/name"))
