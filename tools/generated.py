@@ -22,32 +22,15 @@ PARAMETERS = _MODEL / "parameters.js"
 PARTS = _MODEL / "parts.js"
 FLAVOR_MEMBERS = _MODEL / "flavor-members.js"
 
-_HEAD_OF_PARTS = """\
-// SPDX-License-Identifier: Apache-2.0
-/** Parts of a provider, written by `make generated` from treeclaim/model/parts.py. */
-
-/** What may be included in a list of providers. */
-"""
-_LISTED = """\
-/** The parts but the inventories, by name: the word for one of what a provider has. */
-"""
 _HEAD = """\
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Parameters of a query for candidates, written by `make generated` from
- * treeclaim/model/query_parameters.py.
- *
- * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
- * before the suffix of an extra spec that is one item of a value. `flavorNumbers`: an extra spec may end
- * in `:N`, so that a flavor has several.
- */
+// Written by `make generated` from %s.
 """
-
-_MEMBERS = """\
-// SPDX-License-Identifier: Apache-2.0
+_PARAMETERS = """\
 /**
- * Members of flavors, and extra specs in Nova's words, written by `make generated` from
- * treeclaim/model/flavors.py and client/requests/server_flavors.py.
+ * Parameters of a query. `ofGroup`: the name may have a suffix. `again`: it may come more than once.
+ * `flavorItems`: the word before the suffix of an extra spec that is one item of a value.
+ * `flavorNumbers`: an extra spec may end in `:N`, so that a flavor has several.
  */
 """
 
@@ -63,22 +46,24 @@ def parameters() -> str:
         f"  {parameter.name}: {json.dumps(_row(parameter), ensure_ascii=False)},\n"
         for parameter in QUERY_PARAMETERS
     )
-    return f"{_HEAD}export const PARAMETERS = Object.freeze({{\n{rows}}});\n"
+    head = _HEAD % "treeclaim/model/query_parameters.py" + _PARAMETERS
+    return f"{head}export const PARAMETERS = Object.freeze({{\n{rows}}});\n"
 
 
 def parts() -> str:
     """Return the text of the module of parts."""
     linked = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in LISTED_PARTS)
     return (
-        f"{_HEAD_OF_PARTS}export const INCLUDE = Object.freeze({json.dumps(INCLUDABLE)});\n\n"
-        f"{_LISTED}export const LISTED_PARTS = Object.freeze({{\n{linked}}});\n"
+        f"{_HEAD % 'treeclaim/model/parts.py'}"
+        f"export const INCLUDE = Object.freeze({json.dumps(INCLUDABLE)});\n"
+        f"export const LISTED_PARTS = Object.freeze({{\n{linked}}});\n"
     )
 
 
 def flavor_members() -> str:
     """Return the text of the module of members of flavors."""
     tables = {"SIZES": SIZES, "SPECS": SPECS, "OTHERS": OTHERS, "TRANSLATED": TRANSLATED}
-    return _MEMBERS + "".join(
+    return _HEAD % "treeclaim/model/flavors.py and server_flavors.py" + "".join(
         f"export const {name} = Object.freeze({json.dumps(table)});\n"
         for name, table in tables.items()
     )

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Members of flavors, and extra specs in Nova's words, written by `make generated` from
- * treeclaim/model/flavors.py and client/requests/server_flavors.py.
- */
+// Written by `make generated` from treeclaim/model/flavors.py and server_flavors.py.
 export const SIZES = Object.freeze({"vcpus": "vcpus", "ram": "ram", "disk": "disk", "ephemeral": "ephemeral", "os-flv-ext-data:ephemeral": "ephemeral", "swap": "swap"});
 export const SPECS = Object.freeze(["extra_specs", "properties"]);
 export const OTHERS = Object.freeze(["id", "name", "description", "rxtx_factor", "rxtx factor", "links", "is_public", "is public", "is_disabled", "access_project_ids", "location", "original_name", "created_at", "updated_at", "os-flv-disabled:disabled", "os-flavor-access:is_public"]);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Written by `make generated` from treeclaim/model/query_parameters.py.
 /**
- * Parameters of a query for candidates, written by `make generated` from
- * treeclaim/model/query_parameters.py.
- *
- * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
- * before the suffix of an extra spec that is one item of a value. `flavorNumbers`: an extra spec may end
- * in `:N`, so that a flavor has several.
+ * Parameters of a query. `ofGroup`: the name may have a suffix. `again`: it may come more than once.
+ * `flavorItems`: the word before the suffix of an extra spec that is one item of a value.
+ * `flavorNumbers`: an extra spec may end in `:N`, so that a flavor has several.
  */
 export const PARAMETERS = Object.freeze({
   resources: {"ofGroup": true, "again": true, "flavorItems": "resources", "help": "how much of which classes"},
