@@ -154,10 +154,13 @@ def _nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
 
 def _summary(plan: Mapping[str, Any]) -> str:
     least = plan["at_least"]
-    bound = "" if least is None else f" (at least {least} needed)"
-    verdict = "the goal is reached" if plan["reached"] else "the goal is not reached"
-    if plan["proven"]:
-        verdict += ", and cannot be"
+    bound = ""
+    if plan["reached"]:
+        verdict = "the goal is reached"
+        bound = "" if least is None else f" (at least {least} needed)"
+    else:
+        verdict = "the goal is not reached" + (", and cannot be" if plan["proven"] else "")
+        verdict += "" if least is None else f": it takes at least {least} moves"
     late = "" if plan["complete"] else "; there was no time to try all"
     count = len(plan["moves"])
     moves = "1 move" if count == 1 else f"{count} moves"
