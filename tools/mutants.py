@@ -53,16 +53,15 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "__main__.py": ("tests/cli/test_commands.py",),
     "allocator.py": ("tests/server/test_shared_memory.py", "tests/cli/test_serve.py"),
     "gate.py": ("tests/test_gate.py", "tests/api/test_admission.py"),
+    "helper_threads.py": ("tests/test_helper_threads.py",),
     "log_lines.py": ("tests/test_logs.py",),
     "log_queue.py": ("tests/test_logs.py", "tests/test_helper_threads.py"),
     "logs.py": ("tests/test_logs.py",),
     "metrics.py": ("tests/admin",),
     "metrics_folder.py": ("tests/test_metrics_folder.py",),
-    "rounds.py": ("tests/test_rounds.py",),
     "wsgi.py": ("tests/test_wsgi.py", "tests/wsgi_servers"),
 }
-"""Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first. A test
-holds that there is none without its row."""
+"""Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first."""
 
 
 def main() -> int:

@@ -39,7 +39,8 @@ def questions(draw):
         return world, [request]
     if kind == 2:
         world, request = draw(divided())
-        return world, [replace(request, order=(draw(terms_for(request)),)) for _ in range(2)]
+        terms = terms_for(request).filter(lambda term: term[0] != "preferred")
+        return world, [replace(request, order=(draw(terms),)) for _ in range(2)]
     if draw(st.booleans()):
         world = draw(clouds())
         return world, [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]
