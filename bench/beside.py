@@ -127,15 +127,22 @@ def show(rows: list[Row], console: Console) -> bool:
         table.add_column(title)
     slower = 0
     for case, sides in cases.items():
-        ours, theirs = sides[THIS], sides[OTHER]
-        ratios = sorted(speed_up(other, this) for this, other in zip(ours, theirs, strict=True))
+        # Where nothing was completed, as on a provider that is full, there is nothing to compare.
+        pairs = [
+            pair
+            for pair in zip(sides[THIS], sides[OTHER], strict=True)
+            if all(row.value for row in pair)
+        ]
+        if not pairs:
+            continue
+        ratios = sorted(speed_up(other, this) for this, other in pairs)
         is_slower = median(ratios) > SLOWER
         slower += is_slower
         table.add_row(
             case,
             *(
                 figure(median([row.value for row in some]), some[0].unit)
-                for some in (ours, theirs)
+                for some in zip(*pairs, strict=True)
             ),
             f"{median(ratios):.2f}",
             f"{ratios[0]:.2f} to {ratios[-1]:.2f}",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run gives: rows of figures, and the thresholds that they must reach (`bench/thresholds.yaml`)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,8 +51,9 @@ def figure(value: float, unit: str) -> str:
 
 
 def speed_up(ours: Row, other: Row) -> float:
-    """Return how many times as fast, or as much a second, the first one is."""
-    return ours.value / other.value if ours.unit == RATE else other.value / ours.value
+    """Return how many times as fast, or as much a second, the first one is; infinite beside nothing."""
+    above, below = (ours, other) if ours.unit == RATE else (other, ours)
+    return above.value / below.value if below.value else math.inf
 
 
 @dataclass(frozen=True, slots=True)

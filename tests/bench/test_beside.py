@@ -59,3 +59,10 @@ def test_interpreter_must_import_the_other_checkout(tmp_path):
     checkout(THIS, ROOT, Path(sys.executable))
     with pytest.raises(SystemExit, match="cannot run the checkout"):
         checkout(OTHER, tmp_path, Path(sys.executable))
+
+
+def test_rates_of_nothing_are_not_compared():
+    verdict, table = compare((0, 100), (0, 100), RATE)
+    assert verdict
+    assert "1.00 to 1.00" in table
+    assert compare((0,), (10,), RATE)[0]
