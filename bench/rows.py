@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run gives: rows of figures, and the thresholds that they must reach (`bench/thresholds.yaml`)."""
+"""Rows of figures, and the thresholds that they must reach (`bench/thresholds.yaml`)."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What dashboards do: read a whole cloud in bulk, and watch it by a thousand streams."""
+"""Bulk reads of a whole cloud, and searches beside a thousand streams that watch it."""
 
 import asyncio
 import itertools

@@ -48,7 +48,7 @@ NUMBERS = ("unplaced", "empty_trees", "placements_per_second")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is replayed.
+    """A cloud, its arrivals and departures, and how they are drawn.
 
     Attributes:
         topology: The cloud, where nothing is allocated.

@@ -190,7 +190,7 @@ def test_repeated_parameter_takes_little_work(application, name):
 
 
 def uuids(count):
-    """So many different uuids."""
+    """Return that many different uuids."""
     return [f"{number:08x}{HOST[8:]}" for number in range(count)]
 
 

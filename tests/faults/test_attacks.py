@@ -127,7 +127,7 @@ def others_are_answered(place, rounds=ROUNDS):
 
 @contextmanager
 def repeated(place, ask):
-    """Some clients ask again and again until the end of the block."""
+    """Let clients ask again and again until the end of the block."""
     outcome, ended, begun = Outcome(), threading.Event(), threading.Semaphore(0)
 
     def work():
@@ -152,7 +152,7 @@ def repeated(place, ask):
 
 @contextmanager
 def connections(place, number, data, address=None, received=None):
-    """So many connections that send some bytes and then nothing; yields them."""
+    """Open connections that send some bytes and then nothing; yield them."""
     allow_most_files()
     with ExitStack() as stack:
         opened = []

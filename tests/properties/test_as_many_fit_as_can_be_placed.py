@@ -67,7 +67,7 @@ def test_pool_serving_everything_counts_in_its_own_domains(domains):
 
 
 def test_upper_bound_is_exact_when_units_fix_one_provider_per_slot():
-    """Of two nodes, the first gives amounts of at most three, the second of four and more."""
+    """The first node gives amounts of at most three, the second of four and more."""
     low, high = {"VCPU": Stock(6, max_unit=3)}, {"VCPU": Stock(40, min_unit=4)}
     world = World((Provider("h"), Provider("n1", "h", low), Provider("n2", "h", high)))
     groups = [Group(f"_{amount}", {"VCPU": amount}) for amount in (1, 2, 4)]

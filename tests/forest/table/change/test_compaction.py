@@ -76,7 +76,7 @@ class Compacted(Cloud):
             self.tell(replace(self.records[number], attributes=attributes))
 
     def tidy(self, _number, other):
-        """Some steps are done though nothing changes."""
+        """Take some steps of a compaction though nothing changes."""
         for _ in range(other):
             self.forest.tidy()
 

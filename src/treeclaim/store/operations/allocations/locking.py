@@ -141,11 +141,10 @@ def lock(
     locked_consumers, lookup = _lock_known_consumers(transaction, claims)
     owner_ids = OwnerIds(transaction, lookup.owners)
     owner_ids.require(names_of_owners(claims))
-    uuids = [claim.consumer_uuid for claim in claims]
     holds = lock_holds(
         transaction,
         lookup.terms | lookup.drawn_from,
-        uuids,
+        [claim.consumer_uuid for claim in claims],
         locked_consumers,
         lookup.current,
         is_one_write=is_one_write,
