@@ -91,6 +91,16 @@ class CompiledStatement:
         return text
 
 
+def bind_list(name: str) -> sa.BindParameter[Any]:
+    """Return the parameter of an `IN` whose value is a list."""
+    return sa.bindparam(name, expanding=True)
+
+
+def compile_insert(table: sa.Table) -> CompiledStatement:
+    """Return an INSERT of rows whose generated ids are not needed."""
+    return CompiledStatement(sa.insert(table).inline())
+
+
 _Getter = Callable[[Values], Any]
 _MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
 

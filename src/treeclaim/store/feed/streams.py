@@ -31,7 +31,7 @@ from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, compile_insert
 from treeclaim.store.database.failures import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, amounts_text
@@ -50,7 +50,7 @@ _ADVANCE = CompiledStatement(
     )
     .values(position=sa.bindparam("new"), used_at=sa.bindparam("at"))
 )
-_INSERT = CompiledStatement(sa.insert(feed).inline())
+_INSERT = compile_insert(feed)
 
 
 @dataclass(slots=True)

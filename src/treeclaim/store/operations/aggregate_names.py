@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.schema.tables import aggregate_names as rows
 
-_OF = rows.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_OF = rows.c.uuid.in_(bind_list("uuids"))
 _DELETE = CompiledStatement(sa.delete(rows).where(_OF))
-_INSERT = CompiledStatement(sa.insert(rows).inline())
+_INSERT = compile_insert(rows)
 _AFTER = (
     sa.select(rows)
     .where(rows.c.uuid > sa.bindparam("after"))

@@ -11,7 +11,7 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.errors import MixesFullError, MixNotFoundError
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -26,9 +26,7 @@ Body = Mapping[str, Any]
 _SLOTS = sa.select(mixes.c.name, mixes.c.slot)
 _ALL = sa.select(mixes.c.name, mixes.c.body)
 _NAMED = CompiledStatement(
-    sa.select(mixes.c.name, mixes.c.body).where(
-        mixes.c.name.in_(sa.bindparam("names", expanding=True))
-    )
+    sa.select(mixes.c.name, mixes.c.body).where(mixes.c.name.in_(bind_list("names")))
 )
 _IS_IT = mixes.c.name == sa.bindparam("wanted")
 _INSERT = sa.insert(mixes)

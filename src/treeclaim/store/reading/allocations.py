@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, seconds
 from treeclaim.store.schema.tables import (
     allocations,
@@ -33,7 +33,7 @@ _ON_PROVIDERS = (
     .select_from(allocations)
     .join(consumers, consumers.c.uuid == allocations.c.consumer_id)
     .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .where(allocations.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)))
+    .where(allocations.c.resource_provider_id.in_(bind_list("ids")))
     .order_by(allocations.c.id)
 )
 _ON_PROVIDER = CompiledStatement(

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.names import UNKNOWN_TYPE
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, seconds
 from treeclaim.store.reading.allocations import newest
 from treeclaim.store.schema.tables import (
@@ -82,9 +82,7 @@ OWNED = (
 )
 """Consumers with a record, and their owners."""
 
-_OWNED_NAMED = CompiledStatement(
-    OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-)
+_OWNED_NAMED = CompiledStatement(OWNED.where(consumers.c.uuid.in_(bind_list("uuids"))))
 _HELD = (
     sa.select(
         allocations.c.consumer_id,
@@ -96,7 +94,7 @@ _HELD = (
     .select_from(allocations)
     .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
     .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
+    .where(allocations.c.consumer_id.in_(bind_list("uuids")))
     .order_by(allocations.c.id)
 )
 _HELD_WITH_TIMES = CompiledStatement(

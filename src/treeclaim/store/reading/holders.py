@@ -9,7 +9,7 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.extension.holds import Amounts, StoredHold
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.consumers import load_named_owners, load_shares
 from treeclaim.store.reading.holds import load_draws, load_holds
@@ -17,7 +17,7 @@ from treeclaim.store.schema.tables import allocations, consumers, requests
 
 _REQUESTS = CompiledStatement(
     sa.select(requests.c.consumer_uuid, requests.c.request).where(
-        requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
+        requests.c.consumer_uuid.in_(bind_list("uuids"))
     )
 )
 

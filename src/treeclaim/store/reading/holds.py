@@ -15,7 +15,7 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.extension.holds import HOLD_TYPE, Amounts, HoldTerms, StoredHold
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.consumers import HELD
 from treeclaim.store.schema.tables import (
@@ -52,11 +52,11 @@ TERMS = CompiledStatement(
         projects.c.external_id.label("project"),
     )
     .select_from(EXISTING)
-    .where(holds.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(holds.c.uuid.in_(bind_list("uuids")))
 )
 PROJECTS = CompiledStatement(
     sa.select(hold_projects.c.hold_uuid, hold_projects.c.project)
-    .where(hold_projects.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(hold_projects.c.hold_uuid.in_(bind_list("uuids")))
     .order_by(hold_projects.c.hold_uuid, hold_projects.c.number)
 )
 
@@ -94,16 +94,14 @@ _DRAWN_FROM = CompiledStatement(
     _DRAWN.where(
         draws.c.consumer_uuid.in_(
             sa.select(_drawn_from.c.consumer_uuid).where(
-                _drawn_from.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True))
+                _drawn_from.c.hold_uuid.in_(bind_list("uuids"))
             )
         )
     )
 )
 _DRAWN_BY_ALL = CompiledStatement(_DRAWN)
 _EXISTING_HOLDS = CompiledStatement(sa.select(holds.c.uuid).select_from(EXISTING))
-_DRAWN_BY = CompiledStatement(
-    _DRAWN.where(draws.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True)))
-)
+_DRAWN_BY = CompiledStatement(_DRAWN.where(draws.c.consumer_uuid.in_(bind_list("uuids"))))
 
 
 _Draw = tuple[str, str, str, str, int]

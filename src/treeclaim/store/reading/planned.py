@@ -16,6 +16,7 @@ from treeclaim.model.extension.planning import (
     OwnerColumns,
     RequestColumns,
 )
+from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.holds import load_all_draws, load_draws, load_hold_uuids
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
@@ -66,9 +67,7 @@ class _PagedQuery:
         page = statement.where(key > sa.bindparam("after")).order_by(key)
         page = page.limit(sa.bindparam("most"))
         self._page = as_columns(page)
-        self._some = as_columns(
-            statement.where(uuid.in_(sa.bindparam("uuids", expanding=True))).order_by(key)
-        )
+        self._some = as_columns(statement.where(uuid.in_(bind_list("uuids"))).order_by(key))
         self._first = first
 
     def pages(self, transaction: ReadTransaction, uuids: Sequence[str] | None) -> Iterator[Any]:

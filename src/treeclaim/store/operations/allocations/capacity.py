@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
     UnitConstraintError,
 )
 from treeclaim.model.inventory import Inventory
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import (
     Key,
     RetryTransactionError,
@@ -66,8 +66,8 @@ INVENTORIES = CompiledStatement(
     )
     .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
     .where(
-        inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-        _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
+        inventories.c.resource_provider_id.in_(bind_list("provider_ids")),
+        _CLASS_ID.in_(bind_list("class_ids")),
     )
 )
 """Reads the inventories of some providers and classes."""
@@ -75,7 +75,7 @@ INVENTORIES = CompiledStatement(
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """The index at which the amounts of an inventory begin in its row."""
 
-_INSERT = CompiledStatement(sa.insert(allocations).inline())
+_INSERT = compile_insert(allocations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TreeclaimError,
 )
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
@@ -50,9 +50,7 @@ from treeclaim.store.operations.locks.provider_rows import raise_generations
 from treeclaim.store.schema.tables import allocations
 
 _DELETE = CompiledStatement(
-    sa.delete(allocations).where(
-        allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
-    )
+    sa.delete(allocations).where(allocations.c.consumer_id.in_(bind_list("uuids")))
 )
 
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ConditionedError
 from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.parts import Part
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import now_of
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
@@ -29,7 +29,7 @@ from treeclaim.store.schema.tables import conditions, resource_providers
 
 _THEMSELVES = (
     sa.select(resource_providers.c.id.label("below"), resource_providers.c.id.label("above"))
-    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(resource_providers.c.id.in_(bind_list("ids")))
     .cte("up", recursive=True)
 )
 # Of old data with a circle, each provider is found once.

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import ConsumerGenerationConflictError
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -35,7 +35,7 @@ _COLUMNS = (
     consumers.c.generation,
     consumers.c.consumer_type_id,
 )
-_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_UUIDS: sa.BindParameter[Any] = bind_list("uuids")
 _LOCK = CompiledStatement(
     sa.select(*_COLUMNS)
     .where(consumers.c.uuid.in_(_UUIDS))
@@ -62,11 +62,11 @@ _LOCK_IN_ORDER = CompiledStatement(
 )
 """`_LOCK` for MariaDB, which locks rows as it reads them, and sorts afterwards: what is named is read
 and sorted first, without locks."""
-_INSERT = CompiledStatement(sa.insert(consumers).inline())
+_INSERT = compile_insert(consumers)
 _UPDATE = CompiledStatement(
     sa.update(consumers)
     .where(
-        consumers.c.id.in_(sa.bindparam("ids", expanding=True)),
+        consumers.c.id.in_(bind_list("ids")),
         consumers.c.generation == sa.bindparam("known"),
     )
     .values(
@@ -85,11 +85,9 @@ _RAISE_GENERATION = CompiledStatement(
     )
     .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
 )
-_DELETE = CompiledStatement(
-    sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-)
+_DELETE = CompiledStatement(sa.delete(consumers).where(consumers.c.uuid.in_(bind_list("uuids"))))
 _COUNT_WITH_ALLOCATIONS = sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(
-    allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
+    allocations.c.consumer_id.in_(bind_list("uuids"))
 )
 
 

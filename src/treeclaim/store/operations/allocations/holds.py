@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.holds import HoldTerms
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.systems import now_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
@@ -43,28 +43,26 @@ from treeclaim.store.schema.tables import allocations, draws, hold_projects, hol
 
 _DRAWS = CompiledStatement(
     sa.select(draws)
-    .where(draws.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(draws.c.consumer_uuid.in_(bind_list("uuids")))
     .order_by(draws.c.hold_uuid)
 )
 _DRAWN_BY_OTHERS = CompiledStatement(
     sa.select(holds.c.uuid).where(
-        holds.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
+        holds.c.uuid.in_(bind_list("uuids")),
         sa.exists().where(
             draws.c.hold_uuid == holds.c.uuid,
-            draws.c.consumer_uuid.not_in(sa.bindparam("consumers", expanding=True)),
+            draws.c.consumer_uuid.not_in(bind_list("consumers")),
         ),
     )
 )
 _DELETE_AT = CompiledStatement(
     sa.delete(allocations).where(
         allocations.c.consumer_id == sa.bindparam("uuid"),
-        allocations.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+        allocations.c.resource_provider_id.in_(bind_list("provider_ids")),
     )
 )
 _DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM, _DELETE_DRAWS_BY = (
-    CompiledStatement(
-        sa.delete(column.table).where(column.in_(sa.bindparam("uuids", expanding=True)))
-    )
+    CompiledStatement(sa.delete(column.table).where(column.in_(bind_list("uuids"))))
     for column in (
         holds.c.uuid,
         hold_projects.c.hold_uuid,
@@ -72,9 +70,9 @@ _DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM, _DELETE_DRAWS_BY = (
         draws.c.consumer_uuid,
     )
 )
-_INSERT_TERMS = CompiledStatement(sa.insert(holds).inline())
-_INSERT_PROJECTS = CompiledStatement(sa.insert(hold_projects).inline())
-_INSERT_DRAWS = CompiledStatement(sa.insert(draws).inline())
+_INSERT_TERMS = compile_insert(holds)
+_INSERT_PROJECTS = compile_insert(hold_projects)
+_INSERT_DRAWS = compile_insert(draws)
 
 
 @dataclass(slots=True)

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.extension.holds import OUTLIVES
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
-_OF = requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
-_INSERT = CompiledStatement(sa.insert(requests).inline())
+_OF = requests.c.consumer_uuid.in_(bind_list("uuids"))
+_INSERT = compile_insert(requests)
 _DELETE = CompiledStatement(sa.delete(requests).where(_OF))
 _MARK = CompiledStatement(
     sa.update(requests).where(_OF, requests.c.gone_at.is_(None)).values(gone_at=sa.bindparam("at"))

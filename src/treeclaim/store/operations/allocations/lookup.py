@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, Omission
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.functions import PlainText
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
@@ -69,7 +69,7 @@ def _part(
         PlainText(name).label("name"),
         class_id.label("class_id"),
         used.label("used"),
-    ).where((name if by is None else by).in_(sa.bindparam(f"names_{kind}", expanding=True)))
+    ).where((name if by is None else by).in_(bind_list(f"names_{kind}")))
 
 
 _ALLOCATION_ROWS = _part(

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import StandardTraitError, TraitInUseError, TraitsNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -19,7 +19,7 @@ from treeclaim.store.schema.tables import resource_provider_traits, traits
 
 _NAMED = CompiledStatement(
     sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at).where(
-        traits.c.name.in_(sa.bindparam("names", expanding=True))
+        traits.c.name.in_(bind_list("names"))
     )
 )
 _INSERT = sa.insert(traits)

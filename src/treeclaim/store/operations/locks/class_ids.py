@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import sqlalchemy as sa
 
 from treeclaim.model.names import CUSTOM_PREFIX
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -21,13 +21,13 @@ from treeclaim.store.operations.locks.lock_rows import CLASS, share_row_locks, t
 from treeclaim.store.schema.tables import resource_classes
 
 _ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
-    resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
+    resource_classes.c.name.in_(bind_list("names"))
 )
 _NAMED = CompiledStatement(_ROWS_NAMED)
 _LOCKED = share_row_locks(_ROWS_NAMED.order_by(resource_classes.c.id))
 _WITH_ID = CompiledStatement(
     sa.select(resource_classes.c.id, resource_classes.c.name).where(
-        resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
+        resource_classes.c.id.in_(bind_list("ids"))
     )
 )
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import Consumed
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
@@ -35,9 +35,7 @@ _COLUMNS = (
     consumption.c.amount,
 )
 _OF_IDS = CompiledStatement(
-    sa.select(*_COLUMNS).where(
-        consumption.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True))
-    )
+    sa.select(*_COLUMNS).where(consumption.c.resource_provider_id.in_(bind_list("ids")))
 )
 _OF_UUIDS = CompiledStatement(
     sa.select(*_COLUMNS)
@@ -46,7 +44,7 @@ _OF_UUIDS = CompiledStatement(
             consumption, consumption.c.resource_provider_id == resource_providers.c.id
         )
     )
-    .where(resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(resource_providers.c.uuid.in_(bind_list("uuids")))
 )
 
 

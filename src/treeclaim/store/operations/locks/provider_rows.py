@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
 from treeclaim.store.schema.tables import resource_providers
@@ -25,21 +25,19 @@ _COLUMNS = sa.select(
 _LOCK_IN_ORDER = CompiledStatement(
     _COLUMNS.where(
         sa.or_(
-            resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
-            resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)),
+            resource_providers.c.uuid.in_(bind_list("uuids")),
+            resource_providers.c.id.in_(bind_list("ids")),
         )
     )
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
 _IDS = CompiledStatement(
-    sa.select(resource_providers.c.id).where(
-        resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
-    )
+    sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(bind_list("uuids")))
 )
 _RAISE_MANY = (
     sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(resource_providers.c.id.in_(bind_list("ids")))
     .values(
         generation=sa.func.coalesce(resource_providers.c.generation, 0) + sa.bindparam("step"),
         updated_at=sa.bindparam("at"),

@@ -19,6 +19,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.conditions import MOST_CONDITIONS, Condition
 from treeclaim.model.parts import Part
+from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.systems import is_galera, now_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -58,10 +59,10 @@ _DELETE_ENDED = _DELETE.where(conditions.c.ends_at <= sa.bindparam("now"))
 _INSERT = sa.insert(conditions)
 _SET_UPDATED = (
     sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(resource_providers.c.id.in_(bind_list("ids")))
     .values(updated_at=sa.bindparam("at"))
 )
-_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_IDS: sa.BindParameter[Any] = bind_list("ids")
 _CONSUMERS = sa.union(
     sa.select(allocations.c.consumer_id).where(allocations.c.resource_provider_id.in_(_IDS)),
     sa.select(allocations.c.consumer_id)

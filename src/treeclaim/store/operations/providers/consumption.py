@@ -18,6 +18,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
@@ -47,7 +48,7 @@ _DELETE = sa.delete(consumption).where(
     consumption.c.resource_class_id == sa.bindparam("class_id"),
 )
 _DELETE_LEFT = sa.delete(consumption).where(
-    consumption.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)),
+    consumption.c.resource_provider_id.in_(bind_list("ids")),
     ~sa.exists()
     .where(
         inventories.c.resource_provider_id == consumption.c.resource_provider_id,
@@ -56,7 +57,7 @@ _DELETE_LEFT = sa.delete(consumption).where(
     .correlate(consumption),
 )
 _IDS = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
-    resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+    resource_providers.c.uuid.in_(bind_list("uuids"))
 )
 
 _MORE = consumption.alias("more")
@@ -78,11 +79,11 @@ _FAULTS = CONSUMPTION_BY_NAMES.add_columns(
     ),
 )
 _LISTS = [
-    _FAULTS.where(column.in_(sa.bindparam("ids", expanding=True)))
+    _FAULTS.where(column.in_(bind_list("ids")))
     for column in (consumption.c.resource_provider_id, consumption.c.consumed_provider_id)
 ]
 _PARENTS = sa.select(resource_providers.c.id, resource_providers.c.parent_provider_id).where(
-    resource_providers.c.id.in_(sa.bindparam("ids", expanding=True))
+    resource_providers.c.id.in_(bind_list("ids"))
 )
 _OTHERS = CONSUMPTION_BY_NAMES.where(
     consumption.c.consumed_provider_id == sa.bindparam("provider_id"),

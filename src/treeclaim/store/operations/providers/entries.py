@@ -20,6 +20,7 @@ from treeclaim.model.extension.batches.batch import (
     sound_targets,
     uuids_of,
 )
+from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.provider_rows import require_generation
 from treeclaim.store.operations.providers import consumption
@@ -54,7 +55,7 @@ UPDATE_RULE = "placement:resource_providers:update"
 
 _RULES = WriteRules(is_batch=True)
 _NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
-    resource_providers.c.name.in_(sa.bindparam("names", expanding=True))
+    resource_providers.c.name.in_(bind_list("names"))
 )
 
 

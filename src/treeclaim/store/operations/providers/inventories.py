@@ -19,7 +19,7 @@ from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.inventory import AMOUNTS, Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import (
     NAMES_PER_STATEMENT,
     Key,
@@ -40,8 +40,8 @@ from treeclaim.store.operations.providers.part_writer import (
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import allocations, inventories
 
-_PROVIDERS: sa.BindParameter[Any] = sa.bindparam("provider_ids", expanding=True)
-_CLASSES: sa.BindParameter[Any] = sa.bindparam("class_ids", expanding=True)
+_PROVIDERS: sa.BindParameter[Any] = bind_list("provider_ids")
+_CLASSES: sa.BindParameter[Any] = bind_list("class_ids")
 _OF_PROVIDER = inventories.c.resource_provider_id == sa.bindparam("provider_id")
 _OF_CLASSES = inventories.c.resource_class_id.in_(_CLASSES)
 
@@ -62,7 +62,7 @@ _USED = CompiledStatement(
     )
     .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
 )
-_INSERT = CompiledStatement(sa.insert(inventories).inline())
+_INSERT = compile_insert(inventories)
 _UPDATE = CompiledStatement(
     sa.update(inventories)
     .where(_OF_PROVIDER, inventories.c.resource_class_id == sa.bindparam("class_id"))

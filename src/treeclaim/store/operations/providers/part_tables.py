@@ -15,7 +15,7 @@ from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, TRAITS
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
 from treeclaim.store.operations.catalogue import traits
 from treeclaim.store.operations.locks.lock_rows import (
@@ -39,7 +39,7 @@ from treeclaim.store.schema.tables import (
 # Locked, because a repair of an audit may delete an aggregate without providers.
 _AGGREGATES = share_row_locks(
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
-    .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(placement_aggregates.c.uuid.in_(bind_list("uuids")))
     .order_by(placement_aggregates.c.id)
 )
 _INSERT_AGGREGATE = sa.insert(placement_aggregates)
@@ -55,14 +55,14 @@ class TableStatements:
         self.has_time = "created_at" in table.c
         self.present = CompiledStatement(
             sa.select(table.c.resource_provider_id, *columns).where(
-                table.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True))
+                table.c.resource_provider_id.in_(bind_list("ids"))
             )
         )
-        self.insert = CompiledStatement(sa.insert(table).inline())
+        self.insert = compile_insert(table)
         self.delete = CompiledStatement(
             sa.delete(table).where(
                 table.c.resource_provider_id == sa.bindparam("provider_id"),
-                key.in_(sa.bindparam("keys", expanding=True)),
+                key.in_(bind_list("keys")),
             )
         )
 

@@ -16,7 +16,7 @@ from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -34,11 +34,11 @@ from treeclaim.store.schema.tables import (
     resource_providers,
 )
 
-_INSERT = CompiledStatement(sa.insert(resource_providers).inline())
+_INSERT = compile_insert(resource_providers)
 _OWN_ROOT = CompiledStatement(
     sa.update(resource_providers)
     .where(
-        resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
+        resource_providers.c.uuid.in_(bind_list("uuids")),
         resource_providers.c.root_provider_id.is_(None),
     )
     .values(root_provider_id=resource_providers.c.id)
@@ -52,7 +52,7 @@ _ROWS_BY = {
             sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
                 "root"
             ),
-        ).where(column.in_(sa.bindparam("wanted", expanding=True)))
+        ).where(column.in_(bind_list("wanted")))
     )
     for column in (
         resource_providers.c.id,
@@ -62,7 +62,7 @@ _ROWS_BY = {
 }
 _WITHOUT_NAME = (
     sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(resource_providers.c.id.in_(bind_list("ids")))
     .values(name=None)
 )
 _UPDATE_NAME_AND_PARENT = CompiledStatement(
@@ -75,7 +75,7 @@ _UPDATE_NAME_AND_PARENT = CompiledStatement(
     )
 )
 _DELETE_LEFT = [
-    sa.delete(column.table).where(column.in_(sa.bindparam("ids", expanding=True)))
+    sa.delete(column.table).where(column.in_(bind_list("ids")))
     for column in (
         attributes.c.resource_provider_id,
         conditions.c.resource_provider_id,

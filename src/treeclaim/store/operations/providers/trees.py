@@ -10,13 +10,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.schema.tables import resource_providers
 
 _LOCK_ROOTS = (
     sa.select(resource_providers.c.id)
-    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(resource_providers.c.id.in_(bind_list("ids")))
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
@@ -25,7 +26,7 @@ _TREE = sa.select(
 ).where(resource_providers.c.root_provider_id == sa.bindparam("root_id"))
 _SET_ROOT = (
     sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .where(resource_providers.c.id.in_(bind_list("ids")))
     .values(root_provider_id=sa.bindparam("new_root"))
 )
 

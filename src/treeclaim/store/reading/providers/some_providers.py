@@ -12,7 +12,7 @@ from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
-from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
@@ -32,8 +32,7 @@ PARTS = (
     parts.ATTRIBUTES,
 )
 PART_QUERIES = tuple(
-    as_rows(part.name, part.query.where(part.provider_id.in_(sa.bindparam("ids", expanding=True))))
-    for part in PARTS
+    as_rows(part.name, part.query.where(part.provider_id.in_(bind_list("ids")))) for part in PARTS
 )
 """Queries for all parts of the providers with some ids, to be sent as one, by one round trip."""
 
