@@ -26,7 +26,7 @@ from treeclaim.store.operations.allocations.lookup import current_allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.lock_rows import AGGREGATE, HOLD, TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_providers
-from treeclaim.store.operations.providers.trees import set_root
+from treeclaim.store.operations.providers.placing import set_root
 from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import (
     allocations,
@@ -171,7 +171,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
     if way[row.id][1] == top:
         return _GONE
     former_root = transaction.row(_BY_ID, provider_id=way[row.id][1])
-    set_root(transaction, {row.id}, top)
+    set_root(transaction, [row.id], top)
     transaction.touch_providers([row.id], tree=None if former_root is None else former_root.uuid)
     return _DONE
 

@@ -12,6 +12,7 @@ from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotF
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
+from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
 from treeclaim.store.schema.tables import resource_providers
 
 _COLUMNS = sa.select(
@@ -34,6 +35,12 @@ _LOCK_IN_ORDER = CompiledStatement(
 )
 _IDS = CompiledStatement(
     sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(bind_list("uuids")))
+)
+_LOCK_ROOTS = (
+    sa.select(resource_providers.c.id)
+    .where(resource_providers.c.id.in_(bind_list("ids")))
+    .order_by(resource_providers.c.id)
+    .with_for_update()
 )
 _RAISE_MANY = (
     sa.update(resource_providers)
@@ -86,6 +93,15 @@ def lock_providers(
         for batch in chunks(sorted_ids, NAMES_PER_STATEMENT)
         for row in transaction.rows(_LOCK_IN_ORDER, uuids=[], ids=batch)
     ]
+
+
+def lock_shapes(transaction: WriteTransaction, roots: Collection[int]) -> None:
+    """Prevent other changes of the shape of some trees, by their roots, on every node of a cluster.
+
+    Two concurrent moves could make a loop that neither of them sees.
+    """
+    transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
+    take_lock_rows(transaction, TREE, roots)
 
 
 def require_generation(provider: LockedProvider, given: int) -> None:

@@ -31,8 +31,8 @@ from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     lock_provider,
     lock_providers,
+    lock_shapes,
 )
-from treeclaim.store.operations.providers.trees import ids_at_and_below, lock_shapes
 from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.reading.providers.parts import condition_of
 from treeclaim.store.schema.tables import (
@@ -47,6 +47,19 @@ _PLACE = sa.select(
     resource_providers.c.uuid,
     sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label("root"),
 ).where(resource_providers.c.uuid == sa.bindparam("uuid"))
+_AT = (
+    sa.select(resource_providers.c.id)
+    .where(resource_providers.c.id == sa.bindparam("provider_id"))
+    .cte("at_and_below", recursive=True)
+)
+# Of old data with a circle, each provider is found once.
+_AT_AND_BELOW = sa.select(
+    _AT.union(
+        sa.select(resource_providers.c.id).join(
+            _AT, resource_providers.c.parent_provider_id == _AT.c.id
+        )
+    )
+)
 _PRESENT = sa.select(conditions).where(
     conditions.c.resource_provider_id == sa.bindparam("provider_id")
 )
@@ -110,7 +123,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 def _lock_below(transaction: WriteTransaction, place: Any) -> None:
     """Lock a provider, as `_place` returns it, and all below it; retry if it has moved or is gone."""
     lock_shapes(transaction, {place.root})
-    ids = sorted(ids_at_and_below(transaction, place.root, place.id))
+    ids = _ids_at_and_below(transaction, place)
     locked: dict[int, LockedProvider] = {}
     for batch in chunks(ids):
         locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
@@ -155,10 +168,15 @@ def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str
         ProviderNotFoundError.
     """
     place = _place(transaction, provider_uuid)
-    ids = ids_at_and_below(transaction, place.root, place.id)
-    rows = transaction.rows_in_chunks(_CONSUMERS, ids=sorted(ids))
+    ids = _ids_at_and_below(transaction, place)
+    rows = transaction.rows_in_chunks(_CONSUMERS, ids=ids)
     consumers = {row.consumer_id for row in rows}
     return {"consumers": len(consumers), "providers": len(ids)}
+
+
+def _ids_at_and_below(transaction: ReadTransaction, place: Any) -> list[int]:
+    """Return the ids of a provider, as `_place` returns it, and of all below it."""
+    return sorted(row.id for row in transaction.rows(_AT_AND_BELOW, provider_id=place.id))
 
 
 def _place(transaction: ReadTransaction, uuid: str) -> Any:

@@ -6,6 +6,7 @@ A URL of one provider is a batch of one entry, with rules of its own.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,19 +21,18 @@ from treeclaim.model.extension.batches.batch import (
     sound_targets,
     uuids_of,
 )
+from treeclaim.model.parts import ProviderPart
 from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.provider_rows import require_generation
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.inventories import InventoryWriter
-from treeclaim.store.operations.providers.part_tables import (
+from treeclaim.store.operations.providers.part_writer import (
     AggregateWriter,
     AttributeWriter,
-    TraitWriter,
-)
-from treeclaim.store.operations.providers.part_writer import (
     PartWriter,
     Target,
+    TraitWriter,
     WriteRules,
     inventories_in,
     raise_all,
@@ -54,6 +54,7 @@ CREATE_RULE = "placement:resource_providers:create"
 UPDATE_RULE = "placement:resource_providers:update"
 
 _RULES = WriteRules(is_batch=True)
+_ONE = WriteRules()
 _NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
     resource_providers.c.name.in_(bind_list("names"))
 )
@@ -93,21 +94,30 @@ class WrittenPart:
     modified_at: float = field(compare=False, repr=False)
 
 
-def write_part(transaction: WriteTransaction, entry: BatchEntry, rules: WriteRules) -> WrittenPart:
-    """Bring one provider that exists to the state of an entry that names it by UUID.
+def write_part(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    part: ProviderPart[Any],
+    value: Any,
+    generation: int | None = None,
+    *,
+    rules: WriteRules = _ONE,
+) -> WrittenPart:
+    """Write one part of a provider; `generation` is the one that the client knows, if it says one.
 
     Raises:
         ProviderNotFoundError: if there is no such provider.
-        ProviderGenerationConflictError: if it has another generation than the entry.
+        ProviderGenerationConflictError: if it has another generation.
         TreeclaimError: the first problem.
     """
-    uuid = str(entry.uuid)
-    provider = consumption.lock_all(transaction, {uuid}, list(inventories_in([entry]))).get(uuid)
+    entry = BatchEntry(provider_uuid, None, values={part.name: value})
+    locked = consumption.lock_all(transaction, {provider_uuid}, list(inventories_in([entry])))
+    provider = locked.get(provider_uuid)
     if provider is None:
-        raise ProviderNotFoundError(uuid)
-    if entry.generation is not None:
-        require_generation(provider, entry.generation)
-    target = Target(0, entry, uuid, provider, is_new=False)
+        raise ProviderNotFoundError(provider_uuid)
+    if generation is not None:
+        require_generation(provider, generation)
+    target = Target(0, entry, provider_uuid, provider, is_new=False)
     modified_at = write_targets(transaction, [target], rules, [])
     return WrittenPart(provider.generation, modified_at)
 

@@ -24,9 +24,8 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.locks.provider_rows import lock_providers
+from treeclaim.store.operations.locks.provider_rows import lock_providers, lock_shapes
 from treeclaim.store.operations.providers.part_writer import Target, WriteRules
-from treeclaim.store.operations.providers.trees import lock_shapes, set_root
 from treeclaim.store.schema.tables import (
     attributes,
     conditions,
@@ -64,6 +63,11 @@ _WITHOUT_NAME = (
     sa.update(resource_providers)
     .where(resource_providers.c.id.in_(bind_list("ids")))
     .values(name=None)
+)
+_SET_ROOT = (
+    sa.update(resource_providers)
+    .where(resource_providers.c.id.in_(bind_list("ids")))
+    .values(root_provider_id=sa.bindparam("new_root"))
 )
 _UPDATE_NAME_AND_PARENT = CompiledStatement(
     sa.update(resource_providers)
@@ -157,6 +161,11 @@ def write_places(
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
     """Return the UUIDs of those providers that exist, by id."""
     return {row.id: row.uuid for row in _rows(transaction, resource_providers.c.id, ids)}
+
+
+def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) -> None:
+    """Write the root of some providers."""
+    transaction.execute(_SET_ROOT, ids=sorted(ids), new_root=root_id)
 
 
 def _wanted_parent(
@@ -350,7 +359,7 @@ def _set_roots(
         trees[places.roots[uuid]].append(places.ids[uuid])
     for root, ids in sorted(new_roots.items()):
         for chunk in chunks(sorted(ids)):
-            set_root(transaction, set(chunk), root)
+            set_root(transaction, chunk, root)
     for root, ids_of_tree in trees.items():
         transaction.touch_providers(sorted(ids_of_tree), Part.PROVIDER, tree=uuids.get(root))
     for target in targets:

@@ -159,18 +159,17 @@ def write_inventories(
         InventoryExistsError, InventoryNotFoundError: as `classes` requires.
     """
     rules = WriteRules(Raises.ALWAYS, least_capacity, classes, rewrites_equal=True)
-    values = {INVENTORIES.name: inventories_by_class}
-    entry = BatchEntry(provider_uuid, None, generation=generation, values=values)
-    return write_part(transaction, entry, rules).generation
+    written = write_part(
+        transaction, provider_uuid, INVENTORIES, inventories_by_class, generation, rules=rules
+    )
+    return written.generation
 
 
 def replace_traits(
     transaction: WriteTransaction, provider_uuid: str, generation: int | None, names: Iterable[str]
 ) -> WrittenPart:
     """Replace the traits of a provider (page 50, section 7); as `write_part`."""
-    values = {TRAITS.name: set(names)}
-    entry = BatchEntry(provider_uuid, None, generation=generation, values=values)
-    return write_part(transaction, entry, WriteRules())
+    return write_part(transaction, provider_uuid, TRAITS, set(names), generation)
 
 
 def replace_aggregates(
@@ -184,19 +183,17 @@ def replace_aggregates(
     Below 1.19 there is no `generation`, and that of the provider does not rise.
     """
     rules = WriteRules(Raises.NEVER if generation is None else Raises.ALWAYS)
-    values = {AGGREGATES.name: aggregates}
-    entry = BatchEntry(provider_uuid, None, generation=generation, values=values)
-    return write_part(transaction, entry, rules).generation
+    written = write_part(
+        transaction, provider_uuid, AGGREGATES, aggregates, generation, rules=rules
+    )
+    return written.generation
 
 
 def replace_attributes(
     transaction: WriteTransaction, provider_uuid: str, generation: int, values: Attributes
 ) -> int:
     """Replace the attributes of a provider (page 102, section 1); as `write_part`."""
-    entry = BatchEntry(
-        provider_uuid, None, generation=generation, values={ATTRIBUTES.name: values}
-    )
-    return write_part(transaction, entry, WriteRules()).generation
+    return write_part(transaction, provider_uuid, ATTRIBUTES, values, generation).generation
 
 
 def delete(transaction: WriteTransaction, uuid: str) -> None:
