@@ -13,7 +13,7 @@ import pytest
 
 from tests.replica.worlds import claim
 from treeclaim.forest.bounds import budget
-from treeclaim.forest.placing import query_pool, series
+from treeclaim.forest.placing import queries, series
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
@@ -154,7 +154,7 @@ def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
 
     patience = 0.5
     monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", patience)
-    monkeypatch.setattr(query_pool, "query_of", late)
+    monkeypatch.setattr(queries, "query_of", late)
     assert batches.place(wanted()) is not None
 
 

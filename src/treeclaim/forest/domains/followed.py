@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from treeclaim.forest.bounds.cache import SizedValue
+from treeclaim.forest.bounds.cache import ByteCache, SizedValue
 from treeclaim.forest.table.class_inventories import (
     ClassInventories,
     Mark,
@@ -37,20 +37,24 @@ def follow(
     classes: Iterable[ClassInventories],
     make: Callable[[], _Value],
     remake: Callable[[_Value, Trees], _Value],
+    *,
+    cache: ByteCache | None = None,
 ) -> _Value:
     """Return a value as things are now, not to be changed.
 
     Args:
-        forest: Where it is cached. Nothing is cached for classes that have amounts of their own.
+        forest: The Forest. Nothing is cached for classes that have amounts of their own.
         key: The key of the value.
         classes: The classes on whose amounts it depends.
         make: Makes the value.
         remake: Makes the value from an earlier one and the numbers of the trees written since.
+        cache: Where it is cached; None for the Forest's cache of what depends on the shape.
     """
+    cache = forest.cache if cache is None else cache
     marks = marks_of(classes)
     if any(mark.columns.written is None for mark in marks):
         return make()
-    cached = cast("_Followed[_Value] | None", forest.cache.find(key))
+    cached = cast("_Followed[_Value] | None", cache.find(key))
     if cached is not None and cached.marks == marks:
         return cached.value
     trees = None
@@ -59,5 +63,5 @@ def follow(
     ]:
         trees = written_since(forest.order, cached.marks)
     value = make() if cached is None or trees is None else remake(cached.value, trees)
-    forest.cache.keep(key, _Followed(marks, value), replaces=True)
+    cache.keep(key, _Followed(marks, value), replaces=True)
     return value

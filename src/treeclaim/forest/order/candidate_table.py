@@ -103,7 +103,11 @@ def first_of_each(numbers: Choices, counts: Mask) -> Mask:
 
 
 def sharing_by_row(forest: Forest) -> Mask:
-    """Return which rows are sharing providers."""
-    if SHARING_TRAIT not in forest.catalogue.traits:
-        return np.zeros(forest.row_count, dtype=np.bool_)
-    return with_any_trait(forest, (SHARING_TRAIT,))
+    """Return which rows are sharing providers, not to be changed."""
+
+    def made() -> Mask:
+        if SHARING_TRAIT not in forest.catalogue.traits:
+            return np.zeros(forest.row_count, dtype=np.bool_)
+        return with_any_trait(forest, (SHARING_TRAIT,))
+
+    return forest.cache.get("sharing rows", made)

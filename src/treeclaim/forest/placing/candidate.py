@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -76,9 +77,9 @@ def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) ->
     return allocations
 
 
-def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:
+def trees_of(forest: Forest, positions: Sequence[int]) -> tuple[int, ...]:
     """Return the trees of some givers: those of sharing providers only if all of them are."""
-    tree = forest.order.tree
+    tree, sharing = forest.order.tree, sharing_by_row(forest)
     not_lent = {int(tree[position]) for position in positions if not sharing[position]}
     return tuple(sorted(not_lent or {int(tree[position]) for position in positions}))
 

@@ -15,18 +15,19 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import times_together
+from treeclaim.forest.domains.consumed import classes_with_consumed, times_together
+from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import Keeps, Query, query_of
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (
+    TreesInteractError,
     at_most,
     at_most_by_tree,
     counts_at_once,
     fill_trees,
-    remembered,
 )
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
 from treeclaim.forest.table.columns import Integers, Mask, Trees
@@ -149,53 +150,53 @@ class CapacityCount:
         """Count now, and if so wanted as if nothing were allocated."""
         with self._until_the_end():
             self._budget.check()
-            if with_empty:
-                unlimited = replace(self._request, limit=None)
-                numbers = remembered(self._forest, unlimited, self._count_trees)
-            else:
-                numbers = self._in_each(self._forest, np.arange(len(self._forest.order.roots)))
-            if numbers is not None:
-                self._is_by_tree = True
-                self._bound = sum_of(numbers[1])
-                self._counts = [numbers[0], numbers[-1] if with_empty else numbers[0]]
-                return
-            self._counts.clear()
-            self._bound = at_most(self._forest, self._request, self._budget)
-            everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
-            for number in range(1 + with_empty):
-                forest = self._forest.emptied() if number else self._forest
-                self._counts.append(np.zeros(1, dtype=np.int64))
-                self._fill(self._query(forest), everywhere, self._counts[number], 0)
+            try:
+                self._count_trees(with_empty=with_empty)
+            except TreesInteractError:
+                self._count_together(with_empty=with_empty)
 
-    def _count_trees(self, trees: Trees) -> Integers | None:
-        """Return the numbers of some trees, shape (3, trees), see `TreeCounts`; None where they concern each other."""
-        now = self._in_each(self._forest, trees)
-        if now is None:
-            return None
+    def _count_trees(self, *, with_empty: bool) -> None:
+        """Count in each tree by itself; with an empty Forest too, only those written since the last time."""
+        forest, request = self._forest, replace(self._request, limit=None)
+        every = np.arange(len(forest.order.roots))
+        if with_empty:
+            names = classes_with_consumed(forest, request.classes)
+
+            def recount(numbers: Integers, trees: Trees) -> Integers:
+                numbers = numbers.copy()
+                numbers[:, trees] = self._numbers_of(trees)
+                return numbers
+
+            numbers = follow(
+                forest,
+                request,
+                map(forest.class_inventories, sorted(names)),
+                lambda: self._numbers_of(every),
+                recount,
+                cache=forest.counts,
+            )
+        else:
+            numbers = self._count_in(forest, every)
+        self._is_by_tree = True
+        self._bound = sum_of(numbers[1])
+        self._counts = [numbers[0], numbers[-1] if with_empty else numbers[0]]
+
+    def _numbers_of(self, trees: Trees) -> Integers:
+        """Return `fits`, `at_most` and `when_empty` of some trees, int64, shape (3, trees)."""
+        now = self._count_in(self._forest, trees)
         if len(trees) == now.shape[1]:
             self._bound = sum_of(now[1])
-        empty = self._in_each(self._forest.emptied(), trees)
-        return None if empty is None else np.stack([*now, empty[0]])[:, trees]
+        empty = self._count_in(self._forest.emptied(), trees)
+        return np.stack([*now, empty[0]])[:, trees]
 
-    def _in_each(self, forest: Forest, trees: Trees) -> Integers | None:
-        """Return how many fit into each of some trees, and an upper bound of that, shape (2, roots).
-
-        Returns:
-            None where trees concern each other, as they share providers or a mix.
-        """
-        order = self._request.order
-        if order is not None and order.mixes:
-            # The room of a mix in other trees decides which candidate of a tree comes first.
-            return None
-        counted = counts_at_once(forest, self._request, trees, self._budget)
-        if counted is None:
-            return None
-        counts, remaining_trees = counted
+    def _count_in(self, forest: Forest, trees: Trees) -> Integers:
+        """Return how many fit into each of some trees, and an upper bound of that, shape (2, roots)."""
+        counts, remaining_trees = counts_at_once(forest, self._request, trees, self._budget)
         self._counts.append(counts)
         if not len(remaining_trees):
             return np.stack([counts, counts])
         bounds = at_most_by_tree(forest, self._request, self._budget)
-        if order is not None:
+        if self._request.order is not None:
             self._place_in_each(forest, remaining_trees, counts)
         else:
             filled = fill_trees(Scratch(forest), self._request, remaining_trees, self._budget)
@@ -204,6 +205,15 @@ class CapacityCount:
         most = counts.copy()
         most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
         return np.stack([counts, most])
+
+    def _count_together(self, *, with_empty: bool) -> None:
+        """Place consumers one after the other, wherever there is room."""
+        self._counts.clear()
+        self._bound = at_most(self._forest, self._request, self._budget)
+        everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
+        for forest in [self._forest, *([self._forest.emptied()] if with_empty else [])]:
+            self._counts.append(np.zeros(1, dtype=np.int64))
+            self._fill(self._query(forest), everywhere, self._counts[-1], 0)
 
     def _place_in_each(self, forest: Forest, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import (
     Candidate,
     placement_of,
@@ -66,7 +65,6 @@ class Placer:
         self.placing = placing
         self.holders = holders
         self.budget = budget
-        self._sharing = sharing_by_row(forest)
         self._rules = rules_in_force(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._begin = Room(forest, budget)
@@ -295,8 +293,7 @@ class Placer:
     # -- who holds already -----------------------------------------------------------------------
 
     def _trees_of(self, holder: Holder) -> tuple[int, ...]:
-        positions = positions_of(self.forest, holder.allocations)
-        return trees_of(self.forest, self._sharing, positions)
+        return trees_of(self.forest, positions_of(self.forest, holder.allocations))
 
     def _of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first candidate of a query, again and again, while room is taken."""
+"""The first candidate of queries, again and again, while room is taken in a scratch Forest."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.requests import requests_of
@@ -17,6 +17,7 @@ from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, trees_of
+from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import (
@@ -49,20 +50,18 @@ Keeps = Callable[[Sequence[int]], bool]
 
 
 class Query:
-    """A query in a scratch Forest, which is searched each time."""
+    """A query in a scratch Forest, which is searched each time.
+
+    Attributes:
+        nbytes: The bytes that the query takes, about, with what it was made from.
+    """
 
     def __init__(self, scratch: Scratch, request: CandidateRequest, budget: Budget) -> None:
         """Take the request; its limit does not apply."""
         self.scratch = scratch
         self.request = replace(request, limit=None)
         self.budget = budget
-        self._sharing: Mask | None = None
-        self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request.without_mixes())
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that the query takes, about, with what it was made from."""
-        return self._own_bytes
+        self.nbytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
 
     def search(self) -> Problem:
         """Relate the request to the scratch as it is now."""
@@ -134,10 +133,7 @@ class Query:
 
     def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
         """Return the trees of a candidate, given by the rows of the providers that give something."""
-        forest = self.scratch.forest
-        if self._sharing is None:
-            self._sharing = sharing_by_row(forest)
-        return trees_of(forest, self._sharing, providers)
+        return trees_of(self.scratch.forest, providers)
 
     def _scoring_of(self, problem: Problem) -> Scoring | None:
         order = self.request.order
@@ -189,11 +185,10 @@ class IndependentQuery(Query):
         """The score of the first candidate of each tree, or where it is not known a score that it does not exceed."""
         self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
         self._is_known = np.zeros(roots, dtype=np.bool_)
-        self._grown = np.zeros(roots, dtype=np.bool_)
-        """Trees in which an amount may have been given back since they were searched."""
         self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
-        """The providers of the first candidate of each tree that has any."""
+        """The providers of the first candidate of each tree that has any; none where another may be the first now."""
         self._is_approximate = np.zeros(roots, dtype=np.bool_)
+        self.nbytes += self._chosen.nbytes + roots * _BYTES_FOR_A_TREE
         self._is_single = self._without_choice()
         single = anchors[self._is_single[anchors]]
         self._is_known[single] = True
@@ -216,11 +211,6 @@ class IndependentQuery(Query):
             self._chosen[is_single, slot] = of_slot.provider[of_slot.starts[:-1][is_single]]
         return is_single
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that the query takes, about, with what it was made from."""
-        return super().nbytes + self._chosen.nbytes + len(self._value) * _BYTES_FOR_A_TREE
-
     def _catch_up(self) -> None:
         """Let the trees in which something has changed be searched again before all others."""
         scratch = self.scratch
@@ -228,7 +218,7 @@ class IndependentQuery(Query):
             grown = (scratch.followed_at > self._seen) & self._is_possible
             # What did not fit does not fit with less room.
             changed = grown | ((scratch.taken_at > self._seen) & (self._value > -np.inf))
-            self._grown |= grown
+            self._chosen[grown & ~self._is_single] = NO_ROW
             self._value[changed] = np.inf
             self._is_known[changed] = False
             self._seen = scratch.moment
@@ -274,7 +264,6 @@ class IndependentQuery(Query):
                 unsettled.append(tree)
         if unsettled:
             self._search_trees(np.array(unsettled, dtype=np.int64))
-        self._grown[trees] = False
         self._is_known[trees] = True
 
     def _has_settled(self, tree: int) -> bool:
@@ -282,9 +271,7 @@ class IndependentQuery(Query):
         chosen = self._chosen[[tree]]
         is_single = bool(self._is_single[tree])
         # In the usual order the first one stays the first one as long as it fits.
-        if not is_single and (
-            chosen[0, 0] == NO_ROW or self._scoring is not None or self._grown[tree]
-        ):
+        if not is_single and (chosen[0, 0] == NO_ROW or self._scoring is not None):
             return False
         slots = zip(self._begin.plan.slots, chosen[0].tolist(), strict=True)
         allocations = [(row, name, n) for slot, row in slots for name, n in slot.resources.items()]
@@ -366,3 +353,80 @@ def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Que
     if not are_apart:
         return Query(scratch, request, budget)
     return IndependentQuery(scratch, request, budget, problem)
+
+
+class QueryPool:
+    """The queries in a scratch Forest, each made when it is first needed.
+
+    Attributes:
+        scratch: Where they search.
+    """
+
+    def __init__(self, scratch: Scratch, budget: Budget, most_bytes: int | None = None) -> None:
+        """Begin without a query.
+
+        Args:
+            scratch: Where they search.
+            budget: What all of them may cost.
+            most_bytes: Bytes beyond which all are made anew; None for as many as the budget permits.
+        """
+        self.scratch = scratch
+        self._budget = budget
+        self._most_bytes = most_bytes
+        self._queries: dict[CandidateRequest, Query] = {}
+        self._query_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that the queries and the scratch take, about."""
+        return self.scratch.nbytes + self._query_bytes
+
+    def query(self, request: CandidateRequest) -> Query:
+        """Return the query of a request."""
+        query = self._queries.get(request)
+        if query is None:
+            if self._most_bytes is not None and self.nbytes > self._most_bytes:
+                self._queries.clear()
+                self._query_bytes = 0
+            self.scratch.copy_used(request.classes)
+            query = query_of(self.scratch, request, self._budget)
+            self._query_bytes += query.nbytes
+            self._queries[request] = query
+        return query
+
+    def first(
+        self,
+        alternatives: Iterable[CandidateRequest],
+        allowed: Mask,
+        rules: Sequence[RuleState] = (),
+        eligible: EligibleDomains = MappingProxyType({}),
+        accepts: Callable[[Candidate], bool] = lambda _: True,
+    ) -> tuple[int, Candidate] | None:
+        """Return the first candidate of the first request that has one, and the number of that request.
+
+        Args:
+            alternatives: The requests.
+            allowed: Which trees a candidate may have.
+            rules: Rules that it must keep.
+            eligible: The domains that count for rules on skew.
+            accepts: What else a candidate must be; rarely false.
+        """
+        masks = [allowed, *(rule.mask(eligible) for rule in rules)]
+        alone = allowed if len(masks) == 1 else np.logical_and.reduce(masks)
+
+        def keeps(trees: Sequence[int]) -> bool:
+            return bool(allowed[list(trees)].all()) and all(
+                rule.keeps(trees, eligible) for rule in rules
+            )
+
+        for number, request in enumerate(alternatives):
+            query = self.query(request)
+            # What is searched again for each consumer is not held together.
+            with self._budget.scope():
+                candidate = query.first(alone, keeps)
+                if candidate is not None and not accepts(candidate):
+                    every = (each for each in query.each() if keeps(each.trees) and accepts(each))
+                    candidate = next(every, None)
+            if candidate is not None:
+                return number, candidate
+        return None

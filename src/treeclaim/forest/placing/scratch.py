@@ -48,16 +48,16 @@ class Scratch:
         self._marks: dict[int, int] = {}
         """Up to where the log of each of these classes was followed."""
         self._totals: dict[str, ClassTotals] = {}
-        self._barred: dict[int, dict[tuple[int, int], int]] = {}
-        """By head of a barred subtree: the hidden free amounts by class and index of its inventories."""
+        self._barred: dict[int, list[tuple[int, int]]] = {}
+        """By head of a barred subtree: class and index of its inventories, whose free amounts are hidden."""
         self._changed: set[tuple[int, int]] = set()
         """Class and index of the inventories that were written since the Forest was followed."""
         self._placed: list[Allocation] = []
         if beside is not None:
             for class_id in beside._written:  # noqa: SLF001 - of this class
                 self._columns(class_id)
-            for head, hidden in beside._barred.items():  # noqa: SLF001 - of this class
-                self._barred[head] = hidden.copy()
+            self._barred |= beside._barred  # noqa: SLF001 - of this class
+            for head in self._barred:
                 self._hide_free(head)
 
     # -- consumers -------------------------------------------------------------------------------
@@ -132,37 +132,32 @@ class Scratch:
 
         Nothing counts as free there for the other consumers of the call (contract page 102, section 3.2).
         """
-        order = self.forest.order
         for head in self.heads_begun_by(allocations):
-            self.moment += 1
-            tree = int(order.tree[head])
-            self.taken_at[tree] = self.moment
-            self._barred[head] = {
-                inventory: 0
-                for row in range(head, int(self.forest.end.values[head]))
-                for inventory in self.forest.inventory_indices(row)
-            }
+            rows = range(head, int(self.forest.end.values[head]))
+            self._barred[head] = [
+                inventory for row in rows for inventory in self.forest.inventory_indices(row)
+            ]
             self._hide_free(head)
+            self._mark(self.taken_at, head)
 
     def _hide_free(self, head: int) -> None:
         """Hide what is free, or has become free, in a barred subtree."""
-        hidden = self._barred[head]
-        for class_id, index in hidden:
-            free = int(self.forest.classes[class_id].free.values[index])
-            if free > 0:
-                self._columns(class_id).free.values[index] = 0
-                hidden[class_id, index] += free
+        for class_id, index in self._barred[head]:
+            free = self._columns(class_id).free.values
+            free[index] = min(free[index], 0)
 
     def end_conditions(self) -> None:
         """Lift all bars: none of the conditions has begun any more."""
-        order = self.forest.order
-        for head, hidden in self._barred.items():
-            self.moment += 1
-            self.followed_at[int(order.tree[head])] = self.moment
-            for (class_id, index), free in hidden.items():
-                if free:
-                    self._columns(class_id).free.values[index] += free
+        for head, inventories in self._barred.items():
+            self._mark(self.followed_at, head)
+            for class_id, index in inventories:
+                self._columns(class_id).use_each(np.array([index]), np.array([0]))
         self._barred.clear()
+
+    def _mark(self, changed_at: Integers, row: int) -> None:
+        """Note a change in the tree of a row."""
+        self.moment += 1
+        changed_at[self.forest.order.tree[row]] = self.moment
 
     # -- following the Forest --------------------------------------------------------------------
 

@@ -5,19 +5,15 @@ In trees that share nothing, these counts are independent of each other. `counts
 options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers in the usual
 order: one search finds the first candidate of each tree, which stays the first while it fits. `at_most` and
 `at_most_by_tree` are upper bounds.
-
-A claim changes the counts of the trees that it touches and no others. So counts are cached with a mark in the log of
-each class that the request wants. The next time, only the trees written since are counted again.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import classes_with_consumed
 from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
@@ -28,7 +24,6 @@ from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import first_of_each, matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.class_inventories import Mark, marks_of, written_since
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST, sums_by
@@ -38,66 +33,8 @@ ClassUses = dict[int, tuple[Rows, Integers, Integers]]
 """By class id: indices of inventories, the number of the candidate that uses each, and the units that it uses."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TreeCounts:
-    """Cached counts of the consumers of one request by tree.
-
-    Attributes:
-        numbers: The counts `fits`, `at_most` and `when_empty` of each tree; int64, shape (3, roots).
-        marks: The moment at which the counts were right, for each class of the request.
-    """
-
-    numbers: Integers
-    marks: Sequence[Mark]
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that the counts take."""
-        return self.numbers.nbytes
-
-
-Count = Callable[[Trees], Integers | None]
-"""Counts in some trees (numbers, ascending), in their order; None where trees concern each other."""
-
-
-def remembered(forest: Forest, request: CandidateRequest, count: Count) -> Integers | None:
-    """Return the present numbers of a request, see `TreeCounts`; they must not be changed.
-
-    Args:
-        forest: The Forest. The cache is not used if the Forest is a copy with other used amounts.
-        request: The request.
-        count: Counts for this request.
-    """
-    marks = _marks(forest, request)
-    every = np.arange(len(forest.order.roots))
-    if any(mark.columns.written is None for mark in marks):
-        return count(every)
-    kept = forest.counts.find(request)
-    numbers = _follow(forest, kept, count) if isinstance(kept, TreeCounts) else None
-    if numbers is None:
-        numbers = count(every)
-    if numbers is not None:
-        forest.counts.take(request)
-        forest.counts.keep(request, TreeCounts(numbers, marks))
-    return numbers
-
-
-def _follow(forest: Forest, kept: TreeCounts, count: Count) -> Integers | None:
-    """Return cached counts, brought up to date; None if all trees must be counted again."""
-    trees = written_since(forest.order, kept.marks)
-    if trees is None or not len(trees):
-        return None if trees is None else kept.numbers
-    new_numbers = count(trees)
-    if new_numbers is None:
-        return None
-    numbers = kept.numbers.copy()
-    numbers[:, trees] = new_numbers
-    return numbers
-
-
-def _marks(forest: Forest, request: CandidateRequest) -> Sequence[Mark]:
-    names = classes_with_consumed(forest, request.classes)
-    return marks_of(map(forest.class_inventories, sorted(names)))
+class TreesInteractError(Exception):
+    """The count in one tree depends on others, as they share providers or a mix, or an amount is split."""
 
 
 def at_most(forest: Forest, request: CandidateRequest, budget: Budget) -> int:
@@ -137,16 +74,22 @@ def _bounds(forest: Forest, counts: RequestCounts, part: Rows, parts: int) -> Ro
 
 def counts_at_once(
     forest: Forest, request: CandidateRequest, trees: Trees, budget: Budget
-) -> tuple[Rows, Trees] | None:
+) -> tuple[Rows, Trees]:
     """Return how many consumers fit into each of some trees, whatever the order in which they come.
 
     Returns:
         One number for each root, 0 for other trees, and the numbers of the trees in which consumers must
-        be placed to find out. None where trees share something, or an amount is split.
+        be placed to find out.
+
+    Raises:
+        TreesInteractError: if the trees are not independent.
     """
     problem = relate_request(forest, replace(request, order=None), budget)
-    if problem.plan.split or not all(relation.pairs.is_local for relation in problem.relations):
-        return None
+    # The room of a mix in other trees decides which candidate of a tree comes first.
+    mixes = request.order and request.order.mixes
+    is_local = all(relation.pairs.is_local for relation in problem.relations)
+    if mixes or problem.plan.split or not is_local:
+        raise TreesInteractError
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
     matching = forest.order.tree[matching_anchors(problem, trees)]
     if problem.consumes:

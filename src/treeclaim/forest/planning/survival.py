@@ -3,11 +3,11 @@
 
 For each domain its consumers are released and placed again in a scratch where its trees may not be used, and
 then everything is undone. If trees affect each other, by sharing providers or an order that depends on the whole
-cloud, the trees are taken out of the Forest and put back afterwards.
+cloud, the consumers are placed in a Forest without these trees instead.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,28 +15,58 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.candidate_table import sharing_by_row
-from treeclaim.forest.placing.candidate import no_trees, positions_of, trees_of
+from treeclaim.forest.placing.candidate import allocations_at, no_trees, positions_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
-from treeclaim.forest.placing.rules import Domains
+from treeclaim.forest.placing.queries import IndependentQuery, QueryPool
+from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
 from treeclaim.forest.planning.consumers import (
     UNKNOWN_TYPE,
+    Amounts,
     Consumers,
+    PlannedConsumer,
+    demand,
     need_in,
 )
-from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
-from treeclaim.forest.planning.failures import DomainFailure, FailureTrials
 from treeclaim.forest.planning.given import held_after
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts
-from treeclaim.model.changes import Changes
+from treeclaim.forest.table.held import HeldAmounts, with_free
+from treeclaim.forest.table.sums import sum_of
 from treeclaim.model.errors import SearchGivenUpError
+from treeclaim.model.extension.order import TermName
 from treeclaim.model.extension.planning import Failures
+from treeclaim.model.request import CandidateRequest
+
+_QUERY_BYTES = 64_000_000
+"""Bytes of queries that are kept from one domain to the next; beyond that they are made anew."""
+
+_LOCAL_TERMS = frozenset(TermName) - {TermName.KEEP}
+"""Terms of an order that depend only on the trees of a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class _Failure:
+    """A domain that fails.
+
+    Attributes:
+        domain: Its number.
+        gone: Its trees.
+        released: The consumers with allocations there.
+        placed_anew: The consumers that are placed again, in this order.
+        count: Number of released consumers of the requested types.
+    """
+
+    domain: int
+    gone: Mask
+    released: Sequence[PlannedConsumer]
+    placed_anew: Sequence[PlannedConsumer]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
     """The outcome of a failure.
 
     Attributes:
@@ -45,7 +75,7 @@ class Verdict:
         is_proven: Whether no order could place all consumers that have a request, or a placement of all exists.
     """
 
-    failure: DomainFailure
+    failure: _Failure
     unplaced: Sequence[str]
     is_proven: bool
 
@@ -68,12 +98,12 @@ def check_survival(
     """Determine which failures a cloud survives, one domain after the other until the deadline.
 
     Args:
-        forest: Changed on the way, so it must be the caller's own; it contains the held amounts.
+        forest: The Forest, with the held amounts.
         consumers: All consumers with allocations.
         call: Which failures.
         budget: Its end is the deadline; domains not examined by then count as unknown.
     """
-    verdicts: list[Verdict] = []
+    verdicts: list[_Verdict] = []
     domains: list[dict[str, Any]] = []
     is_complete = False
     count = len(forest.order.roots) if call.domains is None else len(call.domains)
@@ -86,7 +116,7 @@ def check_survival(
         domains += map(survey.document, listed)
         if call.explain and listed and listed[0].unplaced:
             is_explained, is_complete = is_complete, False
-            domains[0]["explanation"] = survey.explanation(listed[0])
+            domains[0]["explanation"] = survey.explanation(listed[0].failure)
             is_complete = is_explained
     survive = sum(verdict.survives is True for verdict in verdicts)
     fail = sum(verdict.survives is False for verdict in verdicts)
@@ -101,7 +131,7 @@ def check_survival(
 
 
 class _Survey:
-    """Looks at failures one after the other."""
+    """Examines failures one after the other."""
 
     def __init__(
         self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
@@ -123,7 +153,7 @@ class _Survey:
                 self._by_tree[tree].append(consumer.uuid)
         self._need = need_in(forest)
 
-    def list_domains(self, verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
+    def list_domains(self, verdicts: Sequence[_Verdict]) -> Sequence[_Verdict]:
         """Return the verdicts to list: failures first, then unknown outcomes."""
         return sorted(
             (verdict for verdict in verdicts if self._call.shows_all or not verdict.survives),
@@ -134,7 +164,7 @@ class _Survey:
             ),
         )[: self._call.limit]
 
-    def document(self, verdict: Verdict) -> dict[str, Any]:
+    def document(self, verdict: _Verdict) -> dict[str, Any]:
         """Return a verdict as clients see it."""
         uuid, unplaced = self._uuids[verdict.failure.domain], verdict.unplaced
         return {
@@ -149,35 +179,30 @@ class _Survey:
             "proven": verdict.is_proven and verdict.survives is not None,
         }
 
-    def verdicts(self) -> Iterator[Verdict]:
-        """Yield the verdict of each failure; those for which trees are taken out come last."""
-        trials = self._trials()
-        hard: list[DomainFailure] = []
+    def verdicts(self) -> Iterator[_Verdict]:
+        """Yield the verdict of each failure; those that need a Forest of their own come last."""
+        trials = self._trials(self._forest)
+        hard: list[_Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
             failure = self._failure(domain)
             if not failure.placed_anew:
-                yield Verdict(failure, (), is_proven=True)
+                yield _Verdict(failure, (), is_proven=True)
             elif trials.can_bar(failure):
-                yield self._try_domain(trials, failure, failure.gone)
+                yield trials.verdict(failure, failure.gone)
             else:
                 hard.append(failure)
         for failure in hard:
-            with self._without(failure) as (trials, gone):
-                verdict = self._try_domain(trials, failure, gone)
-            yield verdict
+            yield self._trials_without(failure).verdict(failure)
 
-    def _trials(self) -> FailureTrials:
-        named = {name for rule in self._call.rules for name in rule.consumers}
-        sharing = sharing_by_row(self._forest)
-        trees = {
-            name: trees_of(self._forest, sharing, positions_of(self._forest, consumer.allocations))
-            for name in named
-            if (consumer := self._consumers.get(name))
-        }
-        return FailureTrials(self._forest, self._call, trees, self._budget)
+    def _trials(self, forest: Forest) -> "_Trials":
+        return _Trials(forest, self._consumers, self._call, self._budget)
 
-    def _failure(self, domain: int) -> DomainFailure:
+    def _trials_without(self, failure: _Failure) -> "_Trials":
+        """Return trials in a Forest where the trees of a domain are gone."""
+        return self._trials(self._forest.without_trees(failure.gone))
+
+    def _failure(self, domain: int) -> _Failure:
         gone = self._domains.with_any(np.arange(self._domains.count) == domain)
         named = {uuid for tree in np.flatnonzero(gone).tolist() for uuid in self._by_tree[tree]}
         released = [self._consumers[uuid] for uuid in named if not self._consumers[uuid].is_hold]
@@ -188,49 +213,163 @@ class _Survey:
             if types is None or (consumer.type or UNKNOWN_TYPE) in types
         ]
         placed_anew = sorted((each for each in lost if each.requests), key=self._need)
-        return DomainFailure(domain, gone, released, placed_anew, len(lost))
+        return _Failure(domain, gone, released, placed_anew, len(lost))
 
-    def _try_domain(self, trials: FailureTrials, failure: DomainFailure, gone: Mask) -> Verdict:
-        """Place the consumers of a failure; if one finds no place, check whether that is proven."""
-        with trials.failing(failure, gone):
-            unplaced = list(trials.unplaced(failure))
-            is_proven = not unplaced
-            if unplaced:
-                trials.scratch.remove_placed()
-                # The verdict stands without time; the next look at the clock ends the survey.
-                with suppress(SearchGivenUpError):
-                    is_proven = trials.cannot_place(failure, unplaced)
-        return Verdict(failure, unplaced, is_proven)
-
-    @contextmanager
-    def _without(self, failure: DomainFailure) -> Iterator[tuple[FailureTrials, Mask]]:
-        """Take the trees of a domain out of the Forest while the block runs; then none is to be barred."""
-        forest = self._forest
-        roots = forest.order.roots[failure.gone].tolist()
-        records = [forest.record(row) for row in rows_of_trees(forest, map(forest.uuid_of, roots))]
-        numbers = [record.id for record in records]
-        forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
-        try:
-            yield self._trials(), no_trees(forest)
-        finally:
-            forest.apply(
-                Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None)
-            )
-
-    def explanation(self, verdict: Verdict) -> dict[str, Any]:
+    def explanation(self, failure: _Failure) -> dict[str, Any]:
         """Explain why the first consumer of a failure finds no place, beside those before it."""
-        failure = verdict.failure
-        with self._without(failure) as (trials, gone), trials.failing(failure, gone):
+        trials = self._trials_without(failure)
+        with trials.failing(failure):
             first = next(trials.unplaced(failure))
-            held = self._forest.held
+            held = trials.forest.held
             for consumer in failure.released:
-                held = held_after(self._forest, held, consumer, set())
+                held = held_after(trials.forest, held, consumer, set())
             if held.everywhere is not None:
-                lent = list(held.of_holds(self._forest, self._call.from_holds))
+                lent = list(held.of_holds(trials.forest, self._call.from_holds))
                 held = HeldAmounts({}, held.everywhere.less(lent))
             return explain_with_rules(
-                trials.scratch.forest.holding(held),
+                trials.forest.holding(held),
                 self._consumers[first].requests[0],
                 trials.rules.get(first, ()),
                 self._budget,
             )
+
+
+class _Trials:
+    """Tries failures in a scratch and undoes them; queries are kept from one failure to the next.
+
+    Attributes:
+        forest: The Forest of the scratch.
+        rules: The rules of the consumers that are placed now, by consumer.
+    """
+
+    def __init__(
+        self, forest: Forest, consumers: Consumers, call: Failures, budget: Budget
+    ) -> None:
+        holds = [forest.held.by_hold.get(hold, {}) for hold in call.from_holds]
+        self._scratch = Scratch(with_free(forest, holds, budget) if holds else forest)
+        self.forest = self._scratch.forest
+        self.rules: Mapping[str, Sequence[RuleState]] = {}
+        self._barred = no_trees(forest)
+        self._call = call
+        self._rules_in_force = rules_in_force(forest, call.rules, budget)
+        self._trees = {
+            name: trees_of(forest, positions_of(forest, consumers[name].allocations))
+            for rule in call.rules
+            for name in rule.consumers & consumers.keys()
+        }
+        self._budget = budget
+        self._pool = QueryPool(self._scratch, budget, _QUERY_BYTES)
+
+    def can_bar(self, failure: _Failure) -> bool:
+        """Return whether the answer is the same if the trees are there and nobody may take them.
+
+        It is not if trees affect each other, by sharing providers or by the order.
+        """
+        requests = {request for consumer in failure.placed_anew for request in consumer.requests}
+        return all(
+            isinstance(self._pool.query(request), IndependentQuery)
+            and (
+                request.order is None
+                or all(term.name in _LOCAL_TERMS for term in request.order.terms)
+            )
+            for request in requests
+        )
+
+    def verdict(self, failure: _Failure, barred: Mask | None = None) -> _Verdict:
+        """Place the consumers of a failure; if one finds no place, check whether that is proven."""
+        with self.failing(failure, barred):
+            unplaced = list(self.unplaced(failure))
+            is_proven = not unplaced
+            if unplaced:
+                self._scratch.remove_placed()
+                # The verdict stands without time; the next look at the clock ends the survey.
+                with suppress(SearchGivenUpError):
+                    is_proven = self._cannot_place(failure, unplaced)
+        return _Verdict(failure, unplaced, is_proven)
+
+    @contextmanager
+    def failing(self, failure: _Failure, barred: Mask | None = None) -> Iterator[None]:
+        """Release the consumers of a domain while the block runs, in which some trees are barred."""
+        self._barred = no_trees(self.forest) if barred is None else barred
+        tree = self.forest.order.tree
+        freed = [
+            (row, name, sign * amount)
+            for consumer in failure.released
+            for holdings, sign in self._changes(consumer)
+            for row, name, amount in allocations_at(self.forest, holdings)
+            if not self._barred[tree[row]]
+        ]
+        self._scratch.give_back(freed)
+        released = {consumer.uuid for consumer in failure.released}
+        staying = {uuid: trees for uuid, trees in self._trees.items() if uuid not in released}
+        self.rules = states_by_member(self._rules_in_force, staying)
+        try:
+            yield
+        finally:
+            self._scratch.remove_placed()
+            self._scratch.take(freed)
+
+    def _changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
+        """Yield what a released consumer gives back, and with the sign -1 what returns to holds."""
+        yield consumer.allocations, 1
+        for hold, drawn in consumer.drawn.items():
+            if hold not in self._call.from_holds:
+                yield drawn, -1
+
+    def unplaced(self, failure: _Failure) -> Iterator[str]:
+        """Place the consumers of a failure; yield those that find no place beside those before."""
+        for consumer in failure.placed_anew:
+            self._budget.check()
+            rules = self.rules.get(consumer.uuid, ())
+            place = self._pool.first(consumer.requests, ~self._barred, rules)
+            if place is None:
+                yield consumer.uuid
+                continue
+            _, candidate = place
+            self._scratch.place(candidate.allocations)
+            for rule in rules:
+                rule.add(candidate.trees)
+
+    # -- proving that they have no place ---------------------------------------------------------
+
+    def _cannot_place(self, failure: _Failure, unplaced: Sequence[str]) -> bool:
+        """Return whether it is proven that not all find a place, with nobody placed yet."""
+        groups = Counter(consumer.requests for consumer in failure.placed_anew)
+        unplaced_uuids = set(unplaced)
+        unplaced_requests = dict.fromkeys(
+            consumer.requests
+            for consumer in failure.placed_anew
+            if consumer.uuid in unplaced_uuids
+        )
+        if any(
+            groups[requests] > sum(self._at_most(request) for request in requests)
+            for requests in unplaced_requests
+        ):
+            return True
+        needed: Counter[str] = Counter()
+        for requests, count in groups.items():
+            for name, amount in _least(requests).items():
+                needed[name] += count * amount
+        return any(amount > self._free(name) for name, amount in needed.items())
+
+    def _at_most(self, request: CandidateRequest) -> int:
+        self._budget.check()
+        with self._budget.scope():
+            if isinstance(self._pool.query(request), IndependentQuery):
+                bounds = at_most_by_tree(self.forest, request, self._budget)
+                return sum_of(bounds[~self._barred])
+            return at_most(self.forest, request, self._budget)
+
+    def _free(self, name: str) -> int:
+        """Return what is free of a class outside the barred trees."""
+        columns = self.forest.class_inventories(name)
+        indices = columns.living()
+        trees = self.forest.order.tree[columns.row.values[indices]]
+        # An over-committed inventory takes nothing from the others.
+        return sum_of(np.maximum(columns.free.values[indices][~self._barred[trees]], 0))
+
+
+def _least(requests: Sequence[CandidateRequest]) -> Mapping[str, int]:
+    """Return what any alternative takes at least of each class."""
+    sums = [demand(request) for request in requests]
+    return {name: min(amounts[name] for amounts in sums) for name in sums[0]}

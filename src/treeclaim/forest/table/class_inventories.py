@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.class_columns import (
@@ -148,16 +147,16 @@ class ClassInventories(ClassColumns):
     def changeable(self) -> "ClassInventories":
         """Return the same columns, with a copy of what is used and free that may be written."""
         columns = self.copied()
-        columns.used = _column_of(self.used.values)
-        columns.free = _column_of(self.free.values)
+        columns.used = Column.of(self.used.values)
+        columns.free = Column.of(self.free.values)
         return columns
 
     def without_units(self) -> "ClassInventories":
         """Return the same columns as if any amount were allowed that is free."""
         columns = self.copied()
         ones = np.ones(len(self), dtype=np.int32)
-        columns.min_unit = columns.step_size = _column_of(ones)
-        columns.max_unit = _column_of(ones * MAXIMUM_INTEGER)
+        columns.min_unit = columns.step_size = Column.of(ones)
+        columns.max_unit = Column.of(ones * MAXIMUM_INTEGER)
         columns._limits = UnitLimits()  # noqa: SLF001 - of this class
         return columns
 
@@ -165,17 +164,11 @@ class ClassInventories(ClassColumns):
         """Return the same inventories as if nothing were allocated."""
         columns = self.copied()
         is_dead = self.free.values == NEVER_FREE
-        columns.free = _column_of(
+        columns.free = Column.of(
             np.where(is_dead, NEVER_FREE, self.free.values + self.used.values)
         )
-        columns.used = _column_of(np.zeros(len(self), dtype=np.int64))
+        columns.used = Column.of(np.zeros(len(self), dtype=np.int64))
         return columns
-
-
-def _column_of(values: Integers | npt.NDArray[np.int32]) -> Column:
-    column = Column(values.dtype)
-    column.extend(values)
-    return column
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,13 @@ class Column:
         self._buffer: npt.NDArray[Any] = np.empty(_FIRST_CAPACITY, dtype=dtype)
         self.values: npt.NDArray[Any] = self._buffer[:0]
 
+    @classmethod
+    def of(cls, values: npt.NDArray[Any]) -> "Column":
+        """Return a column with a copy of some values."""
+        column = cls(values.dtype)
+        column.extend(values)
+        return column
+
     def __len__(self) -> int:
         """Return the number of items."""
         return len(self.values)

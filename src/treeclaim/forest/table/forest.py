@@ -29,7 +29,7 @@ from treeclaim.forest.table.change.compaction import Compaction, is_too_large
 from treeclaim.forest.table.change.in_place import WritingInPlace
 from treeclaim.forest.table.change.rewriting import edited_order, rewritten
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Rows
+from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable
@@ -83,14 +83,17 @@ class Forest(ProviderTable):
     def _clear(self) -> None:
         super().__init__()
         self.summaries = SummaryTexts(self.summary, lambda: self.handle.values)
-        self.cache = ByteCache(_LEAST_CACHE_BYTES)
-        self.counts = ByteCache(_COUNTS_BYTES)
-        self.pairs = ByteCache(_LEAST_CACHE_BYTES)
+        self._begin_caches()
         self.splices = RecentEntries[Splice](thresholds.MOST_TREES_EDITED)
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
         self._compaction: Compaction | None = None
+
+    def _begin_caches(self) -> None:
+        self.cache = ByteCache(_LEAST_CACHE_BYTES)
+        self.counts = ByteCache(_COUNTS_BYTES)
+        self.pairs = ByteCache(_LEAST_CACHE_BYTES)
 
     def __len__(self) -> int:
         """Return the number of providers."""
@@ -234,15 +237,15 @@ class Forest(ProviderTable):
 
     def row_of(self, uuid: str) -> int | None:
         """Return the row of the provider with exactly this uuid, or None."""
-        return self._register.by_uuid.get(uuid)
+        return self._living(self._register.by_uuid.get(uuid))
 
     def row_of_id(self, provider_id: int) -> int | None:
         """Return the row of the provider with this id, or None."""
-        return self._register.by_id.get(provider_id)
+        return self._living(self._register.by_id.get(provider_id))
 
     def rows_of_ids(self, provider_ids: Sequence[int]) -> Rows:
         """Return the row of each of some providers, `NO_ROW` for those that do not exist."""
-        rows = self._register.by_id.get_each(provider_ids)
+        rows = map(self._living, self._register.by_id.get_each(provider_ids))
         return np.array([NO_ROW if row is None else row for row in rows], dtype=np.int64)
 
     def rows_created_behind(self, provider_id: int, count: int) -> Rows:
@@ -251,7 +254,11 @@ class Forest(ProviderTable):
 
     def row_of_name(self, name: str) -> int | None:
         """Return the row of the provider with exactly this name, or None."""
-        return self._register.by_name.get(name)
+        return self._living(self._register.by_name.get(name))
+
+    def _living(self, row: int | None) -> int | None:
+        """Return a row; None if it is in a tree that is left out of a view."""
+        return row if row is not None and self.alive.values[row] else None
 
     # -- what providers have, by name ------------------------------------------------------
 
@@ -348,6 +355,25 @@ class Forest(ProviderTable):
             number: columns.emptied() for number, columns in self.classes.items()
         }
         return forest_copy
+
+    def without_trees(self, trees: Mask) -> "Forest":
+        """Return the same Forest as if some trees did not exist, to be searched at once."""
+        roots = self.order.roots[trees]
+        rows = np.concatenate([np.arange(0), *map(np.arange, roots, self.end.values[roots])])
+        forest_copy = copy.copy(self)
+        forest_copy._leave_out(rows)  # noqa: SLF001 - of this class
+        return forest_copy
+
+    def _leave_out(self, rows: Rows) -> None:
+        """Mark rows as dead in columns that no other Forest has."""
+        self._begin_caches()
+        self._order = None
+        self._count -= len(rows)
+        self.alive = Column.of(self.alive.values)
+        self.alive.values[rows] = False
+        self.classes = {number: columns.changeable() for number, columns in self.classes.items()}
+        for columns in self.classes.values():
+            columns.bury(rows)
 
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""

@@ -48,10 +48,8 @@ class TreeOrder:
         heads = heads[np.argsort(ids[heads], kind="stable")]
         number = np.zeros(len(roots), dtype=np.int64)
         number[heads] = np.arange(len(heads))
-        tree = Column(np.int64)
-        tree.extend(number[roots])
         width = int((ends[heads] - heads).max(initial=0)) + 1
-        return cls(heads, roots, ends, width, tree)
+        return cls(heads, roots, ends, width, Column.of(number[roots]))
 
     @property
     def tree(self) -> Trees:

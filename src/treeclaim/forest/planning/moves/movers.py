@@ -174,7 +174,7 @@ class MoveSituation:
             relief=self.with_consumed(released),
             drawn=drawn,
             occupied=self.occupied[consumer.uuid],
-            trees=trees_of(self.forest, self.sharing, positions),
+            trees=trees_of(self.forest, positions),
             alternatives=() if stuck else consumer.requests,
             stuck=stuck,
             pools=None if any(self.cleared[position] for position in pools) else pools,
