@@ -60,6 +60,15 @@ clouds:
     assert "host-1" in succeed(elsewhere, "tree", "--endpoint", here)
 
 
+def test_options_of_an_endpoint_may_precede_the_command(environment):
+    elsewhere = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
+    here = environment["TREECLAIM_ENDPOINT"]
+    assert "host-1" in succeed(elsewhere, f"--endpoint={here}", "--token", "admin", "tree")
+    assert "not understood: --endpoint" in refused(
+        elsewhere, "--endpoint", here, "db", "sync", code=2
+    )
+
+
 def test_a_token_is_never_dropped(environment):
     no_endpoint = {k: v for k, v in environment.items() if k != "TREECLAIM_ENDPOINT"}
     message = refused(no_endpoint | {"OS_CLOUD": "some"}, "tree", "--token", "x")

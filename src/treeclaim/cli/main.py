@@ -19,7 +19,7 @@ from treeclaim.cli.output import (
     say,
     warn,
 )
-from treeclaim.cli.registry import GROUPS, all_commands, run_command
+from treeclaim.cli.registry import GROUPS, all_commands, run_command, split_leading_options
 
 _BROKEN_PIPE = 141
 """Exit status when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
@@ -53,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(words: Sequence[str]) -> int:
-    status = run_command(words)
+def _run(command_line: Sequence[str]) -> int:
+    words, options = split_leading_options(command_line)
+    status = run_command(words, options)
     if status is not None:
         return status
     overview = parser_of_all(loads_commands=False)

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 _COLUMNS = re.compile(" {2,}")
 
+_ENDPOINT_OPTIONS = ("--endpoint", "--os-cloud", "--token")
+"""Options of all commands of a cloud, which may come before the command, too."""
+
 
 class CommandEntry(NamedTuple):
     """A command.
@@ -132,6 +135,14 @@ def find_command(words: Sequence[str]) -> tuple[str, CommandEntry] | None:
         if len(words) >= count and name in commands:
             return name, commands[name]
     return None
+
+
+def split_leading_options(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return a command line that begins with its command, and the options of an endpoint before that."""
+    begin = 0
+    while begin < len(words) and words[begin].partition("=")[0] in _ENDPOINT_OPTIONS:
+        begin += 1 if "=" in words[begin] else 2
+    return words[begin:], words[:begin]
 
 
 def run_command(words: Sequence[str], more: Sequence[str] = ()) -> int | None:

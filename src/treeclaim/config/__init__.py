@@ -12,6 +12,7 @@ from treeclaim.config.configuration import (
     Configuration,
     ConfigurationError,
     load,
+    require_valid_values,
 )
 from treeclaim.config.effective import (
     EffectiveOption,
@@ -34,4 +35,5 @@ __all__ = [
     "effective_options",
     "list_options",
     "load",
+    "require_valid_values",
 ]

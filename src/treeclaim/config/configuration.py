@@ -3,16 +3,19 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, fields
+from io import StringIO
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from treeclaim.config.options import GROUPS, register
+from treeclaim.config.options import register
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import SearchOptions
 from treeclaim.model.texts import one_line
@@ -163,13 +166,19 @@ def load(
     """
     options = cfg.ConfigOpts()
     register(options)
+    message = StringIO()
     try:
-        options(
-            [part for directory in config_dirs for part in ("--config-dir", directory)],
-            project=PROJECT,
-            default_config_files=_files(config_files),
-        )
+        with redirect_stderr(message):
+            options(
+                [part for directory in config_dirs for part in ("--config-dir", directory)],
+                project=PROJECT,
+                default_config_files=_files(config_files),
+            )
         return _configuration(options)
+    except SystemExit:
+        # oslo.config prints the fault of an option that its own command lines have, such as use_journal.
+        text = re.sub(r"argument --(\w+)", r"[DEFAULT]/\1", message.getvalue())
+        raise ConfigurationError(*text.splitlines()) from None
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error)) from error
 
@@ -186,7 +195,7 @@ def _files(config_files: Sequence[str]) -> list[str] | None:
 
 
 def _configuration(options: cfg.ConfigOpts) -> Configuration:
-    _check_all(options)
+    require_valid_values(options)
     placement, treeclaim = options.placement, options.treeclaim
     maximum = placement.max_allocation_candidates
     return Configuration(
@@ -245,20 +254,27 @@ def _address(name: str, text: str) -> Address | None:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def _check_all(options: cfg.ConfigOpts) -> None:
-    """Read every option once, so that all wrong values are found at start and named."""
-    wrong = []
-    for group, group_options in GROUPS.items():
-        for option in group_options:
-            where = options if group is None else options[group]
-            try:
-                where[option.dest]
-            except (cfg.Error, ValueError) as error:
-                wrong.append(
-                    f"[{group or 'DEFAULT'}]/{option.name}: {_SOURCE.sub('', str(error))}"
-                )
-    if wrong:
-        raise ConfigurationError(*wrong)
+def require_valid_values(options: cfg.ConfigOpts) -> None:
+    """Read every registered option once, so that all wrong values are found at start and named.
+
+    Raises:
+        ConfigurationError: with a line for each wrong value.
+    """
+    faults: list[str] = []
+
+    def read(values: Mapping[str, Any], group: str, name: str) -> Any:
+        try:
+            return values[name]
+        except (cfg.Error, ValueError) as error:
+            faults.append(f"[{group}]/{name}: {_SOURCE.sub('', str(error))}")
+
+    for name in options:
+        value = read(options, "DEFAULT", name)
+        if isinstance(value, cfg.ConfigOpts.GroupAttr):
+            for option in value:
+                read(value, name, option)
+    if faults:
+        raise ConfigurationError(*faults)
 
 
 def _database(options: cfg.ConfigOpts) -> DatabaseSettings:

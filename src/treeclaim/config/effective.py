@@ -74,11 +74,9 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
     """Return the effective options by name.
 
     Args:
-        options: The options of the service.
+        options: The options of the service and of these libraries, all of them with valid values.
         more: Options by group of libraries that read their own when they are first used.
     """
-    for group, group_options in more:
-        options.register_opts(group_options, group=group)
     effective = []
     for group, group_options in all_options(more):
         where = options if group is None else options[group]

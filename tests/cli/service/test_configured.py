@@ -23,7 +23,7 @@ def environment(tmp_path):
         tmp_path,
         OS_API__AUTH_STRATEGY="noauth2",
         OS_PLACEMENT_CONFIG_DIR=str(tmp_path),
-        OS_PLACEMENT_DATABASE__CONNECTION="mysql+pymysql://placement:hidden@db/placement",
+        OS_PLACEMENT_DATABASE__CONNECTION="mysql+pymysql://placement:hidden@127.0.0.1:1/placement",
     )
 
 
@@ -85,7 +85,9 @@ def test_check_shows_values_with_their_sources(environment, tmp_path):
     lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
     assert lines["[placement]/max_allocation_candidates"] == ["=", "7", "#", f"{file}:2"]
     assert lines["[api]/auth_strategy"] == ["=", "noauth2", "#", "OS_API__AUTH_STRATEGY"]
-    assert lines["[placement_database]/connection"][1] == "mysql+pymysql://****@db/placement"
+    assert (
+        lines["[placement_database]/connection"][1] == "mysql+pymysql://****@127.0.0.1:1/placement"
+    )
     assert lines["[placement_database]/connection_parameters"][1] == "****"
     assert "hidden" not in shown.stdout
     assert "[placement]/randomize_allocation_candidates" not in lines
@@ -161,7 +163,7 @@ def test_unknown_options_and_sections_are_named_with_file_and_line(environment, 
     assert the_line(lines, "unknown option transport_url").startswith(f"warning {file}:11: ")
     assert "OS_PLACEMENT__MAX_CANDIDATES" in the_line(lines, "this variable")
     assert not [line for line in lines if line.startswith("warning") and "strategy" in line]
-    assert lines[-1] == "The configuration can be used; look at the 4 warnings."
+    assert lines[-1] == "The configuration can be used; look at the 5 warnings."
 
 
 @pytest.mark.parametrize(
@@ -174,8 +176,13 @@ def test_unknown_options_and_sections_are_named_with_file_and_line(environment, 
         ("[placement]\nmax_allocation_candidates = many\n", 2, "max_allocation_candidates"),
         ("[api]\nauth_strategy = none\n", 2, "auth_strategy"),
         ("[placement]\nnothing\n", 2, "nothing"),
+        ("[DEFAULT]\nuse_journal = maybe\n", 2, "use_journal"),
+        ("[DEFAULT]\nlog_rotate_interval = never\n", 2, "log_rotate_interval"),
+        ("[cors]\nallow_credentials = maybe\n", 2, "allow_credentials"),
+        ("[keystone_authtoken]\nhttp_connect_timeout = soon\n", 2, "http_connect_timeout"),
+        ("[keystone_authtoken]\nauth_type = nobody\n", 2, "auth_type"),
     ],
-    ids=range(7),
+    ids=range(12),
 )
 def test_unusable_value_is_an_error_with_file_and_line(
     environment, tmp_path, content, number, said
@@ -207,6 +214,20 @@ def test_invalid_database_url_is_an_error(environment, url):
     assert code == 1
     assert "OS_PLACEMENT_DATABASE__CONNECTION" in the_line(lines, "error  ")
     assert lines[-1] == "The configuration cannot be used: 1 error."
+
+
+def test_database_that_cannot_be_used_yet_is_a_warning(environment, tmp_path):
+    lines, code = check_of(environment)
+    assert code == 0
+    assert the_line(lines, "the database does not answer").startswith("warning OS_PLACEMENT_DAT")
+    file = tmp_path / "placement.db"
+    environment["OS_PLACEMENT_DATABASE__CONNECTION"] = f"sqlite:///{file}"
+    assert the_line(check_of(environment)[0], f"no file {file} yet").startswith("warning ")
+    assert not file.exists()
+    file.touch()
+    assert the_line(check_of(environment)[0], "has no Placement schema").startswith("warning ")
+    call(environment, "db", "sync")
+    assert check_of(environment)[0][-1] == "The configuration can be used."
 
 
 def test_unknown_or_undefined_policy_rules_are_named_with_line(environment, tmp_path):

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 
 from keystoneauth1 import loading
+from keystoneauth1.exceptions import NoMatchingPlugin
 from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
@@ -29,9 +30,11 @@ from treeclaim.cli.service.stores import configuration_of
 from treeclaim.config import (
     PROJECT,
     Configuration,
+    ConfigurationError,
     OptionGroups,
     all_options,
     effective_options,
+    require_valid_values,
 )
 
 _KEYSTONE = "keystone_authtoken"
@@ -85,6 +88,7 @@ class CheckConfig(LocalCommand):
         places = OptionPlaces(options.config_files, options.config_dirs)
         try:
             configuration = configuration_of(options)
+            keystone = _register_keystone_options(configuration.options)
         except CommandError as error:
             return _report(
                 [
@@ -95,7 +99,6 @@ class CheckConfig(LocalCommand):
                     ),
                 ]
             )
-        keystone = _keystone_options(configuration)
         _print_options(configuration, keystone, places, with_defaults=options.all)
         return _report(_findings(configuration, all_options(keystone), places))
 
@@ -162,12 +165,27 @@ def _usual_keystone_options() -> OptionGroups:
     return [*_own_keystone_options(), (_KEYSTONE, [*common, *password])]
 
 
-def _keystone_options(configuration: Configuration) -> OptionGroups:
-    """Return the options of keystonemiddleware, and of the way it authenticates itself."""
-    token_options = _own_keystone_options()
-    options = configuration.options
-    options.register_opts(loading.get_auth_common_conf_options(), group=_KEYSTONE)
-    plugin = options[_KEYSTONE].auth_type
-    if plugin is None:
-        return token_options
-    return [*token_options, (_KEYSTONE, loading.get_auth_plugin_conf_options(plugin))]
+def _register_keystone_options(options: cfg.ConfigOpts) -> OptionGroups:
+    """Register the options of keystonemiddleware, and of its plugin; return them.
+
+    Raises:
+        CommandError: if the plugin does not exist, or an option has an invalid value.
+    """
+    groups = [
+        *_own_keystone_options(),
+        (_KEYSTONE, loading.get_auth_common_conf_options()),
+    ]
+    for group, group_options in groups:
+        options.register_opts(group_options, group=group)
+    try:
+        require_valid_values(options)
+        plugin = options[_KEYSTONE].auth_type
+        if plugin is not None:
+            groups.append((_KEYSTONE, loading.get_auth_plugin_conf_options(plugin)))
+            options.register_opts(groups[-1][1], group=_KEYSTONE)
+            require_valid_values(options)
+    except ConfigurationError as error:
+        raise CommandError(*error.lines) from error
+    except NoMatchingPlugin as error:
+        raise CommandError(f"[{_KEYSTONE}]/auth_type: {error}") from error
+    return groups

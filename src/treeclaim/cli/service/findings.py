@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from oslo_config import cfg
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.admin import FaultKind
 from treeclaim.admin.capacity import FlavorFileError, flavors_in
@@ -33,12 +33,16 @@ from treeclaim.config import (
     OptionGroups,
 )
 from treeclaim.logs import LoggingError, check_logging
-from treeclaim.model.errors import PolicyFileError
+from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
-from treeclaim.store.database.engine import database_words
+from treeclaim.store.database.engine import connected, database_words, make_read_only_engine
+from treeclaim.store.database.failures import cause_of, is_refusal
+from treeclaim.store.database.requirements import require_usable_server
+from treeclaim.store.schema import revisions as schema
 
 _DEFAULT = "DEFAULT"
 _KEYSTONE = "keystone_authtoken"
+_CONNECTION = ("placement_database", "connection")
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _NAMED_OPTION = re.compile(r"\[DEFAULT\]/(\w+)")
 _FILES = (
@@ -259,23 +263,44 @@ def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Conf
 
 
 def database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
-    """Check that an installed driver can reach the database of the URL."""
-    fault = None
+    """Find out whether the database can be used, without writing to it.
+
+    It is an error if the URL cannot be used or the server refuses it; a server that does not answer, and a
+    missing schema, are warnings.
+    """
+    settings = configuration.database
     try:
-        Store(configuration.database).close()
+        # The service refuses some URLs that a reader accepts, such as that of a database in memory.
+        Store(settings).close()
+        engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-        fault = database_words(error)
-    else:
-        url = make_url(configuration.database.url)
-        folder = Path(str(url.database)).parent
-        if (
-            url.get_backend_name() == "sqlite"
-            and url.database not in (None, "", ":memory:")
-            and not folder.is_dir()
-        ):
-            fault = f"there is no folder {folder}"
-    if fault is not None:
-        yield places.error("placement_database", "connection", f"connection: {fault}")
+        yield places.error(*_CONNECTION, f"connection: {database_words(error)}")
+        return
+    url = make_url(settings.url)
+    file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+    if file is not None and not file.exists():
+        if file.parent.is_dir():
+            text = f"there is no file {file} yet; 'treeclaim db sync' makes it"
+            yield places.warning(*_CONNECTION, f"connection: {text}")
+        else:
+            yield places.error(*_CONNECTION, f"connection: there is no folder {file.parent}")
+        return
+    try:
+        with connected(engine):
+            pass
+        require_usable_server(engine, settings)
+        schema.require_ready(engine)
+    except DBAPIError as error:
+        is_refused = is_refusal(error.orig)
+        text = "the server refuses this" if is_refused else "the database does not answer"
+        finding = places.error(*_CONNECTION, f"connection: {text}: {cause_of(error)}")
+        yield replace(finding, is_error=is_refused)
+    except SchemaRevisionError as error:
+        yield places.warning(*_CONNECTION, f"connection: {error}")
+    except StoreUnavailableError as error:
+        yield places.error(*_CONNECTION, f"connection: {error.for_operators}")
+    finally:
+        engine.dispose()
 
 
 def policy(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]:
