@@ -13,7 +13,7 @@ from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.flavors import OTHERS, SIZES, SPECS
 from treeclaim.model.parts import LISTED_PARTS
-from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repetition
+from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repetition
 from treeclaim.model.server_flavors import TRANSLATED
 
 OPENAPI = ROOT / "docs" / "openapi.json"
@@ -46,7 +46,7 @@ def parameters() -> str:
         f"  {parameter.name}: {json.dumps(_row(parameter), ensure_ascii=False)},\n"
         for parameter in QUERY_PARAMETERS
     )
-    head = _HEAD % "treeclaim/model/query_parameters.py" + _PARAMETERS
+    head = _HEAD % "treeclaim/model/query/parameters.py" + _PARAMETERS
     return f"{head}export const PARAMETERS = Object.freeze({{\n{rows}}});\n"
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.service import client_of, make_application
 from treeclaim.client import CandidateQuery, Flavor, query_of
 from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, Repetition, split_name
+from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, Repetition, split_name
 
 NOBODY = "00000000-0000-0000-0000-000000000001"
 VALUES = {

@@ -25,7 +25,7 @@ from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
-from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
+from treeclaim.model.errors import InvalidQueryError, StoreUnavailableError, TreeclaimError
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.child_process import Child
@@ -239,8 +239,8 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
 def _request(where: str, query: str, most_groups: int) -> CandidateRequest:
     try:
         request = request_of(query, NEWEST, most_groups)
-    except ApiError as error:
-        raise FlavorFileError(f"{where}: {error.detail}") from error
+    except InvalidQueryError as error:
+        raise FlavorFileError(f"{where}: {error}") from error
     if request.order is not None and request.order.mix_names:
         # Mixes change at any time, and what is counted here would not.
         raise FlavorFileError(f"{where}: the order of a flavor that is measured names no mix")

@@ -22,11 +22,11 @@ from treeclaim.api.protocol.negotiation import JSON, best_match
 from treeclaim.api.protocol.operations import Call, Operation
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.deadlines import Deadline
-from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.errors import InvalidQueryError, TreeclaimError
 from treeclaim.model.microversions import NEWEST, Version
+from treeclaim.model.texts import quote_value
 
 _LOG = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ def _read_project(request: falcon.Request) -> str | None:
     """Return the project that the query names, parsed as the operation will parse it."""
     try:
         return dict(query_pairs(request.query_string)).get("project_id")
-    except ApiError:
+    except InvalidQueryError:
         # The operation itself refuses it, after the policy has allowed the call.
         return None
 

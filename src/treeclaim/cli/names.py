@@ -17,7 +17,7 @@ from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.session import in_parallel
 from treeclaim.client.states import read_rows
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
-from treeclaim.model.query_parameters import Grammar, parameter_named
+from treeclaim.model.query.parameters import Grammar, parameter_named
 
 Row = dict[str, Any]
 """A provider as a list of them has it."""

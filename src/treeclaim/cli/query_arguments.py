@@ -21,7 +21,7 @@ from treeclaim.cli.compute import document, list_pages
 from treeclaim.cli.output import CommandError, reason_of, warn
 from treeclaim.client import CandidateQuery, Flavor, FlavorError
 from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
-from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
+from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 from treeclaim.model.server_flavors import (
     ENABLED_HOSTS,
     TRANSLATED,

@@ -10,7 +10,7 @@ import orjson
 from treeclaim.client.session import escape_url
 from treeclaim.model.flavors import Flavor, parameters_of
 from treeclaim.model.microversions import ExtensionFeature
-from treeclaim.model.query_parameters import parameter_named
+from treeclaim.model.query.parameters import parameter_named
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from treeclaim.model.flavors import NUMBERED, SIZES, Flavor, FlavorError, named, parameters_of
-from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
+from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
 """Nova never asks for hosts that an operator has disabled."""

@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Iterable
 from unicodedata import category
 
+LONGEST_QUOTED = 300
+"""Characters of a value that an error quotes: a name of the greatest length (255) fits."""
+
 _PRIVATE = "Co"
 """Category of characters whose meaning is a matter of the font: they have a shape."""
 
@@ -39,6 +42,14 @@ def one_line(text: str, *, keep: str = "", longest: int | None = None) -> str:
     if longest is not None and len(text) > longest:
         return text[: longest - 1] + _CUT
     return text
+
+
+def quote_value(value: object) -> str:
+    """Return a value as an error may repeat it: cut, and in one line.
+
+    A request must not decide how much is written, nor where a line or a header ends.
+    """
+    return one_line(str(value), longest=LONGEST_QUOTED)
 
 
 def _escape(char: str) -> str:

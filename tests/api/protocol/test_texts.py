@@ -4,7 +4,8 @@
 import pytest
 
 from tests.service import client_of, make_application
-from treeclaim.api.protocol.texts import LONGEST_DETAIL, LONGEST_QUOTED, detail_of, quote_value
+from treeclaim.api.protocol.texts import LONGEST_DETAIL, detail_of
+from treeclaim.model.texts import LONGEST_QUOTED, quote_value
 
 LONG = "x" * 20_000
 MOST = 3 * LONGEST_QUOTED

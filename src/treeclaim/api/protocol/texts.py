@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts in answers: what clients sent, made safe to repeat; JSON as bytes; times as HTTP writes them.
-
-Errors quote what a client sent, to help people, but shortened and escaped: a request must not decide
-how much is written, nor where a line or a header ends.
-"""
+"""Texts in answers: details of errors and addresses made safe; JSON as bytes; times as HTTP writes them."""
 
 import json
 import time
@@ -16,9 +12,6 @@ import orjson
 
 from treeclaim.model.texts import one_line
 
-LONGEST_QUOTED = 300
-"""Characters of a value that an error quotes: a name of the greatest length (255) fits."""
-
 LONGEST_DETAIL = 8_192
 """Characters of an error's text. The validator's wording, which shows schema and value, is mostly
 below 4,000 characters, and what clients match is at its beginning."""
@@ -28,11 +21,6 @@ _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%-._~"
 
 _REMEMBERED = 1_024
 """Seconds whose text is kept, of 29 characters each: 100 KiB with their keys."""
-
-
-def quote_value(value: object) -> str:
-    """Return a value as an error may repeat it: cut, and in one line."""
-    return one_line(str(value), longest=LONGEST_QUOTED)
 
 
 def detail_of(text: str) -> str:

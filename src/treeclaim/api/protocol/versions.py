@@ -6,7 +6,6 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.short_cache import cache_short
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.microversions import (
     EXTENSION,
     EXTENSION_VERSION,
@@ -15,6 +14,7 @@ from treeclaim.model.microversions import (
     SERVICE_TYPE,
     Version,
 )
+from treeclaim.model.texts import quote_value
 
 VERSION_HEADER = "OpenStack-API-Version"
 

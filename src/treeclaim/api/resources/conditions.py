@@ -19,7 +19,7 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
 from treeclaim.api.protocol.request.query_models import QueryReader
 from treeclaim.api.protocol.request.schemas import INTEGER, record, text
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations.hold_terms import until_of
 from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
@@ -31,6 +31,7 @@ from treeclaim.model.extension.conditions import (
     shown_by_key,
 )
 from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.texts import quote_value
 from treeclaim.store.operations.providers import conditions as store
 
 _SHOWN = DescribedResponse(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))

@@ -23,12 +23,13 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.providers.provider_json import replacing_a_part, require_row
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import is_custom_name
+from treeclaim.model.texts import quote_value
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.providers import replace_traits
 

@@ -17,7 +17,7 @@ from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import Client, ClientError
 from treeclaim.client.session import escape_url, query_string
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
-from treeclaim.model.query_parameters import split_name
+from treeclaim.model.query.parameters import split_name
 
 LONGEST = 256 * 1024
 """Bytes of a mix, as the service has them at most."""

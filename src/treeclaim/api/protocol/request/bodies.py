@@ -33,13 +33,12 @@ from treeclaim.api.protocol.request.schemas import (
     TYPE_NAME,
     Schema,
 )
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.texts import unknown_word
+from treeclaim.model.texts import quote_value, unknown_word
 
 _MOST_DOMAINS = 1_000
 _MOST_PARTS = 10_000
@@ -132,7 +131,7 @@ class BodyReader:
         refusal: Makes the 400 from the words of a problem.
     """
 
-    refusal = staticmethod(_invalid_body)
+    refusal: Callable[[str], Exception] = staticmethod(_invalid_body)
 
     def __init__(self, model: type[Body]) -> None:
         self._model = model

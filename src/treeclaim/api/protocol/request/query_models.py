@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.bodies import BodyReader, DashedUuid, items, shown_value
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
@@ -18,10 +17,10 @@ from treeclaim.api.protocol.request.schemas import (
     list_pattern,
     text,
 )
-from treeclaim.api.protocol.request.validation import invalid_query
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.extension.holds import utc_of
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.query import value_parsers
+from treeclaim.model.texts import quote_value
 
 _NAME = CLASS_NAME.strip("^$")
 _UUID = str(DASHED_UUID["pattern"]).strip("^$")
@@ -36,7 +35,7 @@ _REPEATED = frozenset({"member_of", "required"})
 class QueryReader(BodyReader):
     """Reads query strings of one operation into its model; see `VersionedSchema` for those of Placement."""
 
-    refusal = staticmethod(invalid_query)
+    refusal = staticmethod(value_parsers.invalid_query)
 
     def read_pairs(self, pairs: Iterable[tuple[str, str]]) -> Any:
         """Read the names and values of a query string.
@@ -102,28 +101,30 @@ Time = Annotated[
 """A time, naive UTC."""
 
 
-def _read_membership(values: Sequence[str]) -> parameters.Membership:
-    return parameters.member_of(list(values), NEWEST)
+def _read_membership(values: Sequence[str]) -> value_parsers.Membership:
+    return value_parsers.parse_member_of(list(values), NEWEST)
 
 
 Membership = Annotated[
-    parameters.Membership, PlainValidator(_read_membership), WithJsonSchema(MEMBER_OF)
+    value_parsers.Membership, PlainValidator(_read_membership), WithJsonSchema(MEMBER_OF)
 ]
 
 
-def _read_traits(values: Sequence[str]) -> parameters.Traits:
-    return parameters.Traits.together(parameters.required(value, NEWEST) for value in values)
+def _read_traits(values: Sequence[str]) -> value_parsers.Traits:
+    return value_parsers.Traits.together(
+        value_parsers.parse_required(value, NEWEST) for value in values
+    )
 
 
 Traits = Annotated[
-    parameters.Traits,
+    value_parsers.Traits,
     PlainValidator(_read_traits),
     WithJsonSchema(text(f"(in:{list_pattern(_NAME)}|{list_pattern(f'!?{_NAME}')})")),
 ]
 
 Amounts = Annotated[
     dict[str, int],
-    PlainValidator(parameters.resources),
+    PlainValidator(value_parsers.parse_resources),
     WithJsonSchema(text(list_pattern(f"{_NAME}:[1-9][0-9]*"))),
 ]
 """Amounts by resource class. Names have the form of those that may exist: others are always refused."""

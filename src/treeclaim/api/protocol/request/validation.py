@@ -12,10 +12,11 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import best_match
 from jsonschema_rs import ValidationErrorKind
 
-from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.request.schemas import Schema
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.query import value_parsers
+from treeclaim.model.texts import quote_value
 
 LONGEST_WORDED = 16_384
 """Characters of a body or query whose refusal is worded as clients know it. They match refusals of
@@ -214,11 +215,6 @@ def require_body(checker: Checker, body: object, length: int) -> None:
         raise bad_request(f"JSON does not validate: {problem}")
 
 
-def invalid_query(problem: str) -> ApiError:
-    """Return the 400 for a query string."""
-    return bad_request(f"Invalid query string parameters: {problem}")
-
-
 def query_pairs(query_string: str) -> list[tuple[str, str]]:
     """Split a query string into decoded names and values, in order.
 
@@ -227,11 +223,11 @@ def query_pairs(query_string: str) -> list[tuple[str, str]]:
     """
     count = query_string.count("&") + 1
     if count > _MOST_PARAMETERS:
-        raise invalid_query(f"{count} parameters are more than {_MOST_PARAMETERS}.")
+        raise value_parsers.invalid_query(f"{count} parameters are more than {_MOST_PARAMETERS}.")
     try:
         return parse_qsl(query_string, keep_blank_values=True, encoding="utf-8", errors="strict")
     except (UnicodeDecodeError, ValueError) as error:
-        raise invalid_query(str(error)) from error
+        raise value_parsers.invalid_query(str(error)) from error
 
 
 def length_of_pairs(pairs: Iterable[tuple[str, str]]) -> int:
@@ -248,5 +244,5 @@ def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, s
     query = dict(pairs)
     problem = checker.problem(query, length=length_of_pairs(pairs))
     if problem is not None:
-        raise invalid_query(problem)
+        raise value_parsers.invalid_query(problem)
     return query

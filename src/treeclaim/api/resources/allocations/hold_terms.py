@@ -19,7 +19,6 @@ from treeclaim.api.protocol.request.bodies import (
     TimeOrNull,
     items,
 )
-from treeclaim.api.protocol.texts import quote_value
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
 from treeclaim.model.claim import Omission
 from treeclaim.model.extension.conditions import MOST_TOLERATED
@@ -31,6 +30,7 @@ from treeclaim.model.extension.holds import (
     utc_of,
 )
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.texts import quote_value
 from treeclaim.store.reading.holders import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"

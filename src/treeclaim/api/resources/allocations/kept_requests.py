@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.parameters import request_of
@@ -117,7 +117,7 @@ def find_alternative(
             try:
                 alternative = request_of(query, call.version, call.services.limits.request_groups)
                 require_known_names(forest, alternative)
-            except (ApiError, TreeclaimError):
+            except TreeclaimError:
                 continue
             units_by_class: Counter[str] = Counter()
             for group in alternative.groups:

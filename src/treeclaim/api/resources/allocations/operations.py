@@ -16,7 +16,7 @@ from treeclaim.api.protocol.operations import (
 )
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
 from treeclaim.model.claim import (
@@ -34,6 +34,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.texts import quote_value
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.allocations import load_provider_allocations
 from treeclaim.store.reading.consumers import load_consumer

@@ -5,14 +5,15 @@ from collections.abc import Callable, Collection
 
 import orjson
 
-from treeclaim.api.protocol.errors import BAD_VALUE, ApiError, bad_request
+from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.texts import quote_value
-from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.api.resources.candidates.parameters import request_of
+from treeclaim.model.errors import InvalidQueryError
 from treeclaim.model.extension.mixes import Mix, MixRequest, is_name
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.query.order import with_mixes
 from treeclaim.model.request import CandidateRequest
+from treeclaim.model.texts import quote_value
 from treeclaim.store.operations import mixes as store
 
 
@@ -35,7 +36,7 @@ class Mixes:
         """Return a request that knows the mixes which its order names.
 
         Raises:
-            ApiError: 400, for an unknown mix, or a class that no request of it asks for.
+            InvalidQueryError: for an unknown mix, or a class that no request of it asks for.
             StoreUnavailableError: if the database does not answer.
         """
         names = () if request.order is None else request.order.mix_names
@@ -82,7 +83,7 @@ class Mixes:
             try:
                 # As when it was written, whoever asks.
                 request = request_of(entry["query"], NEWEST, self._most_groups)
-            except ApiError:
+            except InvalidQueryError:
                 # The operator now allows fewer groups: nobody can be placed by it any more.
                 continue
             requests[key] = MixRequest(request, int(entry["weight"]))

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply, operation
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request, request_of
@@ -15,6 +15,7 @@ from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
+from treeclaim.model.texts import quote_value
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
 

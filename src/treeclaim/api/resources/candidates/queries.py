@@ -7,12 +7,13 @@ Every function raises ApiError, a 400 that says what is wrong, and where.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
+from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
+    InvalidQueryError,
     PreferredTraitsNotFoundError,
     QueryError,
     ResourceClassNotFoundError,
@@ -74,8 +75,8 @@ class Queries:
         try:
             request = request_of(query, self._version, self._most_groups)
             request = self._mixes.in_order_of(request)
-        except ApiError as error:
-            raise ApiError(error.status, f"{where}: {error.detail}", error.code) from error
+        except InvalidQueryError as error:
+            raise api_error(error, prefix=f"{where}: ") from error
         # Names may be written in ways that are not seen without reading.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)

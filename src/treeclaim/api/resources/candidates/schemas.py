@@ -26,7 +26,7 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.microversions import Feature, Version
-from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter
+from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 
 def candidate_query(version: Version) -> Schema:

@@ -23,7 +23,7 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
@@ -36,6 +36,7 @@ from treeclaim.model.extension.audit import (
 )
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.texts import quote_value
 from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
 

@@ -16,12 +16,13 @@ from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, op
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader, Uuids
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
 from treeclaim.model.parts import Part
+from treeclaim.model.texts import quote_value
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor

@@ -10,7 +10,6 @@ from treeclaim.api.protocol.operations import (
     Reply,
     operation,
 )
-from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.bodies import ShortText
 from treeclaim.api.protocol.request.query_models import (
     ClassNames,
@@ -29,6 +28,7 @@ from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
+from treeclaim.model.query import value_parsers
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
@@ -46,7 +46,7 @@ class ConsumersQuery(lists.ListQuery):
     consumer_type: Annotated[str, Field(pattern=TYPE_NAME)] | None = None
     provider: Uuids = ()
     in_tree: Uuids = ()
-    member_of: Membership = parameters.Membership()
+    member_of: Membership = value_parsers.Membership()
     resource_class: ClassNames = ()
     include: Literal["requests"] | None = None
     created_since: Time | None = None

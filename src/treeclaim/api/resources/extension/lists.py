@@ -16,7 +16,6 @@ from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply
-from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import (
     READ_INTEGER,
@@ -25,11 +24,13 @@ from treeclaim.api.protocol.request.query_models import (
     Uuids,
 )
 from treeclaim.api.protocol.request.schemas import LINKS, STRING, Schema, record, text
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.query import value_parsers
 from treeclaim.model.request import ProviderConditions
+from treeclaim.model.texts import quote_value
 
 _GREATEST_ID = 2**63 - 1
 
@@ -83,13 +84,13 @@ class SelectionQuery(ListQuery):
     """Filters of providers, as page 20 has them."""
 
     in_tree: Uuids = ()
-    member_of: Membership = parameters.Membership()
-    required: Traits = parameters.Traits()
+    member_of: Membership = value_parsers.Membership()
+    required: Traits = value_parsers.Traits()
 
     @property
     def conditions(self) -> ProviderConditions:
         """Return the conditions that providers meet."""
-        return parameters.provider_conditions(self.required, self.member_of, self.in_tree)
+        return value_parsers.provider_conditions(self.required, self.member_of, self.in_tree)
 
 
 @contextmanager

@@ -19,11 +19,12 @@ from treeclaim.api.protocol.operations import (
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Query
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.protocol.texts import now, quote_value
+from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
 from treeclaim.model.request import CandidateRequest
+from treeclaim.model.texts import quote_value
 from treeclaim.store.operations import mixes
 
 _LONGEST = 256 * 1024

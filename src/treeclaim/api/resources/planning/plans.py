@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, WrapValidator
 
-from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request.bodies import (
     Alternatives,
@@ -29,7 +28,6 @@ from treeclaim.api.resources.planning.assumptions import (
     read_assumptions,
     refusing_entries,
 )
-from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.planning import AssumptionSet, PlanRule
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival
@@ -72,10 +70,6 @@ class PlanBody(QuestionBody):
     ] = Field(default_factory=dict)
     rules: Annotated[tuple[ConsumerRule, ...], items(0, _MOST_RULES)] = ()
     explain: bool = False
-
-
-class _UnreadableError(TreeclaimError):
-    """A stored query can no longer be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +145,7 @@ class PlanCall:
         version = self.call.version
 
         def read_kept(text: str) -> CandidateRequest:
-            try:
-                return candidate_request(query_pairs(text), version, most_groups)
-            except ApiError as error:
-                raise _UnreadableError from error
+            return candidate_request(query_pairs(text), version, most_groups)
 
         question = plan_question(
             self.assumptions,

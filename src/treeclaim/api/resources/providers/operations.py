@@ -15,7 +15,6 @@ from treeclaim.api.protocol.operations import (
     VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
     INTEGER,
@@ -49,6 +48,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.provider import Provider
+from treeclaim.model.query import value_parsers
 from treeclaim.model.request import ProviderQuery
 from treeclaim.replica import KeptAnswer
 from treeclaim.replica.questions import key_of
@@ -164,20 +164,22 @@ def _provider_query(call: Call) -> ProviderQuery:
     pairs = call.query()
     query = require_query(QUERY.at(call.version), pairs)
     memberships = [value for name, value in pairs if name == "member_of"]
-    membership = parameters.member_of(memberships, call.version)
+    membership = value_parsers.parse_member_of(memberships, call.version)
     required = [value for name, value in pairs if name == "required"]
     if not call.has(Feature.ANY_TRAITS):
         # The last one counts.
         required = required[-1:]
-    traits = parameters.Traits.together(
-        parameters.required(value, call.version) for value in required
+    traits = value_parsers.Traits.together(
+        value_parsers.parse_required(value, call.version) for value in required
     )
     in_tree = (query["in_tree"],) if "in_tree" in query else ()
     return ProviderQuery(
         name=query.get("name") or None,
         uuid=query.get("uuid"),
-        conditions=parameters.provider_conditions(traits, membership, in_tree),
-        resources=parameters.resources(query["resources"]) if "resources" in query else {},
+        conditions=value_parsers.provider_conditions(traits, membership, in_tree),
+        resources=value_parsers.parse_resources(query["resources"])
+        if "resources" in query
+        else {},
     )
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written by `make generated` from treeclaim/model/query_parameters.py.
+// Written by `make generated` from treeclaim/model/query/parameters.py.
 /**
  * Parameters of a query. `ofGroup`: the name may have a suffix. `again`: it may come more than once.
  * `flavorItems`: the word before the suffix of an extra spec that is one item of a value.

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads query parameters that several operations share (contract pages 20 and 90)."""
+"""Parses values that several queries share (contract pages 20 and 90).
 
-from collections.abc import Iterable, Sized
+Every function raises `InvalidQueryError` with the contract's phrase.
+"""
+
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
 
-from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.request.validation import invalid_query
-from treeclaim.api.protocol.texts import quote_value
+from treeclaim.model.errors import InvalidQueryError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import ProviderConditions
+from treeclaim.model.texts import quote_value
 
-_RESOURCES_FORM = (
-    "Badly formed resources parameter. Expected resources query string parameter in form: "
-    "?resources=VCPU:2,MEMORY_MB:1024. Got: "
-)
 _LONGEST_AMOUNT = 1_000
 """Characters. Amounts beyond 64 bits fit nowhere, but are answered (page 90, note N6); Python writes
 sums of such numbers only up to 4,300 digits."""
@@ -23,35 +21,38 @@ sums of such numbers only up to 4,300 digits."""
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 
-def resources(value: str) -> dict[str, int]:
-    """Read `CLASS:AMOUNT,…`; a class given twice has its last amount.
+def invalid_query(problem: str) -> InvalidQueryError:
+    """Return the error for a query string."""
+    return InvalidQueryError(f"Invalid query string parameters: {problem}")
 
-    Raises:
-        ApiError: 400.
-    """
-    if not value.strip():
-        raise bad_request(f"{_RESOURCES_FORM}empty string.")
+
+def parse_resources(value: str) -> dict[str, int]:
+    """Parse `CLASS:AMOUNT,…`; a class given twice has its last amount."""
     amounts = {}
-    for part in value.split(","):
+    for part in value.split(",") if value.strip() else [""]:
         name, colon, text = part.partition(":")
         if not colon or ":" in text:
-            raise bad_request(f"{_RESOURCES_FORM}{quote_value(part)}.")
-        amounts[name] = _amount(name, text)
+            raise InvalidQueryError(
+                "Badly formed resources parameter. Expected resources query string parameter in "
+                "form: ?resources=VCPU:2,MEMORY_MB:1024. Got: "
+                f"{quote_value(part) if value.strip() else 'empty string'}."
+            )
+        amounts[name] = _parse_amount(name, text)
     return amounts
 
 
-def _amount(name: str, text: str) -> int:
+def _parse_amount(name: str, text: str) -> int:
     try:
         amount = int(text) if len(text) <= _LONGEST_AMOUNT else None
     except ValueError:
         amount = None
     if amount is None:
-        raise bad_request(
+        raise InvalidQueryError(
             f"Requested resource {quote_value(name)} expected positive integer amount. "
             f"Got: {quote_value(text)}."
         )
     if amount < 1:
-        raise bad_request(
+        raise InvalidQueryError(
             f"Requested resource {quote_value(name)} requires amount >= 1. Got: {quote_value(amount)}."
         )
     return amount
@@ -79,46 +80,39 @@ class Traits:
         )
 
 
-def required(value: str, version: Version, *, any_allowed: bool = True) -> Traits:
-    """Read one value of `required`, or of `root_required` where `in:` is never allowed.
-
-    Raises:
-        ApiError: 400.
-    """
+def parse_required(value: str, version: Version, *, any_allowed: bool = True) -> Traits:
+    """Parse one value of `required`, or of `root_required` where `in:` is never allowed."""
     if value.startswith("in:"):
         if not version.has(Feature.ANY_TRAITS) or not any_allowed:
             raise invalid_query(
                 f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quote_value(value)}"
             )
-        return _any_of(value)
+        return _parse_any_of(value)
     required_names, forbidden = dict[str, None](), set[str]()
+    may_forbid = version.has(Feature.FORBIDDEN_TRAITS)
     for element in value.split(","):
         name = element.strip()
-        if name.startswith("!") and version.has(Feature.FORBIDDEN_TRAITS):
+        if name.startswith("!") and may_forbid:
             name = name.lstrip("!")
             forbidden.add(name)
         else:
             required_names[name] = None
         if not name or name.startswith("!"):
-            raise _bad_required(value, version)
+            mark = "!" if may_forbid else ""
+            raise _unexpected_required(f"HW_CPU_X86_VMX,{mark}CUSTOM_MAGIC", value)
     return Traits(tuple(frozenset({name}) for name in required_names), frozenset(forbidden))
 
 
-def _bad_required(value: str, version: Version) -> ApiError:
-    form = "HW_CPU_X86_VMX,CUSTOM_MAGIC"
-    if version.has(Feature.FORBIDDEN_TRAITS):
-        form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
+def _unexpected_required(form: str, value: str) -> InvalidQueryError:
     return invalid_query(
         f"Expected 'required' parameter value of the form: {form}. Got: {quote_value(value)}"
     )
 
 
-def _any_of(value: str) -> Traits:
+def _parse_any_of(value: str) -> Traits:
     names = [name.strip() for name in value.removeprefix("in:").split(",")]
     if not all(names):
-        raise invalid_query(
-            f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {quote_value(value)}"
-        )
+        raise _unexpected_required(_ANY_FORM, value)
     if any(name.startswith("!") for name in names):
         raise invalid_query(
             f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quote_value(value)}"
@@ -139,22 +133,18 @@ class Membership:
     forbidden: frozenset[str] = frozenset()
 
 
-def member_of(values: list[str], version: Version, suffix: str = "") -> Membership:
-    """Read all values of one `member_of` parameter.
-
-    Raises:
-        ApiError: 400.
-    """
+def parse_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Membership:
+    """Parse all values of one `member_of` parameter."""
     require_repeatable(values, version, suffix)
     required_aggregates, forbidden = [], set[str]()
     for value in values:
-        aggregates = _aggregates(value)
+        aggregates = _parse_aggregates(value)
         if not value.startswith("!"):
             required_aggregates.append(aggregates)
         elif version.has(Feature.FORBIDDEN_AGGREGATES):
             forbidden |= aggregates
         else:
-            raise bad_request(
+            raise InvalidQueryError(
                 f"Forbidden member_of{suffix} parameters are not supported in the specified "
                 "microversion"
             )
@@ -162,32 +152,32 @@ def member_of(values: list[str], version: Version, suffix: str = "") -> Membersh
 
 
 def require_repeatable(values: Sized, version: Version, suffix: str = "") -> None:
-    """Check that `member_of` may be given as often as it is.
-
-    Raises:
-        ApiError: 400.
-    """
+    """Check that `member_of` may be given as often as it is."""
     if len(values) > 1 and not version.has(Feature.REPEATED_MEMBER_OF):
-        raise bad_request(f"Multiple member_of{suffix} parameters are not supported")
+        raise InvalidQueryError(f"Multiple member_of{suffix} parameters are not supported")
 
 
-def _aggregates(value: str) -> frozenset[str]:
+def _parse_aggregates(value: str) -> frozenset[str]:
     text = value.removeprefix("!")
-    if text.startswith("in:"):
-        aggregates = text.removeprefix("in:").split(",")
-    elif "," in text:
-        raise bad_request(
+    aggregates = text.removeprefix("in:").split(",") if text.startswith("in:") else [text]
+    if "," in aggregates[0]:
+        raise InvalidQueryError(
             "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword "
             "using the valid microversion."
         )
-    else:
-        aggregates = [text]
-    for aggregate in aggregates:
-        if normalised_uuid(aggregate) is None:
-            raise invalid_query(
-                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quote_value(value)}"
-            )
+    if not all(map(normalised_uuid, aggregates)):
+        raise invalid_query(
+            f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quote_value(value)}"
+        )
     return frozenset(aggregates)
+
+
+def split_list(value: str) -> list[str]:
+    """Return the items of `ITEM`, or of `in:ITEM,…`, without the spaces around them."""
+    text = value.strip()
+    if not text.startswith("in:"):
+        return [text]
+    return [item.strip() for item in text.removeprefix("in:").split(",")]
 
 
 def provider_conditions(

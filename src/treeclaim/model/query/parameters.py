@@ -3,7 +3,7 @@
 
 Schemas, the API description, the client's queries, flavors, the command line and the pages follow
 from this table (contract page 90, section 1; page 97, section 2; page 98, section 2; page 100,
-section 2; page 102, section 3). What a parameter *means* is where it is read: `treeclaim.api.resources.candidates`.
+section 2; page 102, section 3). What a parameter *means* is where it is read: `treeclaim.model.query.parser`.
 """
 
 import re

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses queries for allocation candidates (contract page 90, sections 1 and 2).
+
+The parameters that the extension has, or reads differently, are in `extension` and `order`.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from treeclaim.model.errors import (
+    BadQueryValueError,
+    InvalidQueryError,
+    MissingQueryValueError,
+)
+from treeclaim.model.extension.expressions import Expression
+from treeclaim.model.extension.order import Preference
+from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.query import extension
+from treeclaim.model.query.order import parse_order, parse_preferences
+from treeclaim.model.query.parameters import split_name
+from treeclaim.model.query.value_parsers import (
+    Membership,
+    Traits,
+    invalid_query,
+    parse_member_of,
+    parse_required,
+    parse_resources,
+    require_repeatable,
+)
+from treeclaim.model.request import (
+    NO_GROUP,
+    CandidateRequest,
+    ProviderConditions,
+    RequestGroup,
+    SplitPolicy,
+    SubtreeList,
+)
+from treeclaim.model.texts import quote_value
+
+_MOST_LIMIT_DIGITS = 18
+"""Digits of a limit that make a difference: more candidates are in no answer."""
+
+NO_LIMIT = 10**_MOST_LIMIT_DIGITS
+"""The limit that stands for all greater ones; it fits into 64 bits."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The parameters with one suffix, as they are parsed."""
+
+    resources: dict[str, int] = field(default_factory=dict)
+    required: list[Traits] = field(default_factory=list)
+    member_of: list[str] = field(default_factory=list)
+    membership: Membership = field(default_factory=Membership)
+    in_tree: tuple[str, ...] = ()
+    in_subtree: tuple[str, ...] = ()
+    preferred: tuple[Preference, ...] = ()
+    where: tuple[Expression, ...] = ()
+    tolerates: frozenset[str] = frozenset()
+
+    @property
+    def traits(self) -> Traits:
+        """Return the traits of all values of `required`."""
+        return Traits.together(self.required)
+
+
+_Groups = Mapping[str, _Group]
+
+
+def require_few_groups(names: Sequence[str], most: int) -> None:
+    """Check the number of request groups, given the names of parameters."""
+    count = len({split_name(name)[1] for name in names} - {None})
+    if count > most:
+        raise invalid_query(
+            f"{count} request groups are more than {most} ([treeclaim]/max_request_groups)."
+        )
+
+
+def parse_query(
+    pairs: Sequence[tuple[str, str]], values: Mapping[str, list[str]], version: Version
+) -> CandidateRequest:
+    """Parse a query; the search finds out whether the names in it exist.
+
+    Args:
+        pairs: Names and values of the parameters, which match the schema of the version.
+        values: All values of each parameter, in order.
+        version: The version of the request.
+
+    Raises:
+        InvalidQueryError: in the order of section 2.
+    """
+    if version.is_extended:
+        extension.require_once(values)
+    root = extension.parse_root(values, version)
+    subtrees = extension.parse_same_subtree(values, version)
+    groups = _parse_groups(pairs, values, version)
+    _check_completeness(groups, subtrees, version)
+    _check_conflicts(groups)
+    request = CandidateRequest(
+        groups=tuple([_request_group(suffix, group) for suffix, group in groups.items()]),
+        root=root,
+        same_subtree=subtrees,
+        isolated=_isolated_groups(values, groups.keys() - {NO_GROUP}, version),
+        limit=_parse_limit(values["limit"][0]) if "limit" in values else None,
+        nested=version.has(Feature.NESTED_CANDIDATES),
+        knows_conditions=version.is_extended,
+    )
+    return _add_extension(request, values, groups) if version.is_extended else request
+
+
+def _add_extension(
+    request: CandidateRequest, values: Mapping[str, list[str]], groups: _Groups
+) -> CandidateRequest:
+    """Add what only the extension has parameters for."""
+    resources = {suffix: group.resources for suffix, group in groups.items()}
+    preferred = [preference for group in groups.values() for preference in group.preferred]
+    return replace(
+        request,
+        values=extension.parse_value_lists(values, resources.keys() - {NO_GROUP}),
+        can_split=extension.parse_can_split(values, resources.get(NO_GROUP, ())),
+        split_policy=SplitPolicy(values.get("split_policy", [SplitPolicy.PACK])[0]),
+        order=parse_order(
+            next(iter(values.get("order_by", ())), None), resources, preferred, request.limit
+        ),
+        from_holds=extension.parse_from_holds(values),
+    )
+
+
+def _isolated_groups(
+    values: Mapping[str, list[str]], suffixed: AbstractSet[str], version: Version
+) -> frozenset[str]:
+    """Return the groups of which no two may be served by the same provider."""
+    if len(suffixed) > 1 and "group_policy" not in values and not version.is_extended:
+        raise InvalidQueryError(
+            'The "group_policy" parameter is required when specifying more than one '
+            '"resources{N}" parameter.'
+        )
+    named = extension.parse_isolate(values, suffixed) if version.is_extended else frozenset()
+    is_isolated = values.get("group_policy", ["none"])[0] == "isolate"
+    return frozenset(suffixed) if is_isolated else named
+
+
+def _parse_limit(digits: str) -> int:
+    """Parse a positive number; Python reads only some thousand digits."""
+    return int(digits) if len(digits) <= _MOST_LIMIT_DIGITS else NO_LIMIT
+
+
+def _parse_groups(
+    pairs: Sequence[tuple[str, str]], values: Mapping[str, list[str]], version: Version
+) -> dict[str, _Group]:
+    """Step C: the parameters of the groups, in the order of the query."""
+    groups: dict[str, _Group] = {}
+    for name, value in pairs:
+        kind, suffix = split_name(name)
+        if suffix is None:
+            continue
+        group = groups.setdefault(suffix, _Group())
+        if kind == "resources":
+            group.resources = parse_resources(value)
+        elif kind == "required":
+            if version.has(Feature.ANY_TRAITS):
+                group.required.append(parse_required(value, version))
+            else:
+                # Until 1.38 only the last value is looked at.
+                group.required = [parse_required(values[name][-1], version)]
+        elif kind == "member_of":
+            group.member_of.append(value)
+            # Faults of values are reported in the order of the query.
+            parse_member_of([value], version, suffix)
+            require_repeatable(group.member_of, version, suffix)
+        elif version.is_extended:
+            _parse_extension(group, kind, suffix, value)
+        else:
+            group.in_tree = (_parse_in_tree(value),)
+    for suffix, group in groups.items():
+        group.membership = parse_member_of(group.member_of, version, suffix)
+    return groups
+
+
+def _parse_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
+    """Parse a parameter of a group that means what the extension says."""
+    name = kind + suffix
+    if kind == "preferred":
+        group.preferred = parse_preferences(name, suffix, value)
+    elif kind == "where":
+        group.where += (extension.parse_where(name, value),)
+    elif kind == "tolerates":
+        group.tolerates |= extension.parse_tolerates(name, value)
+    else:
+        setattr(group, kind, extension.parse_trees(kind, value))
+
+
+def _parse_in_tree(value: str) -> str:
+    uuid = value.strip()
+    if normalised_uuid(uuid) is None:
+        raise invalid_query(
+            f"Expected 'in_tree' parameter to be a format of uuid. Got: {quote_value(value)}"
+        )
+    return uuid
+
+
+def _check_completeness(
+    groups: _Groups, subtrees: tuple[SubtreeList, ...], version: Version
+) -> None:
+    """Step D: which groups may do without resources."""
+    if version.has(Feature.SAME_SUBTREE):
+        _check_resourceless(groups, subtrees)
+        return
+    bare = {suffix: group for suffix, group in groups.items() if not group.resources}
+    orphans = [f"required{suffix}" for suffix, group in bare.items() if group.traits.required]
+    if orphans:
+        raise InvalidQueryError(
+            "All traits parameters must be associated with resources.  Found the following "
+            "orphaned traits keys: " + ", ".join(orphans)
+        )
+    orphans = [f"member_of{suffix}" for suffix, group in bare.items() if group.member_of]
+    if orphans:
+        raise InvalidQueryError(
+            "All member_of parameters must be associated with resources. Found the following "
+            "orphaned member_of keys: " + ", ".join(orphans)
+        )
+    if bare:
+        raise InvalidQueryError("All request groups must specify resources.")
+    if not groups:
+        raise InvalidQueryError(
+            "At least one request group (`resources` or `resources{$S}`) is required."
+        )
+
+
+def _check_resourceless(groups: _Groups, subtrees: tuple[SubtreeList, ...]) -> None:
+    bare = [suffix for suffix, group in groups.items() if not group.resources]
+    if len(bare) == len(groups):
+        raise MissingQueryValueError(
+            "There must be at least one resources or resources[$S] parameter."
+        )
+    if not bare and not subtrees:
+        return
+    named = {suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)}
+    missing = [suffix for suffix in bare if suffix not in named]
+    if missing:
+        raise BadQueryValueError(
+            "Resourceless suffixed group request should be specified in `same_subtree` query "
+            f"param: bad group(s) - {quote_value(missing)}."
+        )
+    suffixed = groups.keys() - {NO_GROUP}
+    unreal = sorted(named - suffixed)
+    if unreal:
+        raise BadQueryValueError(
+            f"Real suffixes should be specified in `same_subtree`: {quote_value(unreal)} not found in "
+            f"{quote_value(sorted(suffixed))}."
+        )
+
+
+def _check_conflicts(groups: _Groups) -> None:
+    """Step E: traits both required and forbidden."""
+    conflicts = []
+    for suffix, group in groups.items():
+        traits = group.traits
+        wrong = frozenset[str]().union(*filter(traits.forbidden.issuperset, traits.required))
+        if wrong:
+            conflicts.append(f"required{suffix}: ({', '.join(sorted(wrong))})")
+    if conflicts:
+        raise InvalidQueryError(
+            "Conflicting required and forbidden traits found in the following traits keys: "
+            + ", ".join(conflicts)
+        )
+
+
+def _request_group(suffix: str, group: _Group) -> RequestGroup:
+    traits = group.traits
+    return RequestGroup(
+        suffix=suffix,
+        resources=group.resources,
+        conditions=ProviderConditions(
+            required=traits.required,
+            forbidden=traits.forbidden,
+            member_of=group.membership.member_of,
+            forbidden_aggregates=group.membership.forbidden,
+            in_tree=group.in_tree,
+            in_subtree=group.in_subtree,
+            where=group.where,
+            tolerates=group.tolerates,
+        ),
+    )
