@@ -21,7 +21,7 @@ PAGES_OF_THE_ROOT = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CODE_OF_
 
 project = "Treeclaim"
 author = "The authors of Treeclaim"
-extensions = ["myst_parser", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx_copybutton", "oslo_config.sphinxext"]
 html_theme = "furo"
 html_title = "Treeclaim"
 html_show_copyright = False

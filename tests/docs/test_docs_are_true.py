@@ -8,20 +8,9 @@ import sys
 import pytest
 
 from tests.paths import ROOT
-from treeclaim.config import list_options
 from treeclaim.store.schema.tables import own_tables
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-
-
-def test_operations_page_lists_every_option():
-    page = (ROOT / "docs" / "operate.md").read_text()
-    options = [
-        f"`[{group or 'DEFAULT'}]/{option.name}`"
-        for group, some in list_options()
-        for option in some
-    ]
-    assert [option for option in options if option not in page] == []
 
 
 def test_takeover_page_lists_every_own_table():

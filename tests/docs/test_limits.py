@@ -4,7 +4,6 @@
 import re
 
 from tests.paths import ROOT
-from treeclaim.config import list_options
 from treeclaim.replica import question
 from treeclaim.store.database import timeouts
 from treeclaim.store.database.timeouts import Timeouts
@@ -49,19 +48,3 @@ def test_documented_waits_match_their_limits():
             assert number == limit, wait
     assert options == set()
     assert len(waits) == len(Timeouts.__dataclass_fields__) + len(WITHOUT_AN_OPTION)
-
-
-def test_documented_numbers_match_option_defaults():
-    numbers = dict(re.findall(r"^\| `(\[\w+\]/\w+)` \| (-?[0-9]+) \|", PAGE, re.MULTILINE))
-    defaults = {
-        f"[{group or 'DEFAULT'}]/{option.name}": option.default
-        for group, options in list_options()
-        for option in options
-    }
-    assert len(numbers) > 20
-    wrong = {
-        name: (number, defaults[name])
-        for name, number in numbers.items()
-        if name in defaults and defaults[name] is not None and int(number) != defaults[name]
-    }
-    assert wrong == {}
