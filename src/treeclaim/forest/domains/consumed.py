@@ -52,19 +52,19 @@ class Uses:
 
 
 def are_any(forest: Forest) -> bool:
-    """Tell whether any inventory consumes another one."""
+    """Return whether any inventory consumes another one."""
     return forest.holdings.patterns.are_any
 
 
 def consume(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
-    """Tell whether any inventory of some classes consumes others that some pairs have."""
+    """Return whether any inventory of some classes consumes others that some pairs have."""
     return are_any(forest) and any(
         forest.class_inventories(name).pattern.values[pairs.indices[name]].any() for name in names
     )
 
 
 def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
-    """Tell whether what some classes give may meet at one inventory with what others consume."""
+    """Return whether what some classes give may meet at one inventory with what others consume."""
     classes, consumed = forest.catalogue.resource_classes, forest.holdings.patterns.consumed
     return any(classes[name].id in consumed for name in names) or consume(forest, pairs, names)
 
@@ -84,7 +84,7 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
         first, end = search_ascending(columns.row.values, [rows, forest.end.values[rows]])
         indices = Window(first, end - first).pairs()[1]
         units = units.copy()
-        units[indices] = _worked_out(forest, columns, indices)
+        units[indices] = _compute_most_units(forest, columns, indices)
         return units
 
     consumed = forest.holdings.patterns.consumed & set(forest.classes)
@@ -92,12 +92,12 @@ def _most_units(forest: Forest, name: str) -> Integers | None:
         forest,
         ("most by what is consumed", name),
         map(forest.classes.__getitem__, sorted(consumed)),
-        lambda: _worked_out(forest, columns, np.arange(len(columns))),
+        lambda: _compute_most_units(forest, columns, np.arange(len(columns))),
         reread,
     )
 
 
-def _worked_out(forest: Forest, columns: ClassInventories, indices: Integers) -> Integers:
+def _compute_most_units(forest: Forest, columns: ClassInventories, indices: Integers) -> Integers:
     units = np.full(len(indices), np.iinfo(np.int64).max)
     for consuming_indices, _, use, _, free in _each_use(forest, columns, indices):
         units[consuming_indices] = np.minimum(units[consuming_indices], free // use.amount)
@@ -140,7 +140,7 @@ def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
 
 
 def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask | None:
-    """Tell which pairs have room for what some amounts of theirs consume.
+    """Return which pairs have room for what some amounts of theirs consume.
 
     Args:
         forest: Where to look.
@@ -282,7 +282,7 @@ def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
 
 
 def have_room_together(forest: Forest, taken: Iterable[Taken]) -> bool:
-    """Tell whether all that some amounts use is free."""
+    """Return whether all that some amounts use is free."""
     return all(
         forest.classes[class_id].free.values[index] >= amount
         for (class_id, index), amount in taken_with_consumed(forest, taken).items()

@@ -5,13 +5,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
+import numpy as np
+
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache, SizedValue
-from treeclaim.forest.table.class_inventories import (
-    ClassInventories,
-    Mark,
-    marks_of,
-    written_since,
-)
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Trees
 from treeclaim.forest.table.forest import Forest
 
@@ -20,15 +18,33 @@ _Value = TypeVar("_Value", bound=SizedValue)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Followed(Generic[_Value]):
-    """A value at a moment."""
+    """A value at a moment.
 
-    marks: Sequence[Mark]
+    Attributes:
+        classes: The classes on whose amounts it depends.
+        marks: The moment in the log of each of them.
+        value: The value.
+    """
+
+    classes: Sequence[ClassInventories]
+    marks: Sequence[int]
     value: _Value
 
     @property
     def nbytes(self) -> int:
         """Return the bytes of the value."""
         return self.value.nbytes
+
+    def trees_written(self, forest: Forest) -> Trees | None:
+        """Return the trees written since, by number; None if they are not known any more, or many."""
+        trees: list[Trees] = []
+        for columns, mark in zip(self.classes, self.marks, strict=True):
+            indices = None if columns.written is None else columns.written.since(mark)
+            if indices is None:
+                return None
+            trees.append(forest.order.tree[columns.row.values[np.array(indices, dtype=np.int64)]])
+        written = np.unique(np.concatenate(trees)) if trees else np.arange(0)
+        return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None
 
 
 def follow(
@@ -51,17 +67,17 @@ def follow(
         cache: Where it is cached; None for the Forest's cache of what depends on the shape.
     """
     cache = forest.cache if cache is None else cache
-    marks = marks_of(classes)
-    if any(mark.columns.written is None for mark in marks):
+    columns = list(classes)
+    marks = [each.written.mark for each in columns if each.written is not None]
+    if len(marks) < len(columns):
         return make()
     cached = cast("_Followed[_Value] | None", cache.find(key))
-    if cached is not None and cached.marks == marks:
+    if cached is None or cached.classes != columns:
+        value = make()
+    elif cached.marks == marks:
         return cached.value
-    trees = None
-    if cached is not None and [each.columns for each in cached.marks] == [
-        each.columns for each in marks
-    ]:
-        trees = written_since(forest.order, cached.marks)
-    value = make() if cached is None or trees is None else remake(cached.value, trees)
-    cache.keep(key, _Followed(marks, value), replaces=True)
+    else:
+        trees = cached.trees_written(forest)
+        value = make() if trees is None else remake(cached.value, trees)
+    cache.keep(key, _Followed(columns, marks, value), replaces=True)
     return value

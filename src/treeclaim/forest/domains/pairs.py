@@ -15,7 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from treeclaim.forest.table.class_columns import Indices
+from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import (
     Integers,
     Mask,
@@ -24,7 +24,7 @@ from treeclaim.forest.table.columns import (
     search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.recent_changes import Splice
+from treeclaim.forest.table.order import Splice
 
 _next_serial = count().__next__
 

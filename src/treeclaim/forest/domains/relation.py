@@ -18,7 +18,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import consumed, filters
 from treeclaim.forest.domains.pairs import Pairs, follow_pairs
-from treeclaim.forest.table.class_columns import Indices
+from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import (
     Integers,
     Mask,

@@ -115,8 +115,8 @@ def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldColumns | No
     everywhere = forest.held.everywhere
     if everywhere is None:
         return None
-    named = list(forest.held.of_holds(forest, request.from_holds))
-    return held_with_consumed(forest, everywhere.less(named))
+    named = forest.held.of_holds(forest, request.from_holds)
+    return held_with_consumed(forest, everywhere.plus(named, -1))
 
 
 def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldColumns | None) -> Iterator[str]:

@@ -116,8 +116,6 @@ class Room:
             return self._held
         forest = self.everybody.scratch.forest
         others = self._left.keys() - set(holds)
-        left = HeldAmounts(self._left)
-        everywhere = self._held.everywhere.less(
-            [*self._held.of_holds(forest, {*holds, *others})]
-        ).plus([*left.of_holds(forest, others)])
-        return HeldAmounts({}, everywhere)
+        before = self._held.of_holds(forest, {*holds, *others})
+        left = HeldAmounts(self._left).of_holds(forest, others)
+        return HeldAmounts({}, self._held.everywhere.plus(before, -1).plus(left))

@@ -140,10 +140,7 @@ def held_after(
         if hold in by_hold:
             by_hold[hold] = _sum_amounts(by_hold[hold], amounts, sign)
         if everywhere is not None:
-            of_ids = amounts_by_id(forest, amounts)
-            everywhere = everywhere.plus(
-                [(provider, name, sign * amount) for provider, name, amount in of_ids]
-            )
+            everywhere = everywhere.plus(amounts_by_id(forest, amounts), sign)
     return HeldAmounts(by_hold, everywhere)
 
 
@@ -180,10 +177,10 @@ def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> 
     for consumer in list(world.consumers.values()):
         budget.check()
         if not removed.isdisjoint(consumer.allocations):
-            remaining_allocations = _but(consumer.allocations, removed)
+            remaining_allocations = _without_providers(consumer.allocations, removed)
             if remaining_allocations:
                 drawn = {
-                    hold: _but(units_by_provider, removed)
+                    hold: _without_providers(units_by_provider, removed)
                     for hold, units_by_provider in consumer.drawn.items()
                 }
                 world.consumers[consumer.uuid] = replace(
@@ -192,14 +189,14 @@ def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> 
             else:
                 del world.consumers[consumer.uuid]
     by_hold = {
-        hold: _but(units_by_provider, removed)
+        hold: _without_providers(units_by_provider, removed)
         for hold, units_by_provider in world.held.by_hold.items()
     }
     # What is held of providers that are gone is overlooked.
     world.held = HeldAmounts(by_hold, world.held.everywhere)
 
 
-def _but(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:
+def _without_providers(amounts: Amounts, removed: set[str]) -> dict[str, Mapping[str, int]]:
     return {
         uuid: units_by_class for uuid, units_by_class in amounts.items() if uuid not in removed
     }

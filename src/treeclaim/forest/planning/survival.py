@@ -224,8 +224,8 @@ class _Survey:
             for consumer in failure.released:
                 held = held_after(trials.forest, held, consumer, set())
             if held.everywhere is not None:
-                lent = list(held.of_holds(trials.forest, self._call.from_holds))
-                held = HeldAmounts({}, held.everywhere.less(lent))
+                lent = held.of_holds(trials.forest, self._call.from_holds)
+                held = HeldAmounts({}, held.everywhere.plus(lent, -1))
             return explain_with_rules(
                 trials.forest.holding(held),
                 self._consumers[first].requests[0],

@@ -82,7 +82,7 @@ class AttributeColumns:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether no row has or had any."""
+        """Return whether no row has or had any."""
         return not self._columns
 
     def at(self, name: str, rows: Rows) -> tuple[Kinds, Integers]:
@@ -164,32 +164,35 @@ class AttributeColumns:
             values[is_text] = np.array(mine, dtype=np.int64)[nth]
         self._grow(name, rows, kinds, values)
 
-    def begin_with(self, told: AttributeRows, layout: Layout) -> dict[int, tuple[str, ...]]:
+    def begin_with(self, columns: AttributeRows, layout: Layout) -> dict[int, tuple[str, ...]]:
         """Take the attributes of all rows, before any other; return the names by row that has any.
 
         Attributes of providers without a row are none.
         """
-        if not len(told.provider_id):
+        if not len(columns.provider_id):
             return {}
-        rows = layout.rows_of(told.provider_id)
+        rows = layout.rows_of(columns.provider_id)
         has_row = rows != NO_ROW
-        order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], told.name[has_row]))]
-        rows, name = rows[order], told.name[order]
-        kinds = np.array([kind_of(value) for value in told.values], dtype=np.uint8)
-        numbers = np.array([self._number(value) for value in told.values], dtype=np.int64)
-        value = told.value[order]
-        cuts = search(name, np.arange(len(told.names) + 1)).tolist()
+        order = np.flatnonzero(has_row)[np.lexsort((rows[has_row], columns.name[has_row]))]
+        rows, name = rows[order], columns.name[order]
+        kinds = np.array([kind_of(value) for value in columns.values], dtype=np.uint8)
+        numbers = np.array([self._number(value) for value in columns.values], dtype=np.int64)
+        value = columns.value[order]
+        cuts = search(name, np.arange(len(columns.names) + 1)).tolist()
         for at, (first, end) in enumerate(pairwise(cuts)):
             if first < end:
                 values_of_name = value[first:end]
                 self._grow(
-                    told.names[at], rows[first:end], kinds[values_of_name], numbers[values_of_name]
+                    columns.names[at],
+                    rows[first:end],
+                    kinds[values_of_name],
+                    numbers[values_of_name],
                 )
         distinct: dict[tuple[int, ...], tuple[str, ...]] = {}
         return {
             row: distinct.get(numbers_of_row)
             or distinct.setdefault(
-                numbers_of_row, tuple(sorted(told.names[number] for number in numbers_of_row))
+                numbers_of_row, tuple(sorted(columns.names[number] for number in numbers_of_row))
             )
             for row, numbers_of_row in enumerate(group_values(rows, name, len(layout.provider)))
             if numbers_of_row

@@ -1,32 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All inventories of one resource class as columns that are written."""
+"""All inventories of one resource class as columns: what is there, what fits, and how that is written."""
 
 import copy
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from math import lcm
 
 import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.table.class_columns import (
-    NEVER_FREE,
-    ClassColumns,
-    Indices,
-    UnitLimits,
-    free_of,
-)
 from treeclaim.forest.table.columns import (
     Column,
     Integers,
+    Mask,
+    RecentEntries,
     Rows,
-    Trees,
     ascending,
     search_ascending,
 )
-from treeclaim.forest.table.order import TreeOrder
-from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
-from treeclaim.model.whole import InventoryColumns
+from treeclaim.model.request import STRICT, Leniency
+from treeclaim.model.whole import InventoryColumns, Numbers
 
 _AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 """Columns of what an inventory says, by the names that it has for that."""
@@ -34,11 +29,210 @@ _AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocatio
 _COPIED = (*_AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
 """All columns but that of rows."""
 
+_GREATEST_FREE = 2**62
+NEVER_FREE = -(2**62)
+"""The free amount of an inventory of a dead row: nothing ever fits there again."""
 
-class ClassInventories(ClassColumns):
-    """Inventories that are added at the end, and written over where they are."""
+_LEAST_UNSURE = 2**61
+"""From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
+"""
 
-    __slots__ = ()
+Indices = Rows | slice
+"""A choice of inventories of a class."""
+
+
+class UnitLimits:
+    """The strictest min_unit, max_unit and step_size that a column ever held.
+
+    Most classes have the same ones everywhere, and then no search has to look at them.
+    """
+
+    __slots__ = ("_greatest_min", "_least_max", "_step")
+
+    def __init__(self) -> None:
+        self._greatest_min = 1
+        self._least_max = MAXIMUM_INTEGER
+        self._step = 1
+
+    def note(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
+        """Take the limits of some inventories into account, of one at least."""
+        self._greatest_min = max(self._greatest_min, int(least.max()))
+        self._least_max = min(self._least_max, int(most.min()))
+        distinct_steps = steps[:1] if (steps == steps[0]).all() else np.unique(steps)
+        # No amount is a multiple of a greater number.
+        self._step = min(lcm(self._step, *distinct_steps.tolist()), MAXIMUM_INTEGER + 1)
+
+    def admit_everywhere(self, amount: int) -> bool:
+        """Return whether no inventory refuses an amount but for its free room."""
+        return self._greatest_min <= amount <= self._least_max and amount % self._step == 0
+
+
+class ClassInventories:
+    """The inventories of one resource class as columns, in order of provider row.
+
+    Inventories are added at the end, and written over where they are.
+
+    The column `free` (int64 units: truncated capacity minus used) is kept ready because every
+    search compares with it. For whole amounts that comparison equals the one with the unrounded
+    capacity (contract page 70, section 1). Those of dead rows stay, with nothing free.
+
+    The column `used` includes what others consume, which is in `consumed`; what an inventory consumes
+    itself is the number in `pattern` (`consumption.py`).
+    """
+
+    __slots__ = (
+        "_limits",
+        "allocation_ratio",
+        "consumed",
+        "free",
+        "max_unit",
+        "min_unit",
+        "modified_at",
+        "pattern",
+        "refreshed",
+        "reserved",
+        "row",
+        "step_size",
+        "total",
+        "used",
+        "written",
+    )
+
+    def __init__(self) -> None:
+        self.row = Column(np.int64)
+        self.total = Column(np.int32)
+        self.reserved = Column(np.int32)
+        self.min_unit = Column(np.int32)
+        self.max_unit = Column(np.int32)
+        self.step_size = Column(np.int32)
+        self.allocation_ratio = Column(np.float64)
+        self.used = Column(np.int64)
+        self.free = Column(np.int64)
+        self.modified_at = Column(np.float64)
+        self.consumed = Column(np.int64)
+        self.pattern = Column(np.int32)
+        self.written: RecentEntries[int] | None = RecentEntries(thresholds.MOST_WRITES_KNOWN)
+        """The indices that were written lately; None for a copy, which nobody follows."""
+        self.refreshed = 0
+        """Return how many of these writes may have changed more than the used amount."""
+        self._limits = UnitLimits()
+
+    def __len__(self) -> int:
+        """Return the number of inventories, those of dead rows included."""
+        return len(self.row)
+
+    def index_of(self, row: int) -> int:
+        """Return the index of the inventory of a row that has one; rows ascend with the indices."""
+        return int(search_ascending(self.row.values, row))
+
+    def allocated(self, index: int) -> int:
+        """Return what is used of an inventory, less what others consume."""
+        return int(self.used.values[index] - self.consumed.values[index])
+
+    def record(self, index: int, class_id: int) -> InventoryRecord:
+        """Return an inventory as the record it was made of."""
+        return InventoryRecord(
+            class_id=class_id,
+            inventory=self.inventory(index),
+            used=self.allocated(index),
+            modified_at=float(self.modified_at.values[index]),
+        )
+
+    def inventory(self, index: int) -> Inventory:
+        """Return the amounts of an inventory."""
+        return Inventory(
+            total=int(self.total.values[index]),
+            reserved=int(self.reserved.values[index]),
+            min_unit=int(self.min_unit.values[index]),
+            max_unit=int(self.max_unit.values[index]),
+            step_size=int(self.step_size.values[index]),
+            allocation_ratio=float(self.allocation_ratio.values[index]),
+        )
+
+    def whole_capacity(self, index: int) -> int:
+        """Return the capacity of an inventory truncated toward zero, as it is shown to clients."""
+        units = self.total.values.item(index) - self.reserved.values.item(index)
+        return int(units * self.allocation_ratio.values.item(index))
+
+    def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
+        """Return for some inventories whether this amount fits (contract page 90, section 3.1).
+
+        An amount above the storage range fits nowhere, as no max_unit can admit it.
+        """
+        least = NEVER_FREE + 1 if leniency.though_full else min(amount, _LEAST_UNSURE)
+        fits: Mask = self.free.values[indices] >= least
+        if leniency.any_amount:
+            if least == _LEAST_UNSURE:
+                self._compare_exactly(indices, amount, fits)
+        elif not self._limits.admit_everywhere(amount):
+            fits &= self.admits(indices, amount)
+        return fits
+
+    def _compare_exactly(self, indices: Indices, amount: int, fits: Mask) -> None:
+        """Compare an amount with what is free where that is more than the column can hold."""
+        numbers = np.arange(len(self))[indices]
+        for at in np.flatnonzero(fits).tolist():
+            index = int(numbers[at])
+            free = self.whole_capacity(index) - int(self.used.values[index])
+            fits[at] = free >= amount
+
+    def admits(self, indices: Indices, amount: int) -> Mask:
+        """Return for some inventories whether this amount fits as soon as so much is free."""
+        admits: Mask = self.min_unit.values[indices] <= amount
+        if not self._limits.admit_everywhere(amount):
+            admits &= self.max_unit.values[indices] >= amount
+            # An amount may have more digits than an integer of numpy.
+            admits &= min(amount, MAXIMUM_INTEGER) % self.step_size.values[indices] == 0
+        return admits
+
+    def gives(self, indices: Indices, amount: int) -> Mask:
+        """Return for some inventories whether any part of an amount fits, from 1 to all of it."""
+        step = self.step_size.values[indices].astype(np.int64)
+        least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
+        most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
+        # An amount may have more digits than an inventory can hold.
+        gives: Mask = np.minimum(most, min(amount, MAXIMUM_INTEGER)) // step * step >= least
+        return gives
+
+    def living(self) -> Rows:
+        """Return the indices of the inventories of living rows, ascending, int64."""
+        indices: Rows = np.flatnonzero(self.free.values != NEVER_FREE)
+        return indices
+
+    def indices_of(self, rows: Rows) -> tuple[Mask, Rows]:
+        """Return which of some rows have an inventory here, and the indices of these.
+
+        Returns:
+            One truth value for each row, and the indices of the inventories of those that have one, int64.
+        """
+        if len(rows) == len(self) and (self.row.values == rows).all():
+            return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
+        indices = search_ascending(self.row.values, rows)
+        has = indices < len(self)
+        has[has] = self.row.values[indices[has]] == rows[has]
+        return has, indices[has]
+
+    def among(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return where among some ascending rows those are that have an inventory, and where those have it.
+
+        It takes as long as the shorter of the two lists asks for.
+        """
+        if len(rows) <= len(self):
+            has, indices = self.indices_of(rows)
+            return np.flatnonzero(has), indices
+        at = search_ascending(rows, self.row.values)
+        is_there = at < len(rows)
+        is_there[is_there] = rows[at[is_there]] == self.row.values[is_there]
+        return at[is_there], np.flatnonzero(is_there)
+
+    def room(self, indices: Rows) -> npt.NDArray[np.int64]:
+        """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
+        room: npt.NDArray[np.int64] = np.minimum(
+            self.free.values[indices], self.max_unit.values[indices]
+        )
+        return room
+
+    # -- what is written ---------------------------------------------------------------------
 
     def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
         """Append the inventories of ascending rows, all beyond the rows there are."""
@@ -126,13 +320,13 @@ class ClassInventories(ClassColumns):
             self.written.note(indices.tolist())
 
     def _free(self, indices: Indices) -> Integers:
-        """Compute what is free of some inventories."""
-        return free_of(
-            self.total.values[indices],
-            self.reserved.values[indices],
-            self.allocation_ratio.values[indices],
-            self.used.values[indices],
-        )
+        """Compute the free amounts of some inventories."""
+        units = self.total.values[indices] - self.reserved.values[indices]
+        capacity = np.clip(
+            units * self.allocation_ratio.values[indices], -_GREATEST_FREE, _GREATEST_FREE
+        ).astype(np.int64)
+        free: Integers = np.maximum(capacity - self.used.values[indices], NEVER_FREE + 1)
+        return free
 
     def bury(self, rows: Rows) -> None:
         """Mark the inventories of some rows as those of dead ones: nothing ever fits there again."""
@@ -169,37 +363,3 @@ class ClassInventories(ClassColumns):
         )
         columns.used = Column.of(np.zeros(len(self), dtype=np.int64))
         return columns
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A moment in the log of a class.
-
-    Attributes:
-        columns: The class's.
-        moment: What was written before is counted.
-    """
-
-    columns: ClassInventories
-    moment: int
-
-
-def marks_of(classes: Iterable[ClassInventories]) -> Sequence[Mark]:
-    """Return the present moment in the log of each of some classes."""
-    return [
-        Mark(columns, 0 if columns.written is None else columns.written.mark)
-        for columns in classes
-    ]
-
-
-def written_since(order: TreeOrder, marks: Sequence[Mark]) -> Trees | None:
-    """Return the trees, by number, that were written since some moments; None if they are not known, or many."""
-    trees: list[Trees] = [np.empty(0, dtype=np.int64)]
-    for mark in marks:
-        log = mark.columns.written
-        indices = None if log is None else log.since(mark.moment)
-        if indices is None:
-            return None
-        trees.append(order.tree[mark.columns.row.values[indices]])
-    written = np.unique(np.concatenate(trees))
-    return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None

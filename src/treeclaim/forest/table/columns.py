@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that grow at the end.
+"""Arrays that grow at the end, and the latest changes of their items.
 
 Every table of the Forest only ever grows: a tree whose structure changed is written again at the
 end and its old rows are marked dead. So a view of a column that somebody holds stays valid, and
@@ -12,8 +12,10 @@ memory, and a new table gets room for all the rows that it will hold until a sma
 """
 
 import mmap
+from collections import deque
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from itertools import islice
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,7 @@ NO_ROW = -1
 """Stands for a row that does not exist: that of the parent of a root, or of an unused handle."""
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
+_Change = TypeVar("_Change")
 
 _FIRST_CAPACITY = 8
 
@@ -150,3 +153,34 @@ def _room(count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     # A forked process must not see what this one writes, so the pages are not shared ones.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=dtype)
+
+
+class RecentEntries(Generic[_Change]):
+    """The latest changes in order; older ones are forgotten.
+
+    Attributes:
+        mark: Stands for the present moment.
+    """
+
+    __slots__ = ("_changes", "mark")
+
+    def __init__(self, most: int) -> None:
+        self.mark = 0
+        self._changes: deque[_Change] = deque(maxlen=most)
+
+    def note(self, changes: Sequence[_Change]) -> None:
+        """Note some changes."""
+        self.mark += len(changes)
+        self._changes.extend(changes)
+
+    def forget(self) -> None:
+        """Note a change that cannot be followed."""
+        self.mark += 1
+        self._changes.clear()
+
+    def since(self, mark: int) -> Sequence[_Change] | None:
+        """Return the changes since a moment, in order; None if they are not known any more."""
+        count = self.mark - mark
+        if not 0 <= count <= len(self._changes):
+            return None
+        return list(islice(reversed(self._changes), count))[::-1]

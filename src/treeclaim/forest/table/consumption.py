@@ -93,15 +93,15 @@ class ConsumptionLinks(NamedTuple):
 
 
 def link_all(
-    classes: Classes, patterns: Patterns, layout: Layout, given: ConsumptionColumns
+    classes: Classes, patterns: Patterns, layout: Layout, consumption: ConsumptionColumns
 ) -> None:
     """Write what inventories consume that were laid out, and what is consumed of them; see `link`."""
     links = ConsumptionLinks(
-        layout.rows_of(given.provider_id),
-        given.class_id,
-        layout.rows_of(given.consumed_provider_id),
-        given.consumed_class_id,
-        given.amount,
+        layout.rows_of(consumption.provider_id),
+        consumption.class_id,
+        layout.rows_of(consumption.consumed_provider_id),
+        consumption.consumed_class_id,
+        consumption.amount,
     )
     link(classes, patterns, layout.root, links)
     add_consumed(classes, patterns)

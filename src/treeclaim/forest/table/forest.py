@@ -26,14 +26,13 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.change.compaction import Compaction, is_too_large
-from treeclaim.forest.table.change.in_place import WritingInPlace
-from treeclaim.forest.table.change.rewriting import edited_order, rewritten
+from treeclaim.forest.table.change.in_place import InPlaceWriter
+from treeclaim.forest.table.change.rewriting import edit_order, rewrite_trees
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Column, Mask, Rows
+from treeclaim.forest.table.columns import NO_ROW, Column, Mask, RecentEntries, Rows
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
-from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.order import Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable
-from treeclaim.forest.table.recent_changes import RecentEntries, Splice
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
@@ -107,7 +106,7 @@ class Forest(ProviderTable):
     # -- keeping up with the store ---------------------------------------------------------
 
     def agrees_with(self, changes: Changes) -> bool:
-        """Tell whether the generations that changes of usage lead to are those that were recorded.
+        """Return whether the generations that changes of usage lead to are those that were recorded.
 
         If not, something was written beside the feed, and nothing that is known can be trusted.
         """
@@ -126,9 +125,9 @@ class Forest(ProviderTable):
             self._clear()
         if changes.whole is not None:
             self._begin_with(changes.whole)
-        writing = WritingInPlace(self, self._register, self.summaries, self._compaction)
-        reshaped = writing.refresh_each(changes.records)
-        writing.count_usage(changes.usage)
+        writer = InPlaceWriter(self, self._register, self.summaries, self._compaction)
+        reshaped = writer.refresh_each(changes.records)
+        writer.count_usage(changes.usage)
         removed = {
             provider_id for provider_id in changes.removed if provider_id in self._register.by_id
         }
@@ -159,15 +158,15 @@ class Forest(ProviderTable):
 
     def _rewrite_trees(self, reshaped: Mapping[int, ProviderRecord], removed: set[int]) -> None:
         """Write the trees again that some providers were in, or are in now."""
-        trees = rewritten(self, self._register, reshaped, removed)
+        trees = rewrite_trees(self, self._register, reshaped, removed)
         if self._compaction is not None:
             self._compaction.bury(trees.rows, trees.class_ids)
-        self._count += trees.more
+        self._count += trees.added_count
         self.summaries.extend(len(self._register) - len(self.summaries))
         roots = [tree.start for tree in (*trees.old, *trees.new)]
         self.summaries.forget(trees.altered, self.handle.values[roots].tolist())
         order, self._order = self._order, None
-        self._order, splices = edited_order(order, self, trees)
+        self._order, splices = edit_order(order, self, trees)
         self.splices.note(splices)
         if self._order is None:
             self.splices.forget()
@@ -201,7 +200,7 @@ class Forest(ProviderTable):
 
     @property
     def is_tidy(self) -> bool:
-        """Tell whether there is no such work left."""
+        """Return whether there is no such work left."""
         return self._compaction is None
 
     def _take(self, compaction: Compaction) -> None:
@@ -311,8 +310,8 @@ class Forest(ProviderTable):
 
     @property
     def has_conditions(self) -> bool:
-        """Tell whether any provider has a condition, or had one."""
-        return not self.links[CONDITIONS.name].are_none
+        """Return whether any provider has a condition, or had one."""
+        return not self.links[CONDITIONS.name].is_empty
 
     def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
         """Return the conditions that have an effect on those who tolerate some keys; None for all.

@@ -7,7 +7,7 @@ those of the Forest itself, and show it as used.
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -41,7 +41,7 @@ class HeldColumns:
     amounts: Rows
 
     @classmethod
-    def of(cls, held: Sequence[HeldOf]) -> Self:
+    def of(cls, held: Iterable[HeldOf]) -> Self:
         """Return what is held of inventories."""
         nothing: Rows = np.empty(0, dtype=np.int64)
         return cls(nothing, nothing).plus(held)
@@ -51,25 +51,18 @@ class HeldColumns:
         return len(self.keys)
 
     def at(self, provider_id: int, class_id: int) -> int:
-        """Return what is held of one inventory."""
-        key = class_id << _PROVIDER_BITS | provider_id
-        index = int(search_ascending(self.keys, key))
-        is_known = index < len(self) and self.keys[index] == key
-        return int(self.amounts[index]) if is_known else 0
+        """Return the held amount of one inventory."""
+        return int(self.of_each(np.array([provider_id]), np.array([class_id]))[0])
 
-    def less(self, gone: Sequence[HeldOf]) -> Self:
-        """Return what is held without some of it; an inventory may be named more than once."""
-        return self.plus([(provider, name, -amount) for provider, name, amount in gone])
-
-    def plus(self, more: Sequence[HeldOf]) -> Self:
-        """Return what is held with more of it; an inventory may be named more than once."""
-        table = np.array(more, dtype=np.int64).reshape(-1, 3)
+    def plus(self, amounts: Iterable[HeldOf], sign: int = 1) -> Self:
+        """Return the held amounts with more of them, or less with the sign -1; an inventory may occur repeatedly."""
+        table = np.array(list(amounts), dtype=np.int64).reshape(-1, 3)
         added_keys = table[:, 1] << _PROVIDER_BITS | table[:, 0]
         keys, places = np.unique(np.concatenate([self.keys, added_keys]), return_inverse=True)
-        amounts = np.zeros(len(keys), dtype=np.int64)
-        np.add.at(amounts, places, np.concatenate([self.amounts, table[:, 2]]))
-        is_positive = amounts > 0
-        return type(self)(keys[is_positive], amounts[is_positive])
+        sums = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(sums, places, np.concatenate([self.amounts, sign * table[:, 2]]))
+        is_positive = sums > 0
+        return type(self)(keys[is_positive], sums[is_positive])
 
     def of_class(self, class_id: int) -> tuple[Rows, Rows]:
         """Return the ids of providers, ascending, of whose inventory something is held, and how much."""
@@ -142,7 +135,7 @@ def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Fo
     held = HeldColumns.of(())
     for part in parts:
         budget.check()
-        held = held.plus(list(amounts_by_id(forest, part)))
+        held = held.plus(amounts_by_id(forest, part))
     return without(forest, held_with_consumed(forest, held))
 
 

@@ -45,7 +45,7 @@ class Holdings:
         self.patterns = Patterns()
         self._shared: dict[tuple[Any, ...], Any] = {}
 
-    def tell(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
+    def write(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
         """Take what records tell of the providers that have some handles."""
         missing = max(handles, default=-1) + 1 - len(self.names)
         if missing > 0:
@@ -101,8 +101,8 @@ class Memberships(Generic[_Group]):
         return iter(self._rows)
 
     @property
-    def are_none(self) -> bool:
-        """Tell whether no row is or was in any group."""
+    def is_empty(self) -> bool:
+        """Return whether no row is or was in any group."""
         return not self._rows
 
     def append(self, first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> None:
@@ -152,7 +152,7 @@ class Memberships(Generic[_Group]):
         return {group: column.values for group, column in self._rows.items()}
 
     def mask(self, groups: Iterable[_Group]) -> Mask:
-        """Tell for every row whether it is in any of some groups; dead rows may be told wrongly.
+        """Return for every row whether it is in any of some groups; arbitrary for dead rows.
 
         One copy of all lists together: a question may name a thousand groups.
         """

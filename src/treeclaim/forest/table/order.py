@@ -15,7 +15,23 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import Column, Integers, Rows, Trees, search_ascending
-from treeclaim.forest.table.recent_changes import Splice
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """A tree that was written again, made or taken away.
+
+    Attributes:
+        tree: Its number, or that of the tree behind it.
+        trees_before: How many trees there were: one or none.
+        trees_now: How many trees there are instead: one or none.
+        rows: The rows that it has now; empty where it is gone.
+    """
+
+    tree: int
+    trees_before: int
+    trees_now: int
+    rows: range
 
 
 @dataclass(frozen=True, slots=True)

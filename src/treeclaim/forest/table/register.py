@@ -77,7 +77,7 @@ class RowIndex(Generic[_Key]):
         return np.array(rows, dtype=np.int64)
 
     def __contains__(self, key: _Key) -> bool:
-        """Tell whether some row has a key."""
+        """Return whether some row has a key."""
         return self.get(key) is not None
 
     def __setitem__(self, key: _Key, handle: int) -> None:

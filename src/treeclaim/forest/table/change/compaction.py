@@ -44,7 +44,7 @@ class Compaction:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether all living rows are copied."""
+        """Return whether all living rows are copied."""
         return self._next == self._source.row_count
 
     def step(self, most: int) -> None:
@@ -90,7 +90,7 @@ class Compaction:
 
 
 def is_too_large(table: ProviderTable, living: int) -> bool:
-    """Tell whether too many rows of a table are dead, or its columns nearly full."""
+    """Return whether too many rows of a table are dead, or its columns nearly full."""
     dead = table.row_count - living
     return dead > max(thresholds.FEWEST_DEAD_ROWS, living // 2) or (
         table.row_count > max(thresholds.FEWEST_FULL_ROWS, table.id.room * 3 // 4)

@@ -17,7 +17,7 @@ from treeclaim.model.provider import ProviderRecord
 
 
 @dataclass(frozen=True, slots=True)
-class WritingInPlace:
+class InPlaceWriter:
     """Writes into all rows that are of a provider, and drops the texts that told something else.
 
     Attributes:

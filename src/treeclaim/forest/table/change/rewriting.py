@@ -15,9 +15,8 @@ from treeclaim.forest.table.consumption import (
     rows_consumed_otherwise,
 )
 from treeclaim.forest.table.layout import lay_out
-from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.order import Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
-from treeclaim.forest.table.recent_changes import Splice
 from treeclaim.forest.table.register import Register
 from treeclaim.model.provider import Consumed, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
@@ -45,12 +44,12 @@ class RewrittenTrees:
     altered: Sequence[int]
 
     @property
-    def more(self) -> int:
-        """Return how many providers more there are than before."""
+    def added_count(self) -> int:
+        """Return the number of providers that the trees have more than before."""
         return sum(map(len, self.new)) - len(self.rows)
 
 
-def rewritten(
+def rewrite_trees(
     table: ProviderTable,
     register: Register,
     reshaped: Mapping[int, ProviderRecord],
@@ -67,7 +66,7 @@ def rewritten(
     return _Rewriting(table, register, list(reshaped.values())).run({*reshaped, *removed})
 
 
-def edited_order(
+def edit_order(
     order: TreeOrder | None, table: ProviderTable, trees: RewrittenTrees
 ) -> tuple[TreeOrder | None, Sequence[Splice]]:
     """Write into the canonical order which trees there are instead of others.
@@ -106,12 +105,12 @@ class _Rewriting:
         other_rows = rows[~np.isin(table.id.values[rows], list(ids))]
         class_ids = table.classes_of(rows)
         at, places = self._laid_out(other_rows)
-        told = table.put(records, self._handles_of_records(at - len(other_rows)))
-        told_rows = np.arange(told.start, told.stop)
-        new = table.gather(table, np.concatenate([other_rows, told_rows])[at], places)
+        put = table.put(records, self._handles_of_records(at - len(other_rows)))
+        record_rows = np.arange(put.start, put.stop)
+        new = table.gather(table, np.concatenate([other_rows, record_rows])[at], places)
         altered = self._note_relatives(other_rows, at, new)
         class_ids |= {stock.class_id for record in records for stock in record.inventories}
-        table.bury(np.concatenate([rows, told_rows]), class_ids)
+        table.bury(np.concatenate([rows, record_rows]), class_ids)
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
@@ -164,7 +163,7 @@ class _Rewriting:
                 if row is None or is_new
                 else self._register.keep(row, record)
             )
-        self._table.holdings.tell(
+        self._table.holdings.write(
             [records[number] for number in numbers], [handles[number] for number in numbers]
         )
         return handles
