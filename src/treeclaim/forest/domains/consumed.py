@@ -19,6 +19,7 @@ from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST
 
 NO_CODE = -1
 """Stands for no inventory."""
@@ -28,7 +29,7 @@ _GREATEST = 2**40
 
 Matrix = npt.NDArray[np.int64]
 
-Taken = tuple[int, str, int]
+Allocation = tuple[int, str, int]
 """Row of a provider, name of a resource class, and units."""
 
 
@@ -233,43 +234,34 @@ def _add_up(uses: Uses) -> None:
             uses.amounts[is_same, later] = 0
 
 
-def with_consumed(forest: Forest, taken: Iterable[Taken]) -> Iterable[Taken]:
-    """Return some amounts, and what they consume; one inventory may be named more than once."""
+def with_consumed(forest: Forest, allocations: Iterable[Allocation]) -> Iterable[Allocation]:
+    """Return allocations with the units that they consume; an inventory may occur repeatedly."""
     if not are_any(forest):
-        return taken
-    every = list(taken)
+        return allocations
+    every = list(allocations)
     class_by_id = forest.catalogue.class_by_id
-    for position, name, amount in tuple(every):
+    for row, name, amount in tuple(every):
         class_id = forest.catalogue.resource_classes[name].id
-        index = forest.classes[class_id].index_of(position)
+        index = forest.classes[class_id].index_of(row)
         every += [
-            (position + use.offset, class_by_id[use.class_id].name, amount * use.amount)
+            (row + use.offset, class_by_id[use.class_id].name, amount * use.amount)
             for use in forest.uses_of(class_id, index)
         ]
     return every
 
 
-def taken_with_consumed(forest: Forest, taken: Iterable[Taken]) -> dict[tuple[int, int], int]:
-    """Return what some amounts use in all, themselves and what they consume.
-
-    Returns:
-        Units by class id and index of the inventory.
-    """
-    used: dict[tuple[int, int], int] = {}
-    for position, name, amount in with_consumed(forest, taken):
+def times_together(forest: Forest, allocations: Iterable[Allocation]) -> int:
+    """Return how often some allocations fit, with all that they consume; 0 where an inventory is over-committed."""
+    units: dict[tuple[int, int], int] = {}
+    for row, name, amount in with_consumed(forest, allocations):
         class_id = forest.catalogue.resource_classes[name].id
-        key = class_id, forest.classes[class_id].index_of(position)
-        used[key] = used.get(key, 0) + amount
-    return used
-
-
-def times_together(forest: Forest, taken: Iterable[Taken]) -> int:
-    """Return how often some amounts fit, with all that they consume; 0 where an inventory is over-committed."""
-    times = min(
+        inventory = class_id, forest.classes[class_id].index_of(row)
+        units[inventory] = units.get(inventory, 0) + amount
+    times = [
         int(forest.classes[class_id].free.values[index]) // amount
-        for (class_id, index), amount in taken_with_consumed(forest, taken).items()
-    )
-    return max(times, 0)
+        for (class_id, index), amount in units.items()
+    ]
+    return max(min(times, default=GREATEST), 0)
 
 
 def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
@@ -279,11 +271,3 @@ def classes_with_consumed(forest: Forest, names: Iterable[str]) -> set[str]:
         class_by_id = forest.catalogue.class_by_id
         classes |= {class_by_id[number].name for number in forest.holdings.patterns.consumed}
     return classes
-
-
-def have_room_together(forest: Forest, taken: Iterable[Taken]) -> bool:
-    """Return whether all that some amounts use is free."""
-    return all(
-        forest.classes[class_id].free.values[index] >= amount
-        for (class_id, index), amount in taken_with_consumed(forest, taken).items()
-    )

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.order.candidate_table import sharing_by_row
-from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placement

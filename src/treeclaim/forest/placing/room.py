@@ -10,8 +10,9 @@ each, less what it drew from holds that are not that one's.
 from collections.abc import Iterable
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.placing.queries import QueryPool
-from treeclaim.forest.placing.scratch import Allocation, Scratch
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, with_free
 from treeclaim.model.extension.placing import PlacingRequest

@@ -7,15 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.domains.consumed import classes_with_consumed, with_consumed
+from treeclaim.forest.domains.consumed import Allocation, classes_with_consumed, with_consumed
 from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
 from treeclaim.forest.table.forest import Forest
-
-Allocation = tuple[int, str, int]
-"""Row of a provider, name of a resource class, and units."""
 
 
 class Scratch:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
 from treeclaim.forest.placing.queries import QueryPool
-from treeclaim.forest.placing.scratch import Allocation, Scratch
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import Amounts, Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW

@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from treeclaim.forest.domains.consumed import have_room_together
+from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
@@ -199,7 +199,7 @@ class Splitter:
         if not self._plan.request.sums_groups:
             # Classes are judged apart from each other, to explain a search.
             return all(
-                have_room_together(forest, [each for each in allocations if each[1] == split.name])
+                times_together(forest, [each for each in allocations if each[1] == split.name]) > 0
                 for split in self._classes
             )
         allocations += [
@@ -208,7 +208,7 @@ class Splitter:
             for name, amount in slot.resources.items()
             if name not in slot.lenient
         ]
-        return have_room_together(forest, allocations)
+        return times_together(forest, allocations) > 0
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
         """Tell whether `max_unit` permits what all groups take of a provider together."""

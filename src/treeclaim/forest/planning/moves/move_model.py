@@ -263,8 +263,7 @@ class MoveModel:
         for candidate in self._places.listed(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
-            needed_units = self._situation.with_consumed(cells_of(candidate.allocations))
-            for cell, n in needed_units.items():
+            for cell, n in self._situation.used_at(candidate).items():
                 self._uses[cell][column] += n
             self._check_size()
         self._program.add_row(enough, at_least=goal.amount)

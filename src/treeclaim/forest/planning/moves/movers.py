@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache, cached_property, partial
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.consumed import with_consumed
+from treeclaim.forest.domains.consumed import Allocation, with_consumed
 from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
 from treeclaim.forest.order.candidate_table import sharing_by_row
 from treeclaim.forest.placing.candidate import (
@@ -19,7 +19,6 @@ from treeclaim.forest.placing.candidate import (
     trees_of,
 )
 from treeclaim.forest.placing.rules import rules_in_force
-from treeclaim.forest.placing.scratch import Allocation
 from treeclaim.forest.planning.consumers import PlannedConsumer, need_in
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -271,6 +270,10 @@ class MoveSituation:
                 units[cell] += drawn - kept
                 returned.add((hold, cell[0]))
         return {cell: n for cell, n in units.items() if n}, frozenset(returned)
+
+    def used_at(self, candidate: Candidate) -> dict[Cell, int]:
+        """Return the units that a candidate takes by cell, with the units that these consume."""
+        return cells_of(with_consumed(self.forest, candidate.allocations))
 
     def with_consumed(self, cells: Mapping[Cell, int]) -> dict[Cell, int]:
         """Return units by cell with the units that these consume (contract page 102, section 2)."""

@@ -177,9 +177,8 @@ class PlaceLister:
 
     def _missing(self, candidate: Candidate) -> Counter[Cell]:
         """Return the units that a place lacks, by cell."""
-        needed_units = self._situation.with_consumed(cells_of(candidate.allocations))
-        free = self._situation.free_of
-        return +Counter({cell: n - free(cell) for cell, n in needed_units.items()})
+        used_units, free = self._situation.used_at(candidate), self._situation.free_of
+        return +Counter({cell: n - free(cell) for cell, n in used_units.items()})
 
 
 def _first_of_trees(query: Query) -> Iterator[Candidate]:

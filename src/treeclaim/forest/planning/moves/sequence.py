@@ -3,7 +3,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.planning.moves.board import Board
@@ -82,11 +82,8 @@ class _Sequencer:
         needed_units: Counter[Cell] = Counter()
         for places in self._arriving.values():
             for place in places:
-                needed_units.update(self._used_at(place.candidate))
+                needed_units.update(self._board.situation.used_at(place.candidate))
         return +Counter({cell: n - self._board.free_of(cell) for cell, n in needed_units.items()})
-
-    def _used_at(self, candidate: Candidate) -> Mapping[Cell, int]:
-        return self._board.situation.with_consumed(cells_of(candidate.allocations))
 
     def _target(self, mover: Mover, place: CandidatePlace) -> tuple[int, Candidate] | None:
         """Return the alternative and candidate by which a mover takes a place now; None if that is not legal."""
@@ -105,7 +102,7 @@ class _Sequencer:
         )
         if any(
             board.free_of(cell) + released.get(cell, 0) < n
-            for cell, n in self._used_at(candidate).items()
+            for cell, n in board.situation.used_at(candidate).items()
         ):
             return None
         is_kept = all(rule.keeps(candidate.trees, {}) for rule in board.rules_for(mover))
