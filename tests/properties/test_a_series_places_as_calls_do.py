@@ -87,7 +87,7 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
 def placed(world, wanted):
     """Return where one call places the same consumers; None for those without a place."""
     call = Placing(tuple(wanted), (), partial=True)
-    outcome = Placer(forest_of(world), call, {}, Budget()).placed()
+    outcome = Placer(forest_of(world), call, {}, Budget()).place_all()
     return [outcome.placed.get(one.consumers[0]) for one in wanted]
 
 

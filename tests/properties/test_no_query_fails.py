@@ -43,7 +43,7 @@ def answer_everything(world, request):
     counted = count_capacity(forest, wanted, CapacityLimits((), 100), Budget())
     consumers = PlacingRequest((wanted,), CONSUMERS, "project", "user", "INSTANCE")
     placer = Placer(forest, Placing((consumers,), (), partial=True, explain=True), {}, Budget())
-    attempt = placer.placed()
+    attempt = placer.place_all()
     explain_attempt(placer, attempt, Budget())
     assert len(attempt.placed) == min(counted["fits"], len(CONSUMERS))
     return counted["fits"]

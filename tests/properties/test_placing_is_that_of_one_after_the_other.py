@@ -219,4 +219,4 @@ def placed(world, call, *, explain=False):
             amounts.setdefault(uuid_of(p), {})[c] = n
         holders[consumer] = model.Holder(0, amounts, 1)
     placer = Placing(forest_of(world), asked, holders, Budget())
-    return placer, placer.placed()
+    return placer, placer.place_all()

@@ -182,7 +182,7 @@ def test_placements_draw_from_holds_first_and_deplete_them(sizes):
         expected = one_after_the_other(written, holds, asked)
         forest = forest_of(written).holding(held_by(holds))
         call = Placing(tuple(wanted), (), partial=True)
-        outcome = Placer(forest, call, {}, Budget()).placed()
+        outcome = Placer(forest, call, {}, Budget()).place_all()
         found = [outcome.placed.get(one.consumers[0]) for one in wanted]
         assert list(map(told, found)) == expected, (str(world), holds)
         event("some placed" if any(found) else "none placed")

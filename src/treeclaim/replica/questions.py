@@ -215,7 +215,7 @@ def placing_question(
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         require_names_of(forest, queries, budget)
         placer = Placer(forest, placing, holders, budget)
-        attempt = placer.placed()
+        attempt = placer.place_all()
         explanation = None
         if attempt.unplaced and placing.explain:
             explanation = explain_attempt(placer, attempt, budget)

@@ -157,7 +157,7 @@ def test_placements_state_whether_they_are_approximate():
             "user",
             "INSTANCE",
         )
-        attempt = Placer(forest, Placing((call,), (EACH_TREE_ONCE,)), {}, Budget()).placed()
+        attempt = Placer(forest, Placing((call,), (EACH_TREE_ONCE,)), {}, Budget()).place_all()
         found = [attempt.placed[consumer] for consumer in ("first", "second")]
         assert [placement.is_approximate for placement in found] == are_approximate
         assert [placement.roots[0][0] for placement in found] == list(map(provider_uuid, (1, 50)))

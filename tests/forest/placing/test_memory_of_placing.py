@@ -36,7 +36,7 @@ def held_at_most(consumers):
     """The least memory that suffices to place so many, about."""
     call = Placing((PlacingRequest((REQUEST,), consumers, "p", "u", "t"),), ())
     budget = MeasuringBudget()
-    attempt = Placer(forest(), call, {}, budget).placed()
+    attempt = Placer(forest(), call, {}, budget).place_all()
     assert not attempt.unplaced
     return budget.most
 

@@ -46,5 +46,5 @@ def test_holds_ignore_unit_limits_but_not_capacity():
             [(7, None), (7, HoldTerms()), (3, None), (3, HoldTerms()), (1, HoldTerms())]
         )
     )
-    found = Placer(room, Placing(requests, (), partial=True), {}, BUDGET).placed().placed
+    found = Placer(room, Placing(requests, (), partial=True), {}, BUDGET).place_all().placed
     assert sorted(found) == ["c1", "c3"]

@@ -36,7 +36,7 @@ def cloud(room_of_others):
 def placed(forest, order, consumers=("a", "b", "c")):
     """Where consumers go that must be together, by consumer."""
     request = PlacingRequest((CandidateRequest((WANTED,), order=order),), consumers, "p", "u", "t")
-    attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).placed()
+    attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).place_all()
     return {name: [*one.allocations] for name, one in attempt.placed.items()}, attempt.unplaced
 
 
@@ -62,6 +62,6 @@ def test_alternatives_of_a_request_add_up_in_a_domain():
         CandidateRequest((RequestGroup("", {name: 1}),)) for name in ("VCPU", "DISK_GB")
     )
     request = PlacingRequest(alternatives, ("a", "b", "c", "d"), "p", "u", "t")
-    attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).placed()
+    attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).place_all()
     assert attempt.unplaced == []
     assert {tuple(one.allocations) for one in attempt.placed.values()} == {(provider_uuid(20),)}

@@ -66,7 +66,7 @@ class World:
             if shape == "pool" and dice.random() < 0.6:
                 amounts["DISK_GB"] = dice.randint(1, 3)
             answer = request(order, **amounts)
-            result = list(query_of(scratch, answer, UNBOUNDED).each())
+            result = list(query_of(scratch, answer, UNBOUNDED).candidates())
             if not result:
                 continue
             one = dice.choice(result)
@@ -118,7 +118,7 @@ class World:
             if not left:
                 return True
             query = query_of(scratch, left[0].requests[0], UNBOUNDED)
-            for one in list(query.each()):
+            for one in list(query.candidates()):
                 scratch.take(one.allocations)
                 if fit(left[1:]):
                     return True

@@ -33,18 +33,18 @@ class Candidate:
     def body(self, forest: Forest) -> "CandidateBody":
         """Return the candidate with UUIDs, as clients see it."""
         uuids: dict[int, str] = {}
-        for _, position in self.served:
-            if position not in uuids:
-                uuids[position] = forest.uuid_of(position)
+        for _, row in self.served:
+            if row not in uuids:
+                uuids[row] = forest.uuid_of(row)
         allocations: dict[str, dict[str, int]] = {}
-        for position, name, amount in self.allocations:
-            units_by_class = allocations.setdefault(uuids[position], {})
+        for row, name, amount in self.allocations:
+            units_by_class = allocations.setdefault(uuids[row], {})
             units_by_class[name] = units_by_class.get(name, 0) + amount
         mappings: dict[str, list[str]] = {}
-        for suffix, position in self.served:
+        for suffix, row in self.served:
             serving = mappings.setdefault(suffix, [])
-            if uuids[position] not in serving:
-                serving.append(uuids[position])
+            if uuids[row] not in serving:
+                serving.append(uuids[row])
         return CandidateBody(allocations, mappings)
 
 
@@ -60,7 +60,7 @@ class CandidateBody(NamedTuple):
     mappings: dict[str, list[str]]
 
 
-def positions_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
+def rows_of(forest: Forest, uuids: Iterable[str]) -> list[int]:
     """Return the rows of some providers; those that do not exist are left out."""
     return [row for row in map(forest.row_of, uuids) if row is not None]
 
@@ -77,11 +77,11 @@ def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) ->
     return allocations
 
 
-def trees_of(forest: Forest, positions: Sequence[int]) -> tuple[int, ...]:
+def trees_of(forest: Forest, rows: Sequence[int]) -> tuple[int, ...]:
     """Return the trees of some givers: those of sharing providers only if all of them are."""
     tree, sharing = forest.order.tree, sharing_by_row(forest)
-    not_lent = {int(tree[position]) for position in positions if not sharing[position]}
-    return tuple(sorted(not_lent or {int(tree[position]) for position in positions}))
+    not_lent = {int(tree[row]) for row in rows if not sharing[row]}
+    return tuple(sorted(not_lent or {int(tree[row]) for row in rows}))
 
 
 def placement_of(

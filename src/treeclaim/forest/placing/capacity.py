@@ -249,9 +249,7 @@ class CapacityCount:
             if candidate is None:
                 return
             times = self._times(scratch, candidate)
-            scratch.take(
-                [(position, name, times * n) for position, name, n in candidate.allocations]
-            )
+            scratch.take([(row, name, times * n) for row, name, n in candidate.allocations])
             scratch.begin_conditions(candidate.allocations)
             counts[number] = shown(int(counts[number]) + times)
 

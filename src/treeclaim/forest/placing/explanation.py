@@ -69,13 +69,13 @@ def explain_with_rules(
             # Where nothing is given, as is asked without some constraint, the anchor's tree is the one that counts.
             is_giving = problem.giving or problem.split_relations
             if not is_giving or not problem.may_leave_anchors:
-                masks = [rule.mask(eligible) for rule in rule_states]
+                masks = [rule.open_trees(eligible) for rule in rule_states]
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
             keeping = np.zeros(len(matching), dtype=np.bool_)
             for anchor, candidate in query_of(
                 Scratch(forest), judged_request, budget
-            ).each_of_anchors():
+            ).candidates_by_anchor():
                 budget.check()
                 if not keeping[anchor]:
                     keeping[anchor] = all(

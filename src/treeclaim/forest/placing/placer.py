@@ -10,8 +10,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import (
     Candidate,
     placement_of,
-    positions_of,
     roots_of,
+    rows_of,
     trees_of,
 )
 from treeclaim.forest.placing.queries import IndependentQuery, Query
@@ -70,7 +70,7 @@ class Placer:
         self._begin = Room(forest, budget)
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
 
-    def placed(self) -> Attempt:
+    def place_all(self) -> Attempt:
         """Place all consumers; where a rule is for one domain, try one after the other."""
         affine = next(((rule, domains) for rule, domains in self._rules if rule.same_domain), None)
         if affine is None:
@@ -282,18 +282,18 @@ class Placer:
     def _with_candidates(self, number: int, domains: Domains) -> Mask:
         has_any = np.zeros(domains.count, dtype=np.bool_)
         for query in self._at_begin(number):
-            matching = query.matching()
+            matching = query.matching_trees()
             if matching is not None:
                 has_any |= domains.touched_by(matching)
                 continue
-            for candidate in query.each():
+            for candidate in query.candidates():
                 has_any[list(domains.containing(candidate.trees))] = True
         return has_any
 
     # -- who holds already -----------------------------------------------------------------------
 
     def _trees_of(self, holder: Holder) -> tuple[int, ...]:
-        return trees_of(self.forest, positions_of(self.forest, holder.allocations))
+        return trees_of(self.forest, rows_of(self.forest, holder.allocations))
 
     def _of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]

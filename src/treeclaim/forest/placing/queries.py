@@ -88,22 +88,22 @@ class Query:
                     return candidate
         return None
 
-    def each(self) -> Iterator[Candidate]:
+    def candidates(self) -> Iterator[Candidate]:
         """Yield all candidates in order, as things are now."""
         yield from self._draw(self.search(), None)
 
-    def each_of_anchors(self) -> Iterator[tuple[int, Candidate]]:
+    def candidates_by_anchor(self) -> Iterator[tuple[int, Candidate]]:
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
         problem = self.search()
         if problem.plan.split:
             for anchor, divided in Splitter(problem).of_anchors():
-                yield anchor, self.made(problem, divided.chosen, divided.parts)
+                yield anchor, self.make_candidate(problem, divided.chosen, divided.parts)
             return
         for block in combined_under(problem):
-            for anchor, positions in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                yield anchor, self.made(problem, positions)
+            for anchor, rows in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
+                yield anchor, self.make_candidate(problem, rows)
 
-    def matching(self) -> Mask | None:
+    def matching_trees(self) -> Mask | None:
         """Return which trees have a candidate now; None if a candidate may leave its anchor's tree."""
         problem = self.search()
         if problem.plan.split or problem.may_leave_anchors:
@@ -112,23 +112,23 @@ class Query:
         mask[problem.order.tree[matching_anchors(problem)]] = True
         return mask
 
-    def made(
+    def make_candidate(
         self,
         problem: Problem,
-        positions: Sequence[int],
+        rows: Sequence[int],
         parts: Sequence[tuple[str, int, int]] = (),
         *,
         is_approximate: bool = False,
     ) -> Candidate:
-        """Return a candidate of the positions that a search chose, and the parts of divided amounts."""
+        """Return a candidate of the rows that a search chose, and the parts of divided amounts."""
         allocations, served = [], []
-        for slot, position in zip(problem.plan.slots, positions, strict=True):
-            served.append((slot.suffix, position))
-            allocations += [(position, name, n) for name, n in slot.resources.items()]
-        for name, position, units in parts:
-            served.append((NO_GROUP, position))
-            allocations.append((position, name, units))
-        trees = self._trees_of([position for position, _, _ in allocations])
+        for slot, row in zip(problem.plan.slots, rows, strict=True):
+            served.append((slot.suffix, row))
+            allocations += [(row, name, n) for name, n in slot.resources.items()]
+        for name, row, units in parts:
+            served.append((NO_GROUP, row))
+            allocations.append((row, name, units))
+        trees = self._trees_of([row for row, _, _ in allocations])
         return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
 
     def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
@@ -153,14 +153,16 @@ class Query:
             for ranked in OrderedSearch(problem, scoring, wanted, anchors):
                 for row in ranked.rows.tolist():
                     parts = (row.chosen, row.parts) if problem.plan.split else (row,)
-                    yield self.made(problem, *parts, is_approximate=ranked.is_approximate)
+                    yield self.make_candidate(
+                        problem, *parts, is_approximate=ranked.is_approximate
+                    )
         elif problem.plan.split:
             for divided in Splitter(problem).distinct():
-                yield self.made(problem, divided.chosen, divided.parts)
+                yield self.make_candidate(problem, divided.chosen, divided.parts)
         else:
             for block in distinct_blocks(problem, anchors):
-                for positions in block.chosen.tolist():
-                    yield self.made(problem, positions)
+                for rows in block.chosen.tolist():
+                    yield self.make_candidate(problem, rows)
 
 
 class IndependentQuery(Query):
@@ -240,7 +242,9 @@ class IndependentQuery(Query):
         if tree is None:
             return None
         is_approximate = bool(self._is_approximate[tree])
-        return self.made(self._begin, self._chosen[tree].tolist(), is_approximate=is_approximate)
+        return self.make_candidate(
+            self._begin, self._chosen[tree].tolist(), is_approximate=is_approximate
+        )
 
     def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
         """Return the one tree of a candidate."""
@@ -411,7 +415,7 @@ class QueryPool:
             eligible: The domains that count for rules on skew.
             accepts: What else a candidate must be; rarely false.
         """
-        masks = [allowed, *(rule.mask(eligible) for rule in rules)]
+        masks = [allowed, *(rule.open_trees(eligible) for rule in rules)]
         alone = allowed if len(masks) == 1 else np.logical_and.reduce(masks)
 
         def keeps(trees: Sequence[int]) -> bool:
@@ -425,7 +429,9 @@ class QueryPool:
             with self._budget.scope():
                 candidate = query.first(alone, keeps)
                 if candidate is not None and not accepts(candidate):
-                    every = (each for each in query.each() if keeps(each.trees) and accepts(each))
+                    every = (
+                        each for each in query.candidates() if keeps(each.trees) and accepts(each)
+                    )
                     candidate = next(every, None)
             if candidate is not None:
                 return number, candidate

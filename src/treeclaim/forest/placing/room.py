@@ -80,11 +80,11 @@ class Room:
         for drawable_holds, pool in pools:
             undrawn_allocations = [
                 (
-                    position,
+                    row,
                     name,
                     amount - sum(n for hold, n in parts if hold not in drawable_holds),
                 )
-                for (position, name, amount), parts in zip(allocations, drawn, strict=True)
+                for (row, name, amount), parts in zip(allocations, drawn, strict=True)
             ]
             taken = [allocation for allocation in undrawn_allocations if allocation[2]]
             pool.scratch.place(allocations, taken)
@@ -92,12 +92,10 @@ class Room:
     def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
         """Draw what some allocations may; return for each which hold gave how much."""
         drawn: list[list[tuple[str, int]]] = []
-        for position, name, amount in allocations:
+        for row, name, amount in allocations:
             parts: list[tuple[str, int]] = []
             for hold in holds:
-                units = self._left_of(hold).get(
-                    self.everybody.scratch.forest.uuid_of(position), {}
-                )
+                units = self._left_of(hold).get(self.everybody.scratch.forest.uuid_of(row), {})
                 part = min(units.get(name, 0), amount - sum(n for _, n in parts))
                 if part:
                     units[name] -= part

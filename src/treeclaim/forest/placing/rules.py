@@ -145,7 +145,7 @@ class RuleState:
         """Count a consumer in the domains of its trees, or with the count -1 no longer."""
         self.counts[list(self.domains.containing(trees))] += count
 
-    def mask(self, eligible: EligibleDomains) -> Mask:
+    def open_trees(self, eligible: EligibleDomains) -> Mask:
         """Return which trees may be the only one of the next consumer."""
         domains = self.domains
         if self.rule.same_domain:

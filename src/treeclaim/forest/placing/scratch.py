@@ -84,23 +84,23 @@ class Scratch:
         """Take amounts; negative amounts become free."""
         self.moment += 1
         order, classes = self.forest.order, self.forest.catalogue.resource_classes
-        for position, name, amount in with_consumed(self.forest, allocations):
+        for row, name, amount in with_consumed(self.forest, allocations):
             class_id = classes[name].id
             columns = self._columns(class_id)
-            index = columns.index_of(position)
-            tree = int(order.tree[position])
+            index = columns.index_of(row)
+            tree = int(order.tree[row])
             changed_at = self.taken_at if amount > 0 else self.followed_at
             changed_at[tree] = self.moment
             self._changed.add((class_id, index))
             columns.used.values[index] += amount
             columns.free.values[index] -= amount
-            self._note_total(name, position, tree, amount)
+            self._note_total(name, row, tree, amount)
         for head in self._barred:
             self._hide_free(head)
 
     def give_back(self, allocations: Iterable[Allocation]) -> None:
         """Free amounts that were taken."""
-        self.take((position, name, -amount) for position, name, amount in allocations)
+        self.take((row, name, -amount) for row, name, amount in allocations)
 
     def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
         """Take amounts of many inventories of a class at once, while no query is in use.
@@ -121,7 +121,7 @@ class Scratch:
         heads = armed_heads(self.forest)
         if heads is None:
             return set()
-        begun = {int(heads[position]) for position, _, _ in allocations}
+        begun = {int(heads[row]) for row, _, _ in allocations}
         return begun - self._barred.keys() - {NO_ROW}
 
     def begin_conditions(self, allocations: Iterable[Allocation]) -> None:
@@ -184,21 +184,21 @@ class Scratch:
             if len(indices) > thresholds.FEW_TREES_WRITTEN:
                 return False
             for index in indices.tolist():
-                position = int(current.row.values[index])
-                tree = int(self.forest.order.tree[position])
+                row = int(current.row.values[index])
+                tree = int(self.forest.order.tree[row])
                 self.followed_at[tree] = self.moment
                 added_units = int(current.used.values[index] - columns.used.values[index])
                 columns.used.values[index] = current.used.values[index]
                 columns.free.values[index] = current.free.values[index]
-                self._note_total(names[class_id].name, position, tree, added_units)
+                self._note_total(names[class_id].name, row, tree, added_units)
         self._changed.clear()
         self._placed.clear()
         return True
 
-    def _note_total(self, name: str, position: int, tree: int, added_units: int) -> None:
+    def _note_total(self, name: str, row: int, tree: int, added_units: int) -> None:
         totals = self._totals.get(name)
         if totals is not None:
-            totals.take(position, tree, added_units)
+            totals.take(row, tree, added_units)
 
     @property
     def nbytes(self) -> int:

@@ -228,9 +228,9 @@ def _place(world: AssumedWorld, assumptions: AssumptionSet, budget: Budget) -> N
             count += 1
         world.placed.append(count)
     amounts = Counter[tuple[str, str]]()
-    for position, name, amount in placed_allocations:
-        amounts[forest.uuid_of(position), name] += amount
-    _begin_conditions(forest, {position for position, _, _ in placed_allocations})
+    for row, name, amount in placed_allocations:
+        amounts[forest.uuid_of(row), name] += amount
+    _begin_conditions(forest, {row for row, _, _ in placed_allocations})
     _use(forest, amounts, budget)
 
 

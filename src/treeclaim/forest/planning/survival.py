@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.candidate import allocations_at, no_trees, positions_of, trees_of
+from treeclaim.forest.placing.candidate import allocations_at, no_trees, rows_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
 from treeclaim.forest.placing.queries import IndependentQuery, QueryPool
 from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
@@ -148,8 +148,8 @@ class _Survey:
         self._by_tree: dict[int, list[str]] = defaultdict(list)
         for consumer in consumers.values():
             budget.check()
-            positions = positions_of(forest, consumer.allocations)
-            for tree in {int(order.tree[at]) for at in positions}:
+            rows = rows_of(forest, consumer.allocations)
+            for tree in {int(order.tree[at]) for at in rows}:
                 self._by_tree[tree].append(consumer.uuid)
         self._need = need_in(forest)
 
@@ -253,7 +253,7 @@ class _Trials:
         self._call = call
         self._rules_in_force = rules_in_force(forest, call.rules, budget)
         self._trees = {
-            name: trees_of(forest, positions_of(forest, consumers[name].allocations))
+            name: trees_of(forest, rows_of(forest, consumers[name].allocations))
             for rule in call.rules
             for name in rule.consumers & consumers.keys()
         }

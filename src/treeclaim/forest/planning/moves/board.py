@@ -68,10 +68,10 @@ class Board:
         tree, occupied = self.situation.forest.order.tree, dict(self.situation.occupied)
         for move in self.moves:
             allocations = move.candidate.allocations
-            trees = frozenset(int(tree[position]) for position, _, _ in allocations)
+            trees = frozenset(int(tree[row]) for row, _, _ in allocations)
             occupied[move.mover.consumer.uuid] = trees
-            for hold, position in move.returned:
-                occupied[hold] = occupied.get(hold, frozenset()) | {int(tree[position])}
+            for hold, row in move.returned:
+                occupied[hold] = occupied.get(hold, frozenset()) | {int(tree[row])}
         return Counter(tree for trees in occupied.values() for tree in trees)
 
     def left(self) -> set[str]:
@@ -79,8 +79,8 @@ class Board:
         misplaced = set(self.situation.left)
         for move in self.moves:
             misplaced.discard(move.mover.consumer.uuid)
-            for hold, position in move.returned:
-                if self.situation.cleared[position]:
+            for hold, row in move.returned:
+                if self.situation.cleared[row]:
                     misplaced.add(hold)
         return misplaced
 

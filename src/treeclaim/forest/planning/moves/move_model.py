@@ -58,7 +58,7 @@ class CandidatePlace:
     Attributes:
         alternative: The number of the alternative.
         candidate: The candidate.
-        returned: The holds that get units back if the single consumer of the kind moves there, with their positions.
+        returned: The holds that get units back if the single consumer of the kind moves there, with their rows.
     """
 
     alternative: int
@@ -158,9 +158,9 @@ class MoveModel:
             balance[column] = 1
             for cell, n in uses.items():
                 self._uses[cell][column] += n
-            positions = [position for position, _, _ in place.candidate.allocations]
-            returned = [position for _, position in place.returned]
-            for tree in {int(self._tree[position]) for position in (*positions, *returned)}:
+            rows = [row for row, _, _ in place.candidate.allocations]
+            returned = [row for _, row in place.returned]
+            for tree in {int(self._tree[row]) for row in (*rows, *returned)}:
                 self._arriving_in[tree][column] += 1
             self._check_size()
         self._program.add_row(balance, at_least=0, at_most=0)
@@ -170,7 +170,7 @@ class MoveModel:
     ) -> Iterator[tuple[CandidatePlace, Mapping[Cell, int]]]:
         """Yield the places of a kind, with the units that one consumer uses there."""
         for alternative, request in enumerate(kind.alternatives):
-            for candidate in self._places.listed(request, self._trees):
+            for candidate in self._places.list_places(request, self._trees):
                 is_own = kind.single and cells_of(candidate.allocations) == mover.allocations
                 if is_own or not self._situation.may_take(mover, candidate):
                     continue
@@ -218,11 +218,11 @@ class MoveModel:
 
     def _add_on_use(self) -> None:
         """Only one consumer arrives where a condition begins with the first use (contract page 102, section 3.2)."""
-        for positions in self._situation.barred_on_use:
+        for rows in self._situation.barred_on_use:
             arrivals = {
                 column: 1
                 for cell, units in self._uses.items()
-                if cell[0] in positions
+                if cell[0] in rows
                 for column, n in units.items()
                 if n > 0 and column in self._arrivals
             }
@@ -248,8 +248,8 @@ class MoveModel:
         self.offset = dear * sum(m.consumer.uuid in situation.left for m in situation.movable)
         holds: defaultdict[str, Counter[int]] = defaultdict(Counter)
         for column, (_, place) in self._arrivals.items():
-            for hold, position in place.returned:
-                if situation.cleared[position] and hold not in situation.left:
+            for hold, row in place.returned:
+                if situation.cleared[row] and hold not in situation.left:
                     holds[hold][column] += 1
         for columns in holds.values():
             returns = self._program.add_column(1, dear)
@@ -260,7 +260,7 @@ class MoveModel:
         missing = self._program.add_column(goal.amount, self._most_moves + 1)
         self._fits_elsewhere, self._fits[missing] = goal.amount, -1
         enough = {missing: 1}
-        for candidate in self._places.listed(goal.request, self._trees):
+        for candidate in self._places.list_places(goal.request, self._trees):
             column = self._program.add_column(goal.amount)
             enough[column] = 1
             for cell, n in self._situation.used_at(candidate).items():
@@ -316,8 +316,8 @@ class MoveModel:
         for name, amount in counts.amounts.items():
             factors: Counter[int] = Counter({count: amount})
             free = 0
-            for position in counts.serving(name).of_tree(tree).tolist():
-                cell = position, name
+            for row in counts.serving(name).of_tree(tree).tolist():
+                cell = row, name
                 free += max(self._situation.free_of(cell), 0)
                 factors.update(self._uses.get(cell, {}))
             self._program.add_row(factors, at_most=free)
@@ -328,12 +328,12 @@ class MoveModel:
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
         """Let a part be served as often as its providers can serve it together."""
         served = {count: part.copies}
-        for position in part.served.of_tree(tree).tolist():
+        for row in part.served.of_tree(tree).tolist():
             most = self._program.upper[count] * part.copies
             fits = self._program.add_column(min(most, GREATEST))
             served[fits] = -1
             for name, amount in part.amounts.items():
-                cell = position, name
+                cell = row, name
                 factors = Counter({fits: amount})
                 factors.update(self._uses.get(cell, {}))
                 self._program.add_row(factors, at_most=max(self._situation.free_of(cell), 0))

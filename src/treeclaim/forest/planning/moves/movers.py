@@ -15,7 +15,7 @@ from treeclaim.forest.placing.candidate import (
     Candidate,
     allocations_at,
     no_trees,
-    positions_of,
+    rows_of,
     trees_of,
 )
 from treeclaim.forest.placing.rules import rules_in_force
@@ -68,7 +68,7 @@ class Mover:
 
 
 Returns = frozenset[tuple[str, int]]
-"""Holds that get units back, with the positions of these."""
+"""Holds that get units back, with the rows of these."""
 
 
 class MoveSituation:
@@ -103,7 +103,7 @@ class MoveSituation:
         self._rows_to_leave = cache(partial(rows_to_leave, forest))
         tree = forest.order.tree.tolist()
         self.occupied = {
-            uuid: frozenset(tree[at] for at in positions_of(self.forest, consumer.allocations))
+            uuid: frozenset(tree[at] for at in rows_of(self.forest, consumer.allocations))
             for uuid, consumer in self._consumers.items()
         }
         self.rules = rules_in_force(forest, call.rules, budget)
@@ -116,7 +116,7 @@ class MoveSituation:
         return frozenset(
             uuid
             for uuid, consumer in self._consumers.items()
-            if self.cleared[positions_of(self.forest, consumer.allocations)].any()
+            if self.cleared[rows_of(self.forest, consumer.allocations)].any()
             and self._must_leave(consumer)
         )
 
@@ -125,8 +125,8 @@ class MoveSituation:
         tolerated = consumer.tolerated
         if not (isinstance(self.call.goal, Empty) and self.call.goal.leave) or not tolerated:
             return True
-        positions = positions_of(self.forest, consumer.allocations)
-        return bool(self._rows_to_leave(tolerated)[positions].any())
+        rows = rows_of(self.forest, consumer.allocations)
+        return bool(self._rows_to_leave(tolerated)[rows].any())
 
     def mover(self, uuid: str) -> Mover | None:
         """Return a consumer; None if it has no allocations."""
@@ -156,7 +156,7 @@ class MoveSituation:
 
     def _make_mover(self, consumer: PlannedConsumer) -> Mover:
         allocations = cells_of(allocations_at(self.forest, consumer.allocations))
-        positions = positions_of(self.forest, consumer.allocations)
+        rows = rows_of(self.forest, consumer.allocations)
         drawn = {
             (hold, cell): units
             for hold, amounts in consumer.drawn.items()
@@ -166,17 +166,17 @@ class MoveSituation:
         for (_, cell), units in drawn.items():
             released[cell] -= units
         stuck = self._stuck_reason(consumer)
-        pools = frozenset(position for position in positions if self.sharing[position])
+        pools = frozenset(row for row in rows if self.sharing[row])
         return Mover(
             consumer=consumer,
             allocations=allocations,
             relief=self.with_consumed(released),
             drawn=drawn,
             occupied=self.occupied[consumer.uuid],
-            trees=trees_of(self.forest, positions),
+            trees=trees_of(self.forest, rows),
             alternatives=() if stuck else consumer.requests,
             stuck=stuck,
-            pools=None if any(self.cleared[position] for position in pools) else pools,
+            pools=None if any(self.cleared[row] for row in pools) else pools,
         )
 
     def _stuck_reason(self, consumer: PlannedConsumer) -> StuckReason | None:
@@ -202,11 +202,11 @@ class MoveSituation:
             return cleared
         trees = no_trees(self.forest)
         if isinstance(goal, Empty):
-            positions = positions_of(self.forest, goal.providers)
+            rows = rows_of(self.forest, goal.providers)
             if goal.aggregate is not None:
                 members = self.forest.rows_in_aggregate(goal.aggregate)
-                positions += members[order.root[members] == members].tolist()
-            trees[order.tree[positions]] = True
+                rows += members[order.root[members] == members].tolist()
+            trees[order.tree[rows]] = True
         cleared[cleared] = trees[order.tree[cleared]]
         return cleared
 
@@ -227,7 +227,7 @@ class MoveSituation:
 
     @cached_property
     def barred_on_use(self) -> Sequence[frozenset[int]]:
-        """Return for each condition that begins with the first use the positions that it then bars."""
+        """Return for each condition that begins with the first use the rows that it then bars."""
         links, end = self.forest.links[CONDITIONS.name], self.forest.order.end
         return [
             frozenset(range(row, int(end[row])))
@@ -239,9 +239,9 @@ class MoveSituation:
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
         """Return whether the goal and its sharing providers let a mover take a candidate."""
         return not any(
-            self.closed[position]
-            or (self.sharing[position] and mover.pools is not None and position not in mover.pools)
-            for position, _, _ in candidate.allocations
+            self.closed[row]
+            or (self.sharing[row] and mover.pools is not None and row not in mover.pools)
+            for row, _, _ in candidate.allocations
         )
 
     # -- amounts ---------------------------------------------------------------------------------
@@ -289,11 +289,11 @@ def free_of(forest: Forest, cell: Cell) -> int:
 def cells_of(allocations: Iterable[Allocation]) -> dict[Cell, int]:
     """Return units by cell."""
     cells: dict[Cell, int] = {}
-    for position, name, units in allocations:
-        cells[position, name] = cells.get((position, name), 0) + units
+    for row, name, units in allocations:
+        cells[row, name] = cells.get((row, name), 0) + units
     return cells
 
 
 def allocations_of(cells: Mapping[Cell, int]) -> list[Allocation]:
     """Return units by cell as allocations."""
-    return [(position, name, units) for (position, name), units in cells.items()]
+    return [(row, name, units) for (row, name), units in cells.items()]

@@ -59,7 +59,7 @@ class PlaceLister:
 
     # -- lists -----------------------------------------------------------------------------------
 
-    def listed(self, request: CandidateRequest, trees: Mask | None) -> Sequence[Candidate]:
+    def list_places(self, request: CandidateRequest, trees: Mask | None) -> Sequence[Candidate]:
         """Return the places in some trees, or in all; those that take the same only once.
 
         Divisions of an amount depend on what is free: those of a list are only estimates, from what is free now, and
@@ -85,15 +85,17 @@ class PlaceLister:
     def _is_open(self, candidate: Candidate) -> bool:
         self._situation.budget.check()
         closed = self._situation.closed
-        return not any(closed[position] for position, _, _ in candidate.allocations)
+        return not any(closed[row] for row, _, _ in candidate.allocations)
 
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
         """Yield the open candidates: of independent trees at most one more than are listed."""
         query = self._pool.query(request)
-        drawn = _of_trees(query, trees) if isinstance(query, IndependentQuery) else query.each()
+        drawn = (
+            _of_trees(query, trees) if isinstance(query, IndependentQuery) else query.candidates()
+        )
         if request.can_split:
             now = Scratch(self._situation.forest)
-            drawn = chain(query_of(now, request, self._situation.budget).each(), drawn)
+            drawn = chain(query_of(now, request, self._situation.budget).candidates(), drawn)
         for candidate in drawn:
             if self._is_open(candidate):
                 yield candidate
@@ -185,7 +187,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
     """Yield the first candidate of each tree."""
     if not isinstance(query, IndependentQuery):
         first: dict[tuple[int, ...], Candidate] = {}
-        for candidate in islice(query.each(), MOST_PLACES):
+        for candidate in islice(query.candidates(), MOST_PLACES):
             query.budget.check()
             first.setdefault(candidate.trees, candidate)
         yield from first.values()
@@ -193,7 +195,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
     problem = query.search()
     for block in first_of_each(problem, all_anchors(problem)):
         for chosen in block.chosen.tolist():
-            yield query.made(problem, chosen)
+            yield query.make_candidate(problem, chosen)
 
 
 def _of_trees(query: IndependentQuery, trees: Mask | None) -> Iterator[Candidate]:
@@ -209,4 +211,4 @@ def _of_trees(query: IndependentQuery, trees: Mask | None) -> Iterator[Candidate
             chosen for block in distinct_blocks(problem, part) for chosen in block.chosen.tolist()
         )
         for chosen in candidates if part.size > 1 else islice(candidates, _MOST_IN_A_TREE + 1):
-            yield query.made(problem, chosen)
+            yield query.make_candidate(problem, chosen)
