@@ -127,24 +127,21 @@ def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) ->
     """Return those of some rows that belong to a tree that `in_tree` names."""
     if not conditions.in_tree:
         return rows
-    return rows[np.isin(forest.root.values[rows], _named_roots(forest, conditions))]
+    return rows[np.isin(forest.root.values[rows], _named_roots(forest, conditions.in_tree))]
 
 
 def in_no_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that belong to no tree that is not wanted."""
     if not conditions.not_in_tree:
         return rows
-    named = [forest.row_of(uuid) for uuid in conditions.not_in_tree]
-    roots = [int(forest.root.values[row]) for row in named if row is not None]
-    return rows[~np.isin(forest.root.values[rows], roots)]
+    return rows[~np.isin(forest.root.values[rows], _named_roots(forest, conditions.not_in_tree))]
 
 
 def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that are providers that `in_subtree` names, or below them."""
     if not conditions.in_subtree:
         return rows
-    named = [forest.row_of(uuid) for uuid in conditions.in_subtree]
-    return _below(forest, [row for row in named if row is not None], rows)
+    return rows[_is_below(forest, _named_rows(forest, conditions.in_subtree))[rows]]
 
 
 def rows_satisfying(
@@ -188,12 +185,6 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
     return forest.cache.get(("likenesses of values", name), made)
 
 
-def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
-    # A mask says which rows there are: looking for the ends of intervals among them would require
-    # that they ascend.
-    return rows[_is_below(forest, np.fromiter(heads, dtype=np.int64))[rows]]
-
-
 def _is_below(forest: Forest, heads: Rows) -> Mask:
     """Tell which rows are heads, or below one; dead rows may be told wrongly."""
     is_below = np.zeros(forest.row_count, dtype=np.bool_)
@@ -216,12 +207,16 @@ def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:
     """Return all rows of the trees that `in_tree` names, ascending; all rows if it names none."""
     if not conditions.in_tree:
         return forest.living_rows
-    return _rows_below(forest, _named_roots(forest, conditions))
+    return _rows_below(forest, _named_roots(forest, conditions.in_tree))
 
 
-def _named_roots(forest: Forest, conditions: ProviderConditions) -> Rows:
-    rows = [row for uuid in conditions.in_tree if (row := forest.row_of(uuid)) is not None]
-    roots: Rows = forest.root.values[np.array(rows, dtype=np.int64)]
+def _named_rows(forest: Forest, uuids: Iterable[str]) -> Rows:
+    rows = [row for uuid in uuids if (row := forest.row_of(uuid)) is not None]
+    return np.array(rows, dtype=np.int64)
+
+
+def _named_roots(forest: Forest, uuids: Iterable[str]) -> Rows:
+    roots: Rows = forest.root.values[_named_rows(forest, uuids)]
     return roots
 
 

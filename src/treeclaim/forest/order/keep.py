@@ -26,12 +26,12 @@ class KeepTerm(TermScorer):
         takes = [_take(share, first) for share in table.shares]
         return to_units(self.room.values(len(first), states, takes))[alike]
 
-    def ceiling(self) -> Units:
+    def bound(self, *, is_ceiling: bool) -> Units:
         """Return for each root a value that no candidate under it exceeds.
 
         A candidate costs at least as much as any one of its slots alone.
         """
-        ceiling = super().ceiling()
+        ceiling = super().bound(is_ceiling=is_ceiling)
         options = self.options
         if options.problem.plan.split or not options.are_own:
             return ceiling
@@ -48,7 +48,7 @@ class KeepTerm(TermScorer):
                 for name, amount in options.problem.plan.slots[slot].resources.items()
             ]
             values = self.room.values(len(every), States(every, trees), takes)
-            ceiling = np.minimum(ceiling, to_units(options.greatest(slot, values)))
+            ceiling = np.minimum(ceiling, to_units(options.extreme(slot, values, is_ceiling=True)))
         return ceiling
 
 

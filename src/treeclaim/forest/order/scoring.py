@@ -134,9 +134,7 @@ class Scoring:
     def ceilings(self, anchors: Rows) -> Floats:
         """Return for some anchors, by number, a score that no candidate of theirs exceeds."""
         roots = len(self._options.forest.order.roots)
-        units = self._sum(
-            roots, lambda factor, term: term.ceiling() if factor > 0 else term.floor()
-        )
+        units = self._sum(roots, lambda factor, term: term.bound(is_ceiling=factor > 0))
         return round_scores(units[anchors] + _NOISE)
 
     def _sum(self, count: int, value: Callable[[float, TermScorer], Units]) -> Units:

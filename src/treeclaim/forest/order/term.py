@@ -99,27 +99,25 @@ class SlotOptions:
         suffix_set = set(suffixes)
         return [slot for slot, suffix in enumerate(self.suffixes) if suffix in suffix_set]
 
-    def greatest(self, slot: int, values: Floats) -> Floats:
-        """Return the greatest value of the options of a slot under each root; 0 where there is none.
+    def extreme(self, slot: int, values: Floats, *, is_ceiling: bool) -> Floats:
+        """Return the greatest or the least value of the options of a slot under each root; 0 where there is none.
 
         Args:
             slot: The slot.
-            values: One for each pair of its relation; -inf for pairs that do not count.
+            values: One for each pair of its relation.
+            is_ceiling: Whether to return the greatest value, or the least.
         """
         relation: Relation = self.relations[slot]
+        limit, nothing = (np.maximum, -np.inf) if is_ceiling else (np.minimum, np.inf)
         if relation.fits is not None:
-            values = np.where(relation.fits, values, -np.inf)
+            values = np.where(relation.fits, values, nothing)
         starts = relation.pairs.starts
-        greatest = np.zeros(len(starts) - 1)
+        extreme = np.zeros(len(starts) - 1)
         if len(values):
             has = relation.pairs.reached
-            greatest[has] = np.maximum.reduceat(values, starts[:-1][has])
-            greatest[np.isneginf(greatest)] = 0
-        return greatest
-
-    def least(self, slot: int, values: Floats) -> Floats:
-        """Return the least value of the options of a slot under each root; 0 where there is none."""
-        return -self.greatest(slot, -values)
+            extreme[has] = limit.reduceat(values, starts[:-1][has])
+            extreme[np.isinf(extreme)] = 0
+        return extreme
 
     def table(self, rows: CandidateRows) -> CandidateTable:
         """Return the table of some complete candidates."""
@@ -182,13 +180,12 @@ class TermScorer(ABC):
     def exact(self, table: CandidateTable) -> Units:
         """Return the value of each candidate."""
 
-    def ceiling(self) -> Units:
-        """Return for each root, by number, a value that no candidate under it exceeds."""
-        return np.full(self._roots, int(ONE), dtype=np.int64)
+    def bound(self, *, is_ceiling: bool) -> Units:
+        """Return for each root, by number, a value that no candidate under it exceeds, or falls below.
 
-    def floor(self) -> Units:
-        """Return for each root a value that no candidate under it falls below."""
-        return np.zeros(self._roots, dtype=np.int64)
+        Only the terms with an opposite (`spread`, `far`) need a floor.
+        """
+        return np.full(self._roots, int(ONE) * is_ceiling, dtype=np.int64)
 
     @property
     def _roots(self) -> int:

@@ -6,7 +6,6 @@ tree: a ceiling that no candidate of the tree exceeds, and a floor. Bounds may b
 """
 
 import hashlib
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
@@ -34,18 +33,6 @@ class _FilledTerm(TermScorer):
         super().__init__(options)
         self._totals = {name: totals(name) for name in classes}
 
-    def ceiling(self) -> Units:
-        """Return the greatest value under each root."""
-        return self._extreme(is_greatest=True)
-
-    def floor(self) -> Units:
-        """Return the least value under each root."""
-        return self._extreme(is_greatest=False)
-
-    @abstractmethod
-    def _extreme(self, *, is_greatest: bool) -> Units:
-        """Return a bound of the values under each root."""
-
 
 class PackTerm(_FilledTerm):
     """`pack`: how full the trees of a candidate are, and the providers that share with them."""
@@ -54,8 +41,9 @@ class PackTerm(_FilledTerm):
         """Return the value of each candidate."""
         return self._mean(lambda name: self._filled_shares(table, name))
 
-    def _extreme(self, *, is_greatest: bool) -> Units:
-        return self._mean(lambda name: self._extreme_share(name, is_greatest=is_greatest))
+    def bound(self, *, is_ceiling: bool) -> Units:
+        """Return a bound of the values under each root."""
+        return self._mean(lambda name: self._extreme_share(name, is_ceiling=is_ceiling))
 
     def _mean(self, value: Callable[[str], Floats]) -> Units:
         share = 1 / len(self._totals)
@@ -88,7 +76,7 @@ class PackTerm(_FilledTerm):
         totals = self._totals[name]
         return _share(totals.tree_used + self._amount(name), totals.tree_capacity)
 
-    def _extreme_share(self, name: str, *, is_greatest: bool) -> Floats:
+    def _extreme_share(self, name: str, *, is_ceiling: bool) -> Floats:
         """Return the greatest or the least value of one class under each root.
 
         What a tree and the providers that share with it have used, over what they have, lies between the
@@ -96,21 +84,21 @@ class PackTerm(_FilledTerm):
         """
         relations = [self.options.relations[amount.slot] for amount in self.options.amounts[name]]
         if self.options.problem.may_leave_anchors:
-            return np.full(self._roots, float(is_greatest))
+            return np.full(self._roots, float(is_ceiling))
         if all(relation.pairs.is_local for relation in relations):
             return self._own_values(name)
         totals = self._totals[name]
-        units = self._amount(name) if is_greatest else 0
+        units = self._amount(name) if is_ceiling else 0
         tree_share = _share(totals.tree_used + units, totals.tree_capacity)
-        bounds = [np.where(totals.tree_capacity > 0, tree_share, 1 - is_greatest)]
-        limit = self.options.greatest if is_greatest else self.options.least
+        bounds = [np.where(totals.tree_capacity > 0, tree_share, 1 - is_ceiling)]
         for amount, relation in zip(self.options.amounts[name], relations, strict=True):
             provider = relation.pairs.provider
             tree = np.arange(self._roots).repeat(np.diff(relation.pairs.starts))
             is_lent = self.options.forest.order.tree[provider] != tree
             lent_share = _share(totals.used[provider] + units, totals.capacity[provider])
-            bounds.append(limit(amount.slot, np.where(is_lent, lent_share, tree_share[tree])))
-        bound: Floats = (np.maximum if is_greatest else np.minimum).reduce(bounds)
+            shares = np.where(is_lent, lent_share, tree_share[tree])
+            bounds.append(self.options.extreme(amount.slot, shares, is_ceiling=is_ceiling))
+        bound: Floats = (np.maximum if is_ceiling else np.minimum).reduce(bounds)
         return bound
 
 
@@ -147,24 +135,22 @@ class PackProvidersTerm(_FilledTerm):
                 used_units += np.where(other.position == share.position, other.amount, 0)
         return _share(used_units, totals.capacity[share.position])
 
-    def _extreme(self, *, is_greatest: bool) -> Units:
+    def bound(self, *, is_ceiling: bool) -> Units:
         """Return a bound: all slots that may take from a provider do, or no other slot does."""
-        limit = self.options.greatest if is_greatest else self.options.least
         units: Units = np.zeros(self._roots, dtype=np.int64)
         for name, amount in self._amounts:
-            totals, position = (
-                self._totals[name],
-                self.options.relations[amount.slot].pairs.provider,
-            )
+            totals = self._totals[name]
+            position = self.options.relations[amount.slot].pairs.provider
             added_units = 1 if amount.is_divided else amount.units
-            if is_greatest:
+            if is_ceiling:
                 added_units = amount.units + sum(
                     other.units
                     for other in self.options.amounts[name]
                     if other is not amount and not self.options.are_apart(amount.slot, other.slot)
                 )
             shares = _share(totals.used[position] + added_units, totals.capacity[position])
-            units += to_units(limit(amount.slot, shares), 1 / len(self._amounts))
+            extreme = self.options.extreme(amount.slot, shares, is_ceiling=is_ceiling)
+            units += to_units(extreme, 1 / len(self._amounts))
         return units
 
 
@@ -193,13 +179,16 @@ class NearTerm(TermScorer):
         near[same] = (relatives.depth[common] + 1) / (deepest + 1)
         return to_units(near)
 
-    def ceiling(self) -> Units:
+    def bound(self, *, is_ceiling: bool) -> Units:
         """Return the value of providers as deep as the deepest one of any group that meet as low as they can.
 
-        Different providers meet at least one level above the deepest one.
+        Different providers meet at least one level above the deepest one. The floor is the value of
+        providers that meet in the root, and lie as deep as any.
         """
         if not self._is_local:
-            return super().ceiling()
+            return super().bound(is_ceiling=is_ceiling)
+        if not is_ceiling:
+            return to_units(np.full(self._roots, 1 / (self._relatives.deepest + 1)))
         forest, met = self.options.forest, not self._must_differ()
         pairs = {relation.pairs.serial: relation.pairs for relation in self._relations}
 
@@ -220,11 +209,6 @@ class NearTerm(TermScorer):
             or not have_common_provider(self.options.forest, pairs[first], pairs[other])
             for first, other in combinations(range(len(pairs)), 2)
         )
-
-    def floor(self) -> Units:
-        """Return the value of providers that meet in the root, and lie as deep as any."""
-        least = 1 / (self._relatives.deepest + 1) if self._is_local else 0.0
-        return to_units(np.full(self._roots, least))
 
 
 class PreferredTerm(TermScorer):
@@ -251,14 +235,16 @@ class PreferredTerm(TermScorer):
             worth += (is_served == preference.is_wanted) * float(preference.weight)
         return to_units(worth, 1 / self._total)
 
-    def ceiling(self) -> Units:
+    def bound(self, *, is_ceiling: bool) -> Units:
         """Return the weights of the preferences that hold for some options."""
         worth = np.zeros(self._roots)
         for preference, has in self._having:
             self.options.problem.budget.check()
             holds = [
-                self.options.greatest(
-                    slot, np.where(has[provider] == preference.is_wanted, 1.0, 0.0)
+                self.options.extreme(
+                    slot,
+                    (has[provider] == preference.is_wanted).astype(np.float64),
+                    is_ceiling=is_ceiling,
                 )
                 for slot in self.options.of_groups([preference.suffix])
                 for provider in [self.options.relations[slot].pairs.provider]
@@ -283,11 +269,12 @@ class AttributeTerm(TermScorer):
                 return to_units(self._worth[position])
         return np.full(table.count, int(ONE), dtype=np.int64)
 
-    def ceiling(self) -> Units:
+    def bound(self, *, is_ceiling: bool) -> Units:
         """Return the value of the best option."""
         (slot,) = self.options.of_groups([self._suffix])
         position = self.options.relations[slot].pairs.provider
-        return to_units(self.options.greatest(slot, self._worth[position]))
+        worth = self._worth[position]
+        return to_units(self.options.extreme(slot, worth, is_ceiling=is_ceiling))
 
 
 class ShuffleTerm(TermScorer):
@@ -306,10 +293,10 @@ class ShuffleTerm(TermScorer):
         ranks = np.where(counts, self._rank[trees], len(self._rank))
         return to_units(self._numbers[trees[np.arange(len(trees)), ranks.argmin(axis=1)]])
 
-    def ceiling(self) -> Units:
+    def bound(self, *, is_ceiling: bool) -> Units:
         """Return the number of each tree, unless only sharing providers may serve."""
         if self.options.problem.may_leave_anchors:
-            return super().ceiling()
+            return super().bound(is_ceiling=is_ceiling)
         return to_units(self._numbers)
 
     def of_trees(self, trees: Trees) -> Units:

@@ -16,7 +16,6 @@ from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     CapacityTooSmallError,
-    ConsumptionError,
     InvalidParentError,
     InventoryInUseError,
     ResourceClassNotFoundError,
@@ -36,6 +35,7 @@ from treeclaim.model.extension.batches.hierarchy import (
     consumption_fault,
     is_at_or_above,
 )
+from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS

@@ -19,14 +19,11 @@ from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, amounts_by_id
 from treeclaim.model.changes import Changes, UsageChange
-from treeclaim.model.errors import (
-    QueryError,
-    ResourceClassNotFoundError,
-    TraitsNotFoundError,
-)
+from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.query.errors import QueryError
 
 _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
 """Namespace of the uuids of consumers that are placed only for a call."""
