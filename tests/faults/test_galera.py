@@ -18,13 +18,12 @@ from tests.ports import free_port
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
-    ConditionedError,
-    ConsumptionError,
     InvalidParentError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
 )
 from treeclaim.model.extension.conditions import Condition, Effect
+from treeclaim.model.extension.errors import ConditionedError, ConsumptionError
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations

@@ -27,11 +27,7 @@ from tests.server.fronts import HELLO, everything, running
 from tests.servers import eventually
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.gate import Gate
-from treeclaim.model.errors import (
-    ClientGoneError,
-    OverloadedError,
-    SearchGivenUpError,
-)
+from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,

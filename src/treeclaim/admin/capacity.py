@@ -25,8 +25,9 @@ from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
-from treeclaim.model.errors import InvalidQueryError, StoreUnavailableError, TreeclaimError
+from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower

@@ -24,8 +24,9 @@ from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, wr
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.deadlines import Deadline
-from treeclaim.model.errors import InvalidQueryError, TreeclaimError
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import NEWEST, Version
+from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.texts import quote_value
 
 _LOG = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspect import get_annotations
 from typing import Any, ClassVar, dataclass_transform
 
-from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.inventory import Inventory
 
 
 @dataclass_transform(eq_default=False)
@@ -151,22 +151,6 @@ class InventoryInUseError(TreeclaimError):
     by: tuple[str, str] | None = None
 
 
-class ConsumptionError(TreeclaimError):
-    """An inventory must not consume these inventories (contract page 102, section 2).
-
-    Attributes:
-        fault: The rule that they break, as a predicate.
-    """
-
-    fault: str
-    consumes: Sequence[Consumes]
-
-    def __str__(self) -> str:
-        """Name the inventories."""
-        names = ", ".join(f"{entry.resource_class} of {entry.provider}" for entry in self.consumes)
-        return f"What an inventory consumes {self.fault}: {names}."
-
-
 class CapacityTooSmallError(TreeclaimError):
     """The reserved part leaves less capacity than the microversion allows."""
 
@@ -220,46 +204,6 @@ class TraitsNotFoundError(TreeclaimError):
 
 class PreferredTraitsNotFoundError(TraitsNotFoundError):
     """Preferred or avoided traits of a group do not exist."""
-
-
-class InvalidQueryError(TreeclaimError):
-    """A query cannot be parsed; the text is the contract's phrase."""
-
-
-class BadQueryValueError(InvalidQueryError):
-    """A parameter of a query has a value that it must not have."""
-
-
-class MissingQueryValueError(InvalidQueryError):
-    """A query lacks a parameter."""
-
-
-class RepeatedParameterError(InvalidQueryError):
-    """A query has a parameter twice."""
-
-    message = "Query parameter {name!r} may be specified only once."
-    name: str
-
-
-class UnusableParameterError(InvalidQueryError):
-    """A parameter of the extension has a value that it must not have."""
-
-    message = "Invalid query string parameters: '{parameter}' cannot be used like this: {problem}"
-    parameter: str
-    problem: str
-
-
-class QueryError(TreeclaimError):
-    """A query of a call has a name that does not exist.
-
-    Attributes:
-        where: Position of the query in the call.
-        error: The fault of the query.
-    """
-
-    message = "{where}: {error}"
-    where: str
-    error: TreeclaimError
 
 
 class TraitInUseError(TreeclaimError):
@@ -355,87 +299,6 @@ class AllocationsNotFoundError(TreeclaimError):
 
     message = "No allocations for consumer '{consumer_uuid}'"
     consumer_uuid: str
-
-
-class ConditionedError(TreeclaimError):
-    """A condition of the provider, or of an ancestor, bars new allocations (contract page 102)."""
-
-    provider_uuid: str
-    key: str
-    reason: str
-
-    def __str__(self) -> str:
-        """Name the condition, and its reason if there is one."""
-        because = f": {self.reason}" if self.reason else ""
-        return (
-            f"Resource provider {self.provider_uuid} gives nothing new because of its condition "
-            f"{self.key}{because}."
-        )
-
-
-class ConditionNotFoundError(TreeclaimError):
-    """A provider has no condition with this key."""
-
-    message = "Resource provider {provider_uuid} has no condition {key}."
-    provider_uuid: str
-    key: str
-
-
-class ConditionsFullError(TreeclaimError):
-    """A provider has the greatest number of conditions."""
-
-    message = "Resource provider {provider_uuid} has {limit} conditions already."
-    provider_uuid: str
-    limit: int
-
-
-class HoldRefusedError(TreeclaimError):
-    """A hold from which a write draws does not exist, or excludes the consumer's project.
-
-    Attributes:
-        uuid: The hold.
-        reason: `unknown` or `project`.
-    """
-
-    uuid: str
-    reason: str
-
-    def __str__(self) -> str:
-        """State the reason as a predicate."""
-        is_unknown = self.reason == "unknown"
-        fault = "does not exist" if is_unknown else "does not let the consumer's project draw"
-        return f"The hold {self.uuid} {fault}."
-
-
-class ConsumerExistsError(TreeclaimError):
-    """A consumer with allocations cannot become a hold, nor a hold a consumer of another kind."""
-
-    consumers: Sequence[str]
-
-    def __str__(self) -> str:
-        """Name the first consumer."""
-        return (
-            f"Consumer {self.consumers[0]} exists: what holds something cannot become a hold, nor a "
-            "hold another consumer."
-        )
-
-
-class HoldMisusedError(TreeclaimError):
-    """A write uses a hold in a way that holds do not allow."""
-
-
-class MixNotFoundError(TreeclaimError):
-    """No mix has this name; the name is valid."""
-
-    message = "No mix named {name} found."
-    name: str
-
-
-class MixesFullError(TreeclaimError):
-    """The greatest number of mixes exists."""
-
-    message = "There are {limit} mixes already, which is the most; delete one first."
-    limit: int
 
 
 class SearchGivenUpError(TreeclaimError):

@@ -8,11 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import (
-    ClientGoneError,
-    OverloadedError,
-    SearchTooLargeError,
-)
+from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchTooLargeError
 from treeclaim.replica.child import fork
 from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpickled_error
 from treeclaim.replica.kept import KeptAnswer

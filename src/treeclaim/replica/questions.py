@@ -18,12 +18,12 @@ from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
     ProviderNotFoundError,
-    QueryError,
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
 from treeclaim.model.extension.placing import Holder, Placing
 from treeclaim.model.microversions import Version
+from treeclaim.model.query.errors import QueryError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 

@@ -8,17 +8,17 @@ import re
 from collections.abc import Collection, Mapping
 
 from treeclaim.model.attributes import is_attribute_name
-from treeclaim.model.errors import (
-    BadQueryValueError,
-    InvalidQueryError,
-    RepeatedParameterError,
-    UnusableParameterError,
-)
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.expressions import Expression, ExpressionError, read_expression
 from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.query.errors import (
+    BadQueryValueError,
+    InvalidQueryError,
+    RepeatedParameterError,
+    UnusableParameterError,
+)
 from treeclaim.model.query.parameters import Repetition, parameter_named
 from treeclaim.model.query.value_parsers import (
     Traits,

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from treeclaim.model.attributes import is_attribute_name
-from treeclaim.model.errors import UnusableParameterError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.query.errors import UnusableParameterError
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 from treeclaim.model.texts import quote_value
 

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from treeclaim.model.errors import (
-    BadQueryValueError,
-    InvalidQueryError,
-    MissingQueryValueError,
-)
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.query import extension
+from treeclaim.model.query.errors import (
+    BadQueryValueError,
+    InvalidQueryError,
+    MissingQueryValueError,
+)
 from treeclaim.model.query.order import parse_order, parse_preferences
 from treeclaim.model.query.parameters import split_name
 from treeclaim.model.query.value_parsers import (

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
 
-from treeclaim.model.errors import InvalidQueryError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.request import ProviderConditions
 from treeclaim.model.texts import quote_value
 

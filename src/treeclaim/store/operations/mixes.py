@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.errors import MixesFullError, MixNotFoundError
+from treeclaim.model.extension.errors import MixesFullError, MixNotFoundError
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     ReadTransaction,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.databases import EACH_DATABASE
 from tests.service import application_on, client_of, fresh_database_on
-from treeclaim.model.errors import MixesFullError
+from treeclaim.model.extension.errors import MixesFullError
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations import mixes
 from treeclaim.store.schema.tables import MOST_MIXES

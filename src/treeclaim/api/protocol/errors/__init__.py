@@ -8,6 +8,8 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.model import errors as model
+from treeclaim.model.extension import errors as extension
+from treeclaim.model.query import errors as query
 
 UNDEFINED = "placement.undefined_code"
 INVENTORY_IN_USE = "placement.inventory.inuse"
@@ -119,7 +121,7 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.InventoryInUseError: _conflict(
         INVENTORY_IN_USE, "inventory_in_use", _FIRST_CLASS + " used"
     ),
-    model.ConsumptionError: _conflict(CONSUMPTION),
+    extension.ConsumptionError: _conflict(CONSUMPTION),
     model.CapacityTooSmallError: _BAD_REQUEST,
     model.ResourceClassNotFoundError: _NOT_FOUND,
     model.ResourceClassExistsError: _CONFLICT,
@@ -127,12 +129,12 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.StandardResourceClassError: _BAD_REQUEST,
     model.TraitsNotFoundError: _BAD_REQUEST,
     model.PreferredTraitsNotFoundError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
-    model.InvalidQueryError: _BAD_REQUEST,
-    model.BadQueryValueError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
-    model.MissingQueryValueError: ErrorRule(HTTPStatus.BAD_REQUEST, MISSING_VALUE),
-    model.RepeatedParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, DUPLICATE_KEY),
-    model.UnusableParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
-    model.QueryError: _BAD_REQUEST,
+    query.InvalidQueryError: _BAD_REQUEST,
+    query.BadQueryValueError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
+    query.MissingQueryValueError: ErrorRule(HTTPStatus.BAD_REQUEST, MISSING_VALUE),
+    query.RepeatedParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, DUPLICATE_KEY),
+    query.UnusableParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
+    query.QueryError: _BAD_REQUEST,
     model.TraitInUseError: _CONFLICT,
     model.StandardTraitError: _BAD_REQUEST,
     model.ConsumerGenerationConflictError: _conflict(
@@ -144,14 +146,16 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.CapacityExceededError: _conflict(UNDEFINED, "over_capacity", _CLASS + " requested free"),
     model.ConcurrentChangeError: _conflict(CONCURRENT_UPDATE, "retries_exhausted"),
     model.AllocationsNotFoundError: _NOT_FOUND,
-    model.ConditionedError: _conflict(UNDEFINED, "condition", "provider=provider_uuid key reason"),
-    model.ConditionNotFoundError: _NOT_FOUND,
-    model.ConditionsFullError: _CONFLICT,
-    model.HoldRefusedError: _conflict(HOLD, "hold", "uuid reason"),
-    model.ConsumerExistsError: _conflict(CONSUMER_EXISTS),
-    model.HoldMisusedError: _BAD_REQUEST,
-    model.MixNotFoundError: _NOT_FOUND,
-    model.MixesFullError: _conflict(MIXES),
+    extension.ConditionedError: _conflict(
+        UNDEFINED, "condition", "provider=provider_uuid key reason"
+    ),
+    extension.ConditionNotFoundError: _NOT_FOUND,
+    extension.ConditionsFullError: _CONFLICT,
+    extension.HoldRefusedError: _conflict(HOLD, "hold", "uuid reason"),
+    extension.ConsumerExistsError: _conflict(CONSUMER_EXISTS),
+    extension.HoldMisusedError: _BAD_REQUEST,
+    extension.MixNotFoundError: _NOT_FOUND,
+    extension.MixesFullError: _conflict(MIXES),
     model.SearchGivenUpError: _BAD_REQUEST,
     model.SearchTooLargeError: _BAD_REQUEST,
     model.InvalidValueError: _BAD_REQUEST,
@@ -192,7 +196,7 @@ def api_error(
     elif isinstance(error, model.OverloadedError):
         headers["Retry-After"] = RETRY_WHEN_BUSY
     members = {}
-    if isinstance(error, model.ConsumerExistsError):
+    if isinstance(error, extension.ConsumerExistsError):
         members["consumers"] = list(error.consumers)
     return ApiError(
         status or rule.status,

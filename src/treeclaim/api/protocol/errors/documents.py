@@ -17,13 +17,9 @@ from typing import Any
 from treeclaim.api.protocol.errors import ERROR_RULES, UNDEFINED, ApiError
 from treeclaim.api.protocol.negotiation import best_match
 from treeclaim.api.protocol.texts import detail_of, json_bytes
-from treeclaim.model.errors import (
-    QueryError,
-    ResourceClassNotFoundError,
-    TraitsNotFoundError,
-    TreeclaimError,
-)
+from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError, TreeclaimError
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.query.errors import QueryError
 from treeclaim.replica import Replica
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")

@@ -26,12 +26,12 @@ from treeclaim.model.claim import (
 from treeclaim.model.errors import (
     CapacityExceededError,
     ConcurrentChangeError,
-    ConditionedError,
     InventoryMissingError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
     UnitConstraintError,
 )
+from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.texts import quote_value

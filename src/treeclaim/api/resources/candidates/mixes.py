@@ -8,9 +8,9 @@ import orjson
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.parameters import request_of
-from treeclaim.model.errors import InvalidQueryError
 from treeclaim.model.extension.mixes import Mix, MixRequest, is_name
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.query.order import with_mixes
 from treeclaim.model.request import CandidateRequest
 from treeclaim.model.texts import quote_value

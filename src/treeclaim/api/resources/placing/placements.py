@@ -13,7 +13,8 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.planning.assumptions import answer_under
 from treeclaim.forest.placing.explanation import PlacingOutcome
 from treeclaim.forest.planning.entries import rows_of_trees
-from treeclaim.model.errors import ConcurrentChangeError, HoldRefusedError
+from treeclaim.model.errors import ConcurrentChangeError
+from treeclaim.model.extension.errors import HoldRefusedError
 from treeclaim.model.extension.placing import (
     Holder,
     Placement,

@@ -9,12 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from treeclaim.model.errors import (
-    ConsumptionError,
-    InvalidParentError,
-    InventoryInUseError,
-    TreeclaimError,
-)
+from treeclaim.model.errors import InvalidParentError, InventoryInUseError, TreeclaimError
+from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.inventory import Consumes
 
 _NO_PARENT = "parent provider UUID does not exist."

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from treeclaim.model.errors import ConditionedError
 from treeclaim.model.extension.conditions import Condition
+from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import now_of

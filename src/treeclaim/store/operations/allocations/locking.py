@@ -10,12 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from treeclaim.model.claim import ConsumerClaim, Omission
-from treeclaim.model.errors import (
-    AllocationsNotFoundError,
-    ConsumerExistsError,
-    HoldMisusedError,
-    TreeclaimError,
-)
+from treeclaim.model.errors import AllocationsNotFoundError, TreeclaimError
+from treeclaim.model.extension.errors import ConsumerExistsError, HoldMisusedError
 from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers

@@ -12,13 +12,12 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     CapacityExceededError,
-    ConditionedError,
-    HoldRefusedError,
     InventoryMissingError,
     ResourceClassNotFoundError,
     TreeclaimError,
     UnitConstraintError,
 )
+from treeclaim.model.extension.errors import ConditionedError, HoldRefusedError
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.claims import judge, write_accepted
 from treeclaim.store.operations.allocations.locking import LockedRequest, lock

@@ -12,10 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.errors import (
-    ProviderInUseError,
-    TreeclaimError,
-)
+from treeclaim.model.errors import ProviderInUseError, TreeclaimError
 from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.store.database.compiled import bind_list

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import (
     CapacityTooSmallError,
-    ConsumptionError,
     InventoryExistsError,
     InventoryInUseError,
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
 from treeclaim.model.extension.batches.batch import EntryFault
+from treeclaim.model.extension.errors import ConsumptionError
 from treeclaim.model.inventory import AMOUNTS, Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of what the extension adds: consumption, conditions, holds and mixes (contract pages 100 to 102)."""
+
+from collections.abc import Sequence
+
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.inventory import Consumes
+
+
+class ConsumptionError(TreeclaimError):
+    """An inventory must not consume these inventories (contract page 102, section 2).
+
+    Attributes:
+        fault: The rule that they break, as a predicate.
+    """
+
+    fault: str
+    consumes: Sequence[Consumes]
+
+    def __str__(self) -> str:
+        """Name the inventories."""
+        names = ", ".join(f"{entry.resource_class} of {entry.provider}" for entry in self.consumes)
+        return f"What an inventory consumes {self.fault}: {names}."
+
+
+class ConditionedError(TreeclaimError):
+    """A condition of the provider, or of an ancestor, bars new allocations (contract page 102)."""
+
+    provider_uuid: str
+    key: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Name the condition, and its reason if there is one."""
+        because = f": {self.reason}" if self.reason else ""
+        return (
+            f"Resource provider {self.provider_uuid} gives nothing new because of its condition "
+            f"{self.key}{because}."
+        )
+
+
+class ConditionNotFoundError(TreeclaimError):
+    """A provider has no condition with this key."""
+
+    message = "Resource provider {provider_uuid} has no condition {key}."
+    provider_uuid: str
+    key: str
+
+
+class ConditionsFullError(TreeclaimError):
+    """A provider has the greatest number of conditions."""
+
+    message = "Resource provider {provider_uuid} has {limit} conditions already."
+    provider_uuid: str
+    limit: int
+
+
+class HoldRefusedError(TreeclaimError):
+    """A hold from which a write draws does not exist, or excludes the consumer's project.
+
+    Attributes:
+        uuid: The hold.
+        reason: `unknown` or `project`.
+    """
+
+    uuid: str
+    reason: str
+
+    def __str__(self) -> str:
+        """State the reason as a predicate."""
+        is_unknown = self.reason == "unknown"
+        fault = "does not exist" if is_unknown else "does not let the consumer's project draw"
+        return f"The hold {self.uuid} {fault}."
+
+
+class ConsumerExistsError(TreeclaimError):
+    """A consumer with allocations cannot become a hold, nor a hold a consumer of another kind."""
+
+    consumers: Sequence[str]
+
+    def __str__(self) -> str:
+        """Name the first consumer."""
+        return (
+            f"Consumer {self.consumers[0]} exists: what holds something cannot become a hold, nor a "
+            "hold another consumer."
+        )
+
+
+class HoldMisusedError(TreeclaimError):
+    """A write uses a hold in a way that holds do not allow."""
+
+
+class MixNotFoundError(TreeclaimError):
+    """No mix has this name; the name is valid."""
+
+    message = "No mix named {name} found."
+    name: str
+
+
+class MixesFullError(TreeclaimError):
+    """The greatest number of mixes exists."""
+
+    message = "There are {limit} mixes already, which is the most; delete one first."
+    limit: int
