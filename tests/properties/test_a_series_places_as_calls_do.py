@@ -18,7 +18,7 @@ from tests.properties.forest_adapter import (
     lowered,
     records_of,
 )
-from tests.properties.test_what_is_kept_follows_claims import (
+from tests.properties.test_what_is_kept_follows_writes import (
     differences_of_usage,
     told,
     written,
@@ -77,8 +77,8 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
             world = used_in(forest, world, used)
             if data.draw(st.integers(0, 4)) == 0:
                 before = records_of(world)
-                world, changed = data.draw(written(world))
-                forest.apply(data.draw(told(before, records_of(world), changed)))
+                world = data.draw(written(world))
+                forest.apply(data.draw(told(before, records_of(world))))
 
     with lowered(sizes):
         check()

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Forest that answered before returns, after any writes, the bytes that a new Forest returns."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.forest.building import news
+from tests.properties.forest_adapter import (
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+    records_of,
+)
+from tests.reference.candidates import SHARING
+from tests.reference.expressions import attributes
+from tests.reference.strategies import (
+    AGGREGATES,
+    CLASSES,
+    TRAITS,
+    clouds,
+    conditioned,
+    consuming_at_times,
+    easy_requests,
+    few_conditions,
+    ordered_requests,
+    stocks,
+    tolerating,
+    worlds,
+)
+from tests.reference.world import Provider, World
+from tests.tiers import many_examples
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.listing.selection import page_of
+from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
+from treeclaim.model.changes import UsageChange
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
+REQUESTS_EACH = 3
+MOST_WRITES = 4
+HUGE = 2.0**40
+"""A ratio with which amounts do not add up exactly as floating-point numbers."""
+
+
+@st.composite
+def questions(draw):
+    if draw(st.booleans()):
+        world = draw(clouds())
+        kind = easy_requests(world)
+    else:
+        world = draw(consuming_at_times(worlds()))
+        kind = ordered_requests(world)
+    asked = [replace(draw(tolerating(kind)), nested=True) for _ in range(REQUESTS_EACH)]
+    return draw(conditioned(world)), asked
+
+
+@st.composite
+def written(draw, world):
+    """Return the world after a few writes, at most two of which change trees."""
+    providers = list(world.providers)
+    for _ in range(draw(st.integers(0, MOST_WRITES))):
+        number = draw(st.integers(0, len(providers) - 1))
+        stock = dict(providers[number].stock)
+        if draw(st.integers(0, 3)) == 0:
+            providers[number] = replace(
+                providers[number], attributes=draw(attributes), conditions=draw(few_conditions)
+            )
+        if not stock:
+            continue
+        name = draw(st.sampled_from(sorted(stock)))
+        used = draw(st.integers(0, stock[name].total + 1))
+        ratio = draw(st.sampled_from([stock[name].allocation_ratio] * 3 + [HUGE]))
+        stock[name] = replace(stock[name], used=used, allocation_ratio=ratio)
+        providers[number] = replace(providers[number], stock=stock)
+    for change in draw(
+        st.lists(st.sampled_from((relabel, relabel, move, create, delete)), max_size=2)
+    ):
+        change(draw, providers)
+    return World(tuple(providers))
+
+
+def relabel(draw, providers):
+    """Replace traits and aggregates of a provider; it may begin or cease to share."""
+    number = draw(st.integers(0, len(providers) - 1))
+    traits = draw(st.frozensets(st.sampled_from((*TRAITS, SHARING)), max_size=2))
+    aggregates = draw(st.frozensets(st.sampled_from(AGGREGATES), max_size=2))
+    providers[number] = replace(providers[number], traits=traits, aggregates=aggregates)
+
+
+def move(draw, providers):
+    """Move a subtree below another provider, or make it a tree of its own."""
+    if any(provider.consumes for provider in providers):
+        return
+    number = draw(st.integers(0, len(providers) - 1))
+    subtree = {providers[number].name}
+    for _ in providers:
+        subtree |= {provider.name for provider in providers if provider.parent in subtree}
+    others = [provider.name for provider in providers if provider.name not in subtree]
+    parent = draw(st.sampled_from([None, *others]))
+    providers[number] = replace(providers[number], parent=parent)
+
+
+def create(draw, providers):
+    """Add a provider, whose id may be that of a deleted one."""
+    names = [provider.name for provider in providers]
+    name = draw(st.sampled_from([f"new{number}" for number in range(5)]))
+    if name in names:
+        return
+    parent = draw(st.sampled_from([None, *names]))
+    stock = draw(st.dictionaries(st.sampled_from(CLASSES), stocks(), max_size=3))
+    providers.append(Provider(name, parent, stock))
+
+
+def delete(_draw, providers):
+    """Delete the last provider, if nothing is below it and nothing consumes its inventories."""
+    last = providers[-1].name
+    consumed = {key[0] for one in providers for keys in one.consumes.values() for key in keys}
+    if len(providers) > 1 and last not in consumed | {one.parent for one in providers}:
+        providers.pop()
+
+
+@st.composite
+def told(draw, before, after):
+    """Return the changes that a reader gets: records, or changes of usage."""
+    former = {record.id: record for record in before}
+    records, usage = [], {}
+    for new in after:
+        old = former.pop(new.id, None)
+        if repr(old) == repr(new):
+            continue
+        difference = None if old is None else differences_of_usage(old, new)
+        if difference is None or draw(st.booleans()):
+            records.append(new)
+        else:
+            event("told by how much")
+            usage[new.id] = UsageChange(difference, 0, 0, 0.0)
+    return news(*records, removed=former, usage=usage)
+
+
+def differences_of_usage(old, new):
+    """By how much usage has risen, by id of the class; None if anything else has changed."""
+    if repr(replace(old, inventories=())) != repr(replace(new, inventories=())):
+        return None
+    pairs = list(zip(old.inventories, new.inventories, strict=True))
+    if any(replace(was, used=0) != replace(now, used=0) for was, now in pairs):
+        return None
+    return {now.class_id: now.used - was.used for was, now in pairs}
+
+
+@pytest.mark.slow
+@every_path
+def test_everything_seen_equals_a_fresh_forest(sizes):
+    @many_examples(WORLDS)
+    @given(questions(), st.data())
+    def check(question, data):
+        world, asked = question
+        forest, texts = forest_of(world), ListingTexts()
+        for _ in range(4):
+            compare(forest, forest_of(world), asked, world)
+            compare_lists(forest, forest_of(world), texts)
+            before = records_of(world)
+            world = data.draw(written(world))
+            forest.apply(data.draw(told(before, records_of(world))))
+            for _ in range(data.draw(st.integers(0, 3))):
+                forest.tidy()
+
+    with lowered(sizes):
+        check()
+
+
+def compare(kept, fresh, asked, world):
+    for request in asked:
+        where = (str(world), request)
+        assert ask(kept, request, 5) == ask(fresh, request, 5), where
+        if not is_boundless(world):
+            assert counted(kept, request) == counted(fresh, request), where
+
+
+def compare_lists(kept, fresh, texts):
+    """Compare lists of providers; `texts` were cached for the kept Forest."""
+    assert repr(kept.records()) == repr(fresh.records())
+    assert kept.associated_traits() == fresh.associated_traits()
+    ids = sorted(record.id for record in fresh.records())
+    page = page_of(kept, kept.living_rows, ids[0], 5).rows
+    assert kept.id.values[page].tolist() == ids[1:6]
+    for record in fresh.records():
+        row = kept.row_of(record.uuid)
+        assert row == kept.row_of_name(record.name)
+        anew = ListingTexts().joined(fresh, np.array([fresh.row_of(record.uuid)]), INCLUDABLE)
+        assert texts.joined(kept, np.array([row]), INCLUDABLE) == anew
+
+
+def is_boundless(world):
+    """Return whether so much fits that placing one after the other would take for ever."""
+    return any(
+        stock.allocation_ratio == HUGE
+        for provider in world.providers
+        for stock in provider.stock.values()
+    )
+
+
+def counted(forest, request):
+    """Return how many consumers fit, in all and by tree."""
+    return count_capacity(forest, candidate_request(request), CapacityLimits((), 100), Budget())
