@@ -47,6 +47,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
         "tests/api/resources/extension/test_batches.py",
         "tests/conformance/test_placing.py",
         "tests/conformance/test_gabbits.py",
+        "tests/properties/test_claims_match_the_model.py",
     ),
     "ui": ("tests/ui",),
     "watching": ("tests/watching", "tests/api/resources/extension"),

@@ -64,6 +64,7 @@ from tests.properties.claim_calls import (
 )
 from tests.reference.model import HOLD, Claim, Condition, Model
 from tests.service import client_of, schema_on, services_on_database
+from tests.tiers import examples
 from treeclaim.store import Store
 from treeclaim.store.database import transactions
 from treeclaim.store.operations.allocations import conditions as condition_claims
@@ -778,9 +779,8 @@ def database_url(request, tmp_path):
         yield url
 
 
-@pytest.mark.slow
 def test_random_calls_match_the_model(database_url, tmp_path, monkeypatch):
-    make_calls(database_url, tmp_path, monkeypatch, STEPS or USUAL_STEPS)
+    make_calls(database_url, tmp_path, monkeypatch, STEPS or examples(USUAL_STEPS))
 
 
 @pytest.mark.long
