@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from httpx import Response
 
 from tests.cli.processes import call
 from tests.cli.services import served
@@ -162,16 +161,3 @@ def test_scheduler_loop_takes_the_next_candidate_on_conflict(two_hosts):
     assert scheduled(Meeting(two_hosts, rival), consumer) is not None
     assert Client(adapter=two_hosts).get(f"/allocations/{consumer}")["allocations"]
     assert scheduled(two_hosts, str(uuid.uuid4())) is None
-
-
-def test_scheduler_loop_resolves_a_lost_response(two_hosts):
-    def lost(send):
-        assert send().status_code == 204
-        return Response(503, headers={"retry-after": "1"})
-
-    consumer = str(uuid.uuid4())
-    assert scheduled(Meeting(two_hosts, lost), consumer) is not None
-    allocation_requests = Client(adapter=two_hosts).candidates("resources=VCPU:1")[
-        "allocation_requests"
-    ]
-    assert len(allocation_requests) == 1

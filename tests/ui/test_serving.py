@@ -141,17 +141,6 @@ def test_similar_path_prefix_belongs_to_the_api(pages):
     assert pages.get("/uix").json()["errors"][0]["status"] == 404
 
 
-def test_every_import_has_an_existing_file():
-    for path in SERVED:
-        if not path.endswith(".js"):
-            continue
-        text = (STATIC / path).read_text()
-        for name in re.findall(r'(?:from|import)\s*\(?"([^"]+)"', text):
-            assert name.startswith("."), f"{path} imports {name}"
-            target = (STATIC / path).parent.joinpath(name).resolve()
-            assert target.is_file(), f"{path} imports {name}"
-
-
 def test_files_reference_no_other_origin():
     known = (
         "http://www.w3.org/2000/svg",

@@ -126,15 +126,6 @@ CHANGES: dict[str, Any] = {
         {"release": [uuid_of("i1"), uuid_of("nobody")]},
         lambda client: release(client, "i1"),
     ),
-    "what was drawn goes back": (
-        {"release": [uuid_of("i4")]},
-        lambda client: release(client, "i4"),
-    ),
-    "a hold": ({"release": [uuid_of("h")]}, lambda client: release(client, "h")),
-    "a hold and who drew from it": (
-        {"release": [uuid_of("h"), uuid_of("i4")]},
-        lambda client: (release(client, "h"), release(client, "i4")),
-    ),
     "without": (
         {"without": [uuid_of("d"), uuid_of("nothing")]},
         lambda client: remove_tree(client, ["d"]),

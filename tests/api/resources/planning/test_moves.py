@@ -43,34 +43,6 @@ def carried_out(client, plan):
         assert answer.status_code == 204, answer.text
 
 
-@pytest.mark.parametrize(
-    ("goal", "at_least"),
-    [
-        ({"empty": [uuid_of("a")]}, 2),
-        ({"empty_aggregate": uuid_of("r1")}, 3),
-        # The 5 of c have room nowhere: i1 or both of a have to go, i3 finds no other place itself.
-        ({"empty": [uuid_of("c")]}, 2),
-        ({"fit": {"query": "resources=VCPU:8", "amount": 1}}, 2),
-    ],
-)
-def test_plan_is_carried_out_and_reaches_its_goal(service, goal, at_least):
-    if "empty_aggregate" in goal:
-        applied(service, host("e", VCPU=16))
-    plan = asked(service, goal)
-    assert (plan["reached"], plan["at_least"], plan["optimal"]) == (True, at_least, True)
-    for move in plan["moves"]:
-        for part in ("from", "to"):
-            assert [root["uuid"] for root in move[f"{part}_roots"]] == list(move[part])
-    carried_out(service, plan)
-    after = asked(service, goal)
-    assert (after["reached"], after["moves"], after["before"]) == (True, [], plan["after"])
-
-
-def test_no_number_of_moves_makes_room_for_too_much(service):
-    plan = asked(service, {"fit": {"query": "resources=VCPU:8", "amount": 3}})
-    assert (plan["reached"], plan["proven"], plan["optimal"]) == (False, True, False)
-
-
 def test_moves_need_both_places_at_once_by_default(tmp_path):
     with services_on(tmp_path) as (_, application), client_of(application, **HEADERS) as client:
         applied(
