@@ -806,7 +806,7 @@ def make_calls(database_url, folder, monkeypatch, steps):
         run_state_machine_as_test(
             type("CallsHere", (Calls,), {"client": client, "store": services.store}),
             settings=settings(
-                max_examples=-(-steps // STEPS_OF_A_HISTORY),
+                max_examples=max(1, steps // STEPS_OF_A_HISTORY),
                 stateful_step_count=STEPS_OF_A_HISTORY,
                 deadline=None,
                 # Shrinking would take minutes, and such histories are short enough to read.
