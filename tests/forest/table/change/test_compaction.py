@@ -15,6 +15,7 @@ from tests.forest.building import (
     body_of,
     forest_of,
     news,
+    provider_uuid,
     record,
     wide_trees,
 )
@@ -24,6 +25,7 @@ from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
 from treeclaim.model.changes import Catalogue, CatalogueEntry
+from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
@@ -93,6 +95,28 @@ def test_reassigned_trait_id_shows_the_new_name():
     tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
     tell(forest, with_trait(forest, "provider 1", 3))
     assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
+
+
+def test_many_tree_changes_cause_a_full_reevaluation():
+    forest = forest_of(wide_trees(5, 2))
+    body_of(forest, DEVICES)
+    for number in range(1000, 1040):
+        tell(forest, record(number, 4, 4, {"CUSTOM_DEVICE": 1}))
+    assert body_of(forest, DEVICES).count(b'"allocations"') == 50
+
+
+def test_provider_that_starts_sharing_affects_all_trees():
+    rack = provider_uuid(1000)
+    forest = forest_of(
+        [
+            record(1, None, 1, {"VCPU": 8}, (), (rack,)),
+            record(2, None, 2, {"DISK_GB": 8}, (), (rack,)),
+        ]
+    )
+    request = CandidateRequest((RequestGroup("", {"VCPU": 1, "DISK_GB": 1}),))
+    assert b'"allocations"' not in body_of(forest, request)
+    tell(forest, record(2, None, 2, {"DISK_GB": 8}, (SHARING_TRAIT,), (rack,)))
+    assert body_of(forest, request).count(b'"allocations"') == 1
 
 
 def test_providers_that_swap_names_are_found_by_them():
