@@ -13,7 +13,7 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.solve.limit import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Mask, Trees
+from treeclaim.forest.table.columns import Mask, Trees, expand_ranges
 from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.request import BodyForm
 
@@ -66,8 +66,7 @@ class Summaries:
     def _older(self, trees: Trees) -> bytes:
         """Write the summaries of some trees, given their numbers, in an older form."""
         roots = self._order.roots[trees]
-        sizes = self._order.end[roots] - roots
-        positions = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        positions = expand_ranges(roots, self._order.end[roots] - roots)
         used = positions[self._provider_used[positions]]
         requested = {name for slot in self._problem.plan.slots for name in slot.resources}
         return b",".join(

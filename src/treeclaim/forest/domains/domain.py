@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains.consumed import Uses, uses_of_options
-from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.question.slots import JointConstraint
 from treeclaim.forest.table.columns import (
@@ -17,6 +16,7 @@ from treeclaim.forest.table.columns import (
     Mask,
     Rows,
     ascending,
+    expand_ranges,
     search_ascending,
 )
 from treeclaim.forest.table.forest import Forest
@@ -214,11 +214,8 @@ def _pairs_of(starts: Integers, anchors: Integers) -> tuple[Integers | slice, In
     if last - first + 1 == len(anchors):
         part = starts[first : last + 2]
         return slice(part[0], part[-1]), part - part[0]
-    begin = starts[anchors]
-    window = Window(begin, starts[anchors + 1] - begin)
-    ends = np.zeros(len(anchors) + 1, dtype=np.int64)
-    window.counts.cumsum(out=ends[1:])
-    return window.pairs()[1], ends
+    counts = starts[anchors + 1] - starts[anchors]
+    return expand_ranges(starts[anchors], counts), np.append(0, counts.cumsum())
 
 
 def _kept_positions(numbers: Integers, fits: Mask | None) -> Integers:

@@ -15,7 +15,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.attributes import ABSENT
-from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, expand_ranges
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.errors import (
@@ -199,8 +199,7 @@ def _rows_below(forest: Forest, heads: Rows) -> Rows:
     # A subtree is an interval of rows, and either within another one or apart from it.
     is_apart = np.append(True, first[1:] >= np.maximum.accumulate(end)[:-1])[: len(first)]
     first, counts = first[is_apart], (end - first)[is_apart]
-    rows: Rows = np.repeat(first - (counts.cumsum() - counts), counts)
-    return rows + np.arange(len(rows))
+    return expand_ranges(first, counts)
 
 
 def in_named_trees(forest: Forest, conditions: ProviderConditions) -> Rows:

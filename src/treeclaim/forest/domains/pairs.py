@@ -20,6 +20,7 @@ from treeclaim.forest.table.columns import (
     Integers,
     Mask,
     Rows,
+    expand_ranges,
     read_only,
     search_ascending,
 )
@@ -160,7 +161,7 @@ class Window:
     def pairs(self) -> tuple[Integers, Integers]:
         """Return the row and the option number of each pair, in order; int64, shape (pairs,)."""
         row = np.arange(len(self.counts)).repeat(self.counts)
-        return row, np.arange(len(row)) + (self.first - self._before()).repeat(self.counts)
+        return row, expand_ranges(self.first, self.counts)
 
     def pair_of(self, entry: Integers) -> tuple[Integers, Integers]:
         """Find the pairs of each row with some options of its own.
@@ -174,12 +175,9 @@ class Window:
         """
         first = self.first[:, None]
         inside = (entry >= first) & (entry < first + self.counts[:, None])
-        pair = (entry + (self._before() - self.first)[:, None]).reshape(-1)
+        before = self.counts.cumsum() - self.counts
+        pair = (entry + (before - self.first)[:, None]).reshape(-1)
         if inside.all():
             return np.arange(len(pair)), pair
         at = np.flatnonzero(inside)
         return at, pair.take(at)
-
-    def _before(self) -> Integers:
-        before: Integers = self.counts.cumsum() - self.counts
-        return before

@@ -11,7 +11,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers, Rows, ascending, search_ascending
+from treeclaim.forest.table.columns import (
+    Integers,
+    Rows,
+    ascending,
+    expand_ranges,
+    search_ascending,
+)
 from treeclaim.forest.table.forest import Forest
 
 
@@ -105,9 +111,8 @@ def _with_trees_of_roots(
     roots = members[is_root]
     first = search_ascending(rows, roots)
     counts = search_ascending(rows, forest.end.values[roots]) - first
-    begins = np.repeat(first - (np.cumsum(counts) - counts), counts)
     all_groups = np.concatenate([own_group, np.repeat(group[is_root], counts)])
-    all_at = np.concatenate([own_at, begins + np.arange(len(begins))])
+    all_at = np.concatenate([own_at, expand_ranges(first, counts)])
     width = max(len(rows), 1)
     return np.divmod(np.unique(all_groups * width + all_at), width)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.listing.groups import By, GroupPage, groups_of
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Integers, Rows, search_ascending
+from treeclaim.forest.table.columns import Integers, Rows, expand_ranges, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns
 from treeclaim.forest.table.sums import shown, sums_by
@@ -107,10 +107,8 @@ class InventoryAmounts:
             last = min(int(search_ascending(ends, most)), len(groups.group) - 1)
             end = int(search_ascending(groups.group, groups.group[last], side="right"))
             at = groups.at[begin:end]
-            several = counts[at]
-            offset = np.arange(int(several.sum())) - np.repeat(several.cumsum() - several, several)
-            which = by_provider[np.repeat(starts[at], several) + offset]
-            group = np.repeat(groups.group[begin:end], several)
+            which = by_provider[expand_ranges(starts[at], counts[at])]
+            group = np.repeat(groups.group[begin:end], counts[at])
             for key, of_class in self._sums(group * len(self._names) + self._class[which], which):
                 number, class_number = divmod(key, len(self._names))
                 sums[number][self._names[class_number]] = of_class

@@ -23,7 +23,7 @@ from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import (
     anchors_of,
     combined_under,
-    distinct_blocks,
+    distinct_candidates,
     first_of_each,
     matching_anchors,
 )
@@ -160,8 +160,8 @@ class Query:
             for divided in Splitter(problem).distinct():
                 yield self.make_candidate(problem, divided.chosen, divided.parts)
         else:
-            for block in distinct_blocks(problem, anchors):
-                for rows in block.chosen.tolist():
+            for block in distinct_candidates(problem, anchors):
+                for rows in block.tolist():
                     yield self.make_candidate(problem, rows)
 
 

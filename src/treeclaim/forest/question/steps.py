@@ -151,11 +151,8 @@ class _Planner:
 
     def __init__(self, plan: "Plan", ranks: Mapping[int, int]) -> None:
         self.steps: list[Step] = []
-        self._slots = plan.slots
+        self._plan = plan
         self._ranks = ranks
-        self._values = plan.values
-        self._lists = plan.lists
-        self._outside = plan.outside
         self._suffixed = [slot.suffix != NO_GROUP for slot in plan.slots]
         self._isolated = [
             slot.suffix != NO_GROUP and slot.suffix in plan.request.isolated for slot in plan.slots
@@ -165,21 +162,19 @@ class _Planner:
             for constraint in plan.joint_constraints
             if constraint.resource_class is not None
         }
-        self._nested = plan.request.nested
         self._filled: list[int] = []
         self._guessed: list[int] = []
-        self._unsuffixed = set(plan.unsuffixed)
 
     def guess_head(self, subtree: int) -> None:
         """Add the step that guesses the head of a `same_subtree` list."""
-        members = self._lists[subtree]
+        members = self._plan.lists[subtree]
         self._guessed.append(subtree)
         self.steps.append(
             Step(
                 slot=None,
                 subtree=subtree,
                 covers=tuple(slot for slot in members if slot in self._filled),
-                spares=tuple(slot for slot in self._outside[subtree] if slot in self._filled),
+                spares=tuple(slot for slot in self._plan.outside[subtree] if slot in self._filled),
                 completes=(subtree,) if set(members) <= set(self._filled) else (),
             )
         )
@@ -193,7 +188,7 @@ class _Planner:
             self.steps.append(self._step(slot, earlier))
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
-        slot = self._slots[new]
+        slot = self._plan.slots[new]
         differs = self._apart_from(new, earlier) if self._suffixed[new] else ()
         within, avoids, completes = self._subtrees_of(new) if self._guessed else ((), (), ())
         return Step(
@@ -205,23 +200,25 @@ class _Planner:
             summed=self._summed_slots(new, differs, earlier),
             other_trees=(
                 ()
-                if self._nested or not slot.resources
+                if self._plan.request.nested or not slot.resources
                 else tuple(
-                    earlier_slot for earlier_slot in earlier if self._slots[earlier_slot].resources
+                    earlier_slot
+                    for earlier_slot in earlier
+                    if self._plan.slots[earlier_slot].resources
                 )
             ),
             completes_unsuffixed=(
-                new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
+                new in self._plan.unsuffixed and set(self._plan.unsuffixed) <= set(self._filled)
             ),
-            compared=compared_with(self._values, new, earlier) if self._values else (),
+            compared=compared_with(self._plan.values, new, earlier) if self._plan.values else (),
         )
 
     def _subtrees_of(self, new: int) -> tuple[tuple[int, ...], ...]:
         """Return the guessed lists that name a slot, must not, and are whole with it."""
-        within = [subtree for subtree in self._guessed if new in self._lists[subtree]]
-        avoids = [subtree for subtree in self._guessed if new in self._outside[subtree]]
+        within = [subtree for subtree in self._guessed if new in self._plan.lists[subtree]]
+        avoids = [subtree for subtree in self._guessed if new in self._plan.outside[subtree]]
         filled = set(self._filled)
-        completes = [subtree for subtree in within if filled.issuperset(self._lists[subtree])]
+        completes = [subtree for subtree in within if filled.issuperset(self._plan.lists[subtree])]
         return tuple(within), tuple(avoids), tuple(completes)
 
     def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
@@ -236,7 +233,7 @@ class _Planner:
         if len(differs) == len(earlier):
             return summed
         apart = set(differs)
-        for name, amount in self._slots[new].resources.items():
+        for name, amount in self._plan.slots[new].resources.items():
             rivals = self._rivals.get(name, frozenset())
             if new in rivals:
                 rival_slots = [
@@ -245,7 +242,7 @@ class _Planner:
                     if earlier_slot in rivals and earlier_slot not in apart
                 ]
                 amounts = [
-                    self._slots[earlier_slot].resources[name] for earlier_slot in rival_slots
+                    self._plan.slots[earlier_slot].resources[name] for earlier_slot in rival_slots
                 ]
                 if rival_slots:
                     rival_amounts = np.array(amounts, dtype=np.int64)

@@ -7,8 +7,8 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.solve.anchors import Pace, all_anchors, anchors
-from treeclaim.forest.solve.distinct import first_anchors
-from treeclaim.forest.solve.partial.blocks import Anchored, CandidateBlock
+from treeclaim.forest.solve.distinct import distinct
+from treeclaim.forest.solve.partial.blocks import Anchored, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, prepare_stages, stage_of
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees
@@ -53,12 +53,9 @@ def combined_from(problem: Problem, tree: int, count: int) -> Iterator[Candidate
     )
 
 
-def distinct_blocks(problem: Problem, trees: Trees | None = None) -> Iterator[CandidateBlock]:
+def distinct_candidates(problem: Problem, trees: Trees | None = None) -> Iterator[Choices]:
     """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
-    first = first_anchors(problem, problem.relations)
-    for block in combined_under(problem, trees):
-        kept = slice(None) if first is None else first.are_first(block)
-        yield CandidateBlock(block.tree[kept], block.chosen[kept])
+    return distinct(problem, combined_under(problem, trees))
 
 
 def in_turn(

@@ -17,9 +17,8 @@ from treeclaim.forest.domains.filters import (
     values_by_row,
     with_any_trait,
 )
-from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
+from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees, expand_ranges
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.order import TermName
 
@@ -152,11 +151,11 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
 def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
     """Yield a digest of the columns by row of each of some trees."""
     first = forest.order.roots[trees]
-    window = Window(first, forest.order.end[first] - first)
-    rows = window.pairs()[1]
+    counts = forest.order.end[first] - first
+    rows = expand_ranges(first, counts)
     matrix = np.ascontiguousarray(np.stack([column[rows] for column in columns], axis=1))
-    ends = window.counts.cumsum()
-    for begin, end in zip((ends - window.counts).tolist(), ends.tolist(), strict=True):
+    ends = counts.cumsum()
+    for begin, end in zip((ends - counts).tolist(), ends.tolist(), strict=True):
         yield blake2b(matrix[begin:end].tobytes(), digest_size=16).digest()
 
 

@@ -78,6 +78,13 @@ def search_ascending(
     return numbers.searchsorted(wanted, side=side)
 
 
+def expand_ranges(first: Integers, counts: Integers) -> Integers:
+    """Return all numbers of some ranges, one range after the other, given the first of each and how many it has."""
+    before = counts.cumsum() - counts
+    numbers: Integers = (first - before).repeat(counts)
+    return numbers + np.arange(len(numbers))
+
+
 def read_only(values: _Array) -> _Array:
     """Return an array as others may see it: it shows what is written there, and cannot be written."""
     view = values.view()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers, Rows, search_ascending
+from treeclaim.forest.table.columns import Integers, Rows, expand_ranges, search_ascending
 from treeclaim.model.whole import Numbers
 
 _NO_ROW = -1
@@ -103,8 +103,7 @@ def _levels(parent: Integers) -> Sequence[Integers]:
         levels.append(level)
         first = search_ascending(parents, level, side="left")
         counts = search_ascending(parents, level, side="right") - first
-        starts = np.repeat(first - (counts.cumsum() - counts), counts)
-        level = by_parent[starts + np.arange(len(starts))]
+        level = by_parent[expand_ranges(first, counts)]
     return levels
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, ServingProviders
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.table.columns import Integers, Rows, search_ascending
+from treeclaim.forest.table.columns import Integers, Rows, expand_ranges, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
 
@@ -130,9 +130,7 @@ class _TestGroup:
         """Return the providers in some trees, one after the other, and where those of each begin."""
         first = self.starts[trees]
         sizes = self.starts[trees + 1] - first
-        begin = np.cumsum(sizes) - sizes
-        rows = np.arange(int(sizes.sum())) + (first - begin).repeat(sizes)
-        return rows, np.append(begin, len(rows))
+        return expand_ranges(first, sizes), np.append(0, sizes.cumsum())
 
     def counts(self, shares: Floats, begin: Rows) -> Floats:
         """Return the greatest *x* that passes each test in each state, shape (states, tests)."""

@@ -14,7 +14,7 @@ from treeclaim.forest.placing.queries import IndependentQuery, Query, QueryPool,
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import distinct_blocks, first_of_each
+from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Fit, Keep
@@ -208,7 +208,7 @@ def _of_trees(query: IndependentQuery, trees: Mask | None) -> Iterator[Candidate
     # Trees with few candidates are searched together, which is many times faster.
     for part in (anchors[are_few], *anchors[~are_few].reshape(-1, 1)):
         candidates = (
-            chosen for block in distinct_blocks(problem, part) for chosen in block.chosen.tolist()
+            chosen for block in distinct_candidates(problem, part) for chosen in block.tolist()
         )
         for chosen in candidates if part.size > 1 else islice(candidates, _MOST_IN_A_TREE + 1):
             yield query.make_candidate(problem, chosen)
