@@ -178,7 +178,6 @@ def fill_trees(
 
 def _take(scratch: Scratch, plan: Plan, chosen: Choices) -> Integers:
     """Take each candidate, all of different trees, as often as it fits; return how often."""
-    scratch.copy_used(plan.request.classes)
     uses = _class_uses(scratch.forest, plan, chosen)
     beginning = _find_first_uses(scratch.forest, plan, chosen)
     times = _times_of(scratch.forest, uses, len(chosen))

@@ -129,15 +129,6 @@ class ClassInventories:
         """Return what is used of an inventory, less what others consume."""
         return int(self.used.values[index] - self.consumed.values[index])
 
-    def record(self, index: int, class_id: int) -> InventoryRecord:
-        """Return an inventory as the record it was made of."""
-        return InventoryRecord(
-            class_id=class_id,
-            inventory=self.inventory(index),
-            used=self.allocated(index),
-            modified_at=float(self.modified_at.values[index]),
-        )
-
     def inventory(self, index: int) -> Inventory:
         """Return the amounts of an inventory."""
         return Inventory(

@@ -11,7 +11,7 @@ handle, which outlasts rows, so that a copy of a row needs none of them.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -222,11 +222,15 @@ class ProviderTable:
             root_id=int(self.id.values[self.root.values[row]]),
             modified_at=float(self.modified_at.values[row]),
             inventories=tuple(
-                replace(
-                    self.classes[class_id].record(index, class_id),
+                InventoryRecord(
+                    class_id=class_id,
+                    inventory=columns.inventory(index),
+                    used=columns.allocated(index),
+                    modified_at=float(columns.modified_at.values[index]),
                     consumes=self.consumed_by(row, class_id, index),
                 )
                 for class_id, index in self.inventory_indices(row)
+                for columns in (self.classes[class_id],)
             ),
             links={name: self.linked(name, row) for name in self.links},
             attributes=self.attributes_of(row),

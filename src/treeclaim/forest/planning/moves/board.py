@@ -21,7 +21,6 @@ from treeclaim.forest.planning.moves.movers import (
     MoveSituation,
     Returns,
     StuckReason,
-    free_of,
 )
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -117,10 +116,6 @@ class Board:
         """Take some units by cell, or with the sign -1 give them back."""
         if cells:
             self._scratch.take((row, name, sign * n) for (row, name), n in cells.items())
-
-    def free_of(self, cell: Cell) -> int:
-        """Return the free units of a cell now."""
-        return free_of(self.forest, cell)
 
     # -- places ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.move_model import Assignment, CandidatePlace, MoverKind
-from treeclaim.forest.planning.moves.movers import Cell, Mover, cells_of
+from treeclaim.forest.planning.moves.movers import Cell, Mover, cells_of, free_of
 
 _MOST_ORDERS = 40
 """Orders that are tried: one by the room that moves free, the others with this room weighted at random."""
@@ -83,7 +83,8 @@ class _Sequencer:
         for places in self._arriving.values():
             for place in places:
                 needed_units.update(self._board.situation.used_at(place.candidate))
-        return +Counter({cell: n - self._board.free_of(cell) for cell, n in needed_units.items()})
+        forest = self._board.forest
+        return +Counter({cell: n - free_of(forest, cell) for cell, n in needed_units.items()})
 
     def _target(self, mover: Mover, place: CandidatePlace) -> tuple[int, Candidate] | None:
         """Return the alternative and candidate by which a mover takes a place now; None if that is not legal."""
@@ -101,7 +102,7 @@ class _Sequencer:
             else board.situation.with_consumed(mover.allocations)
         )
         if any(
-            board.free_of(cell) + released.get(cell, 0) < n
+            free_of(board.forest, cell) + released.get(cell, 0) < n
             for cell, n in board.situation.used_at(candidate).items()
         ):
             return None
