@@ -39,6 +39,8 @@ ROUNDS = 10
 MEGABYTE = 1_000_000
 HOST = "10000000-0000-4000-8000-000000000001"
 HEADER_SECONDS = 5
+REFUSED, LONG_PROJECT = 2_000, 60_000
+"""Refused questions, and the characters of each: 120 MB, if a worker kept them."""
 MOST_READ = 64 * MEGABYTE
 """Of a streamed answer that nobody read: what both kernels held of it is less."""
 
@@ -246,6 +248,20 @@ def write(client):
     return made.status_code
 
 
+@contextmanager
+def refused_callers(place):
+    """Callers without a right, each with another project of the greatest length."""
+    headers = {"x-auth-token": "nobody"}
+    with repeated(place, lambda client: ask_for_long_project(client, headers)) as outcome:
+        eventually(lambda: outcome.seen[403] >= REFUSED, "questions are refused")
+        yield outcome
+
+
+def ask_for_long_project(client, headers):
+    project = uuid.uuid4().hex.ljust(LONG_PROJECT, "x")
+    return client.get(f"/usages?project_id={project}", headers=headers).status_code
+
+
 @dataclass(frozen=True)
 class Attack:
     """An attack.
@@ -264,6 +280,7 @@ class Attack:
 ATTACKS = {
     "answers that nobody reads": Attack(deaf, frozenset({200, 503, "closed"}), 900),
     "silent connections of probes": Attack(silent_at_the_probes, frozenset({"closed"})),
+    "refused callers of long projects": Attack(refused_callers, frozenset({403}), 60),
     "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200, 503}), 200),
     "a lock that is held outside": Attack(locked, frozenset({503, 200})),
 }
