@@ -17,8 +17,8 @@ from treeclaim.api.protocol.operations import (
     VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request.bodies import Body, BodyReader, DashedUuid, ShortText
-from treeclaim.api.protocol.request.query_models import QueryReader, Uuids
+from treeclaim.api.protocol.request.bodies import Body, DashedUuid, ShortText
+from treeclaim.api.protocol.request.query_models import Uuids
 from treeclaim.api.protocol.request.schemas import (
     GENERATION,
     LINKS,
@@ -29,10 +29,7 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.validation import (
-    MOST_VALUES_IN_BULK,
-    MOST_VALUES_OF_SOME,
-)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
@@ -58,9 +55,6 @@ class NamesQuery(lists.ListQuery):
     """The query of a list of names."""
 
     uuid: Uuids = ()
-
-
-_QUERY = QueryReader(NamesQuery)
 
 
 class NamesBody(Body):
@@ -126,11 +120,9 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     "GET /treeclaim/aggregates/names",
     policy="placement:resource_providers:aggregates:list",
     answers=(NAMES,),
-    query=_QUERY,
 )
-def list_aggregate_names(call: Call) -> Reply:
+def list_aggregate_names(call: Call, query: NamesQuery) -> Reply:
     """List names of aggregates."""
-    query: NamesQuery = _QUERY.read_pairs(call.query())
     after, limit = query.after(_KIND), query.limit
     if after and normalised_uuid(after) != after:
         raise query.unreadable_marker()
@@ -150,13 +142,9 @@ def list_aggregate_names(call: Call) -> Reply:
 @operation(
     "POST /treeclaim/aggregates/names",
     policy="treeclaim:aggregate_names:update",
-    answers=(EMPTY,),
-    body=BodyReader(NamesBody),
-    most_values=MOST_VALUES_IN_BULK,
 )
-def name_aggregates(call: Call) -> Reply:
+def name_aggregates(call: Call, body: NamesBody) -> Reply:
     """Name aggregates, or remove their names."""
-    body: NamesBody = call.json()
     names = {uuid.lower(): name for uuid, name in body.names.items()}
     call.services.store.write(aggregate_names.change, names)
     return Reply(EMPTY.status)

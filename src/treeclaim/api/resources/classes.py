@@ -6,7 +6,6 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import (
-    EMPTY,
     Call,
     DescribedResponse,
     Reply,
@@ -138,7 +137,6 @@ def _rename(call: Call) -> Reply:
 @operation(
     "DELETE /resource_classes/{name}",
     policy="placement:resource_classes:delete",
-    answers=(EMPTY,),
     since=Feature.RESOURCE_CLASSES,
 )
 def delete_class(call: Call) -> Reply:

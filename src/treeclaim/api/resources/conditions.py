@@ -17,7 +17,6 @@ from treeclaim.api.protocol.operations import (
     operation,
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
-from treeclaim.api.protocol.request.query_models import QueryReader
 from treeclaim.api.protocol.request.schemas import INTEGER, record, text
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations.hold_terms import until_of
@@ -52,9 +51,6 @@ class ConditionQuery(Body):
     """The query of a condition that a provider gets."""
 
     dry_run: Literal["true", "false"] = "false"
-
-
-_QUERY = QueryReader(ConditionQuery)
 
 
 def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
@@ -98,13 +94,11 @@ def list_conditions(call: Call) -> Reply:
     policy=CONDITIONS.write_rule,
     answers=(EMPTY, _AFFECTED),
     body=BodyReader(ConditionBody),
-    query=_QUERY,
     forms=ValueForms(path={"key": text(KEY)}),
 )
-def put_condition(call: Call) -> Reply:
+def put_condition(call: Call, query: ConditionQuery) -> Reply:
     """Give a resource provider a condition, or say what that would affect."""
     uuid, services = call.arguments["uuid"], call.services
-    query: ConditionQuery = _QUERY.read_pairs(call.query())
     body: ConditionBody = json_for_provider(call)
     condition = condition_of(call, call.arguments["key"], body)
     if query.dry_run == "true":
@@ -116,7 +110,6 @@ def put_condition(call: Call) -> Reply:
 @operation(
     "DELETE /treeclaim/providers/{uuid}/conditions/{key}",
     policy=CONDITIONS.write_rule,
-    answers=(EMPTY,),
 )
 def delete_condition(call: Call) -> Reply:
     """Remove a condition from a resource provider."""

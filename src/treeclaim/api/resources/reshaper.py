@@ -5,14 +5,7 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import (
-    EMPTY,
-    Call,
-    Reply,
-    ValueForms,
-    VersionedSchema,
-    operation,
-)
+from treeclaim.api.protocol.operations import Call, Reply, ValueForms, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
@@ -52,7 +45,6 @@ def _described_body(schema: Schema) -> Schema:
 @operation(
     "POST /reshaper",
     policy="placement:reshaper:reshape",
-    answers=(EMPTY,),
     since=Feature.RESHAPER,
     body=VersionedSchema(reshape_body),
     most_values=MOST_VALUES_OF_SOME,

@@ -5,7 +5,6 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import (
-    EMPTY,
     Call,
     DescribedResponse,
     Reply,
@@ -142,7 +141,6 @@ def ensure_trait(call: Call) -> Reply:
 @operation(
     "DELETE /traits/{name}",
     policy="placement:traits:delete",
-    answers=(EMPTY,),
     since=Feature.TRAITS,
 )
 def delete_trait(call: Call) -> Reply:
@@ -202,7 +200,6 @@ def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
 @operation(
     "DELETE /resource_providers/{uuid}/traits",
     policy="placement:resource_providers:traits:delete",
-    answers=(EMPTY,),
     since=Feature.TRAITS,
 )
 def clear_provider_traits(call: Call) -> Reply:

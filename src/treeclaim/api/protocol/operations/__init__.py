@@ -8,17 +8,18 @@ are made from these declarations.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from http import HTTPStatus
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from treeclaim.api.admission import WaitKind
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
+from treeclaim.api.protocol.request.query_models import QueryReader
 from treeclaim.api.protocol.request.schemas import Schema
-from treeclaim.api.protocol.request.validation import MOST_VALUES
+from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.model.microversions import Feature, Version
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 _SECTION = re.compile(r" \((?:contract |page |section)[^)]*\)")
 """A reference to the contract in the first line of a handler's docstring."""
 
-Handler = Callable[["Call"], "Reply"]
+Handler = TypeVar("Handler", bound=Callable[..., "Reply"])
 
 _declared: dict[str, list["Operation"]] = {}
 """The operations of each module, in order."""
@@ -96,7 +97,7 @@ class Operation:
         handler: Answers a request; its name is the operation's id in the API description.
         policy: Name of the rule that allows it; None for everybody.
         summary: One line for the API description: the first of the handler's docstring.
-        answers: Its successful answers, one for each status.
+        answers: Its successful answers, one for each status; by default one without a body.
         since: What brought it; None where it is there at every microversion.
         body: Schema, or model, of the JSON body; None where a body is ignored.
         query: Schema, or model, of the query string; None where it is ignored.
@@ -120,7 +121,7 @@ class Operation:
     handler: Callable[[Call], Reply]
     policy: str | None
     summary: str
-    answers: tuple[DescribedResponse, ...]
+    answers: tuple[DescribedResponse, ...] = (EMPTY,)
     since: Feature | None = None
     body: VersionedSchema | BodyReader | None = None
     query: VersionedSchema | BodyReader | None = None
@@ -167,20 +168,47 @@ class Operation:
 def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
     """Declare that a handler answers a method of a path.
 
+    A handler may have the parameters `query` and `body`, annotated with models. They are read, in this order,
+    before it is called. Such a body may have as many values as the longest, since its model has bounds of its own.
+
     Args:
         route: Method and path: "GET /traits/{name}".
-        attributes: Those of `Operation`, without `summary`.
+        attributes: Those of `Operation`, without `handler` and `summary`.
     """
     method, path = route.split(" ")
     attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
 
     def declare(handler: Handler) -> Handler:
+        models = handler.__annotations__
+        if "query" in models:
+            attributes["query"] = QueryReader(models["query"])
+        if "body" in models:
+            attributes["body"] = BodyReader(models["body"])
+            attributes.setdefault("most_values", MOST_VALUES_IN_BULK)
         summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])
-        declared = Operation(method, path, handler, summary=summary, **attributes)
+        answer = _reading_parameters(handler) if {"query", "body"} & models.keys() else handler
+        declared = Operation(method, path, answer, summary=summary, **attributes)
         _declared.setdefault(handler.__module__, []).append(declared)
         return handler
 
     return declare
+
+
+def _reading_parameters(handler: Callable[..., Reply]) -> Callable[[Call], Reply]:
+    """Return a handler that reads the parameters which it declares."""
+    models = handler.__annotations__
+    query_reader = QueryReader(models["query"]) if "query" in models else None
+
+    @wraps(handler)
+    def answer(call: Call) -> Reply:
+        parameters = {}
+        if query_reader is not None:
+            parameters["query"] = query_reader.read_pairs(call.query())
+        if "body" in models:
+            parameters["body"] = call.json()
+        return handler(call, **parameters)
+
+    return answer
 
 
 def operations_of(*modules: ModuleType) -> tuple[Operation, ...]:

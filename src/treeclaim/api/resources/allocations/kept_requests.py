@@ -15,9 +15,7 @@ from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.holds import (
-    LONGEST_REQUEST,
-)
+from treeclaim.model.extension.holds import LONGEST_REQUEST
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.holders import ConsumerDetails, load_requests
 

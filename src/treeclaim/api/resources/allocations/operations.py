@@ -6,23 +6,13 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import (
-    EMPTY,
-    Call,
-    Reply,
-    ValueForms,
-    VersionedSchema,
-    operation,
-)
+from treeclaim.api.protocol.operations import Call, Reply, ValueForms, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
-from treeclaim.model.claim import (
-    ConsumerClaim,
-    Omission,
-)
+from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
     CapacityExceededError,
     ConcurrentChangeError,
@@ -88,7 +78,6 @@ def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
 @operation(
     "PUT /allocations/{consumer_uuid}",
     policy="placement:allocations:update",
-    answers=(EMPTY,),
     body=VersionedSchema(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
@@ -109,7 +98,6 @@ def replace_allocations(call: Call) -> Reply:
 @operation(
     "POST /allocations",
     policy="placement:allocations:manage",
-    answers=(EMPTY,),
     since=Feature.MANAGE_ALLOCATIONS,
     body=VersionedSchema(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
@@ -226,7 +214,6 @@ def _consumers(claims: Sequence[ConsumerClaim]) -> str:
 @operation(
     "DELETE /allocations/{consumer_uuid}",
     policy="placement:allocations:delete",
-    answers=(EMPTY,),
 )
 def delete_allocations(call: Call) -> Reply:
     """Remove everything that a consumer holds (section 5)."""

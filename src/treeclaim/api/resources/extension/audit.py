@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
-from treeclaim.api.protocol.request.bodies import AnyUuid, Body, BodyReader, UuidText, items
-from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
+from treeclaim.api.protocol.request.bodies import AnyUuid, Body, UuidText, items
+from treeclaim.api.protocol.request.query_models import READ_INTEGER
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     MOST_NAMED,
@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     text,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
@@ -64,9 +64,6 @@ class AuditQuery(Body):
     def kinds(self) -> list[FindingKind]:
         """Return the kinds in the order of an answer."""
         return [kind for kind in FindingKind if not self.kind or kind in self.kind]
-
-
-_QUERY = QueryReader(AuditQuery)
 
 
 class LivingBody(Body):
@@ -184,11 +181,9 @@ _ONE_AT_A_TIME = Gate(1)
     "GET /treeclaim/audit",
     policy="treeclaim:audit:list",
     answers=(FINDINGS,),
-    query=_QUERY,
 )
-def show_audit(call: Call) -> Reply:
+def show_audit(call: Call, query: AuditQuery) -> Reply:
     """Look for what is wrong with the records."""
-    query: AuditQuery = _QUERY.read_pairs(call.query())
     if FindingKind.ORPHANED in query.kind:
         raise bad_request("kind=orphaned needs a POST with the living consumers.")
     kinds = [kind for kind in query.kinds if kind is not FindingKind.ORPHANED]
@@ -199,14 +194,9 @@ def show_audit(call: Call) -> Reply:
     "POST /treeclaim/audit",
     policy="treeclaim:audit:list",
     answers=(FINDINGS_FOR_A_LIST,),
-    query=_QUERY,
-    body=BodyReader(LivingBody),
-    most_values=MOST_VALUES_IN_BULK,
 )
-def audit_against_living(call: Call) -> Reply:
+def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Reply:
     """Look for what is wrong, and for consumers that no longer exist in the cloud."""
-    query: AuditQuery = _QUERY.read_pairs(call.query())
-    body: LivingBody = call.json()
     living = Living(
         {
             name: _living_uuids(call, name, uuids)
@@ -239,9 +229,9 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     "POST /treeclaim/audit/repairs",
     policy="treeclaim:audit:repair",
     answers=(REPAIRED,),
-    body=BodyReader(RepairsBody),
+    most_values=MOST_VALUES,
 )
-def repair_findings(call: Call) -> Reply:
+def repair_findings(call: Call, body: RepairsBody) -> Reply:
     """Repair findings of an audit that need no guess.
 
     They share the deadline of the request. What was done by then, or until the database failed, is
@@ -250,7 +240,6 @@ def repair_findings(call: Call) -> Reply:
     Raises:
         StoreUnavailableError: if the database fails before anything was done.
     """
-    body: RepairsBody = call.json()
     results: list[dict[str, Any]] = []
     not_tried = ""
     for item in body.repairs:

@@ -12,7 +12,6 @@ from treeclaim.api.protocol.errors.documents import with_details
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, STRINGS, record
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.extension.parts import ProviderEntry
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
@@ -93,12 +92,9 @@ class _DryRunError(Exception):
     "POST /treeclaim/providers",
     policy="placement:resource_providers:list",
     answers=(_APPLIED,),
-    body=BodyReader(BatchBody),
-    most_values=MOST_VALUES_IN_BULK,
 )
-def apply_providers(call: Call) -> Reply:
+def apply_providers(call: Call, body: BatchBody) -> Reply:
     """Create or change many resource providers, all or none."""
-    body: BatchBody = call.json()
     _require_allowed(call, body)
     read_bodies = read_entries(call, body.providers)
     entries = [entry.read() for entry in call.deadline.each(read_bodies)]

@@ -14,7 +14,7 @@ from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
-from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader, Uuids
+from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.model.errors import OverloadedError
@@ -39,8 +39,6 @@ class ChangesQuery(Body):
     in_tree: Annotated[Uuids, Field(max_length=MOST_TREES)] = ()
     wait: Annotated[int, Field(ge=0, le=60), READ_INTEGER] = 0
 
-
-QUERY = QueryReader(ChangesQuery)
 
 _PARTS = [part.word for part in Part]
 
@@ -92,13 +90,11 @@ class _Snapshot:
     "GET /treeclaim/changes",
     policy="placement:resource_providers:list",
     answers=(CHANGES,),
-    query=QUERY,
     errors=frozenset({HTTPStatus.GONE}),
     offers=(JSON, EVENT_STREAM),
 )
-def list_changes(call: Call) -> Reply:
+def list_changes(call: Call, query: ChangesQuery) -> Reply:
     """List what changed since a cursor, or watch what changes."""
-    query: ChangesQuery = QUERY.read_pairs(call.query())
     adopt = call.request.env.get(ADOPT_KEY)
     is_stream = _wants_stream(call, can_stream=adopt is not None)
     text = query.since

@@ -7,9 +7,8 @@ from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
-from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
+from treeclaim.api.protocol.request.bodies import Body, items
 from treeclaim.api.protocol.request.schemas import STRING, record
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
 
 _MOST_FLAVORS = 1_000
@@ -39,13 +38,10 @@ QUERIES = DescribedResponse(
     "POST /treeclaim/flavors",
     policy="placement:allocation_candidates:list",
     answers=(QUERIES,),
-    body=BodyReader(FlavorsBody),
-    most_values=MOST_VALUES_IN_BULK,
     only_reads=True,
 )
-def translate_flavors(call: Call) -> Reply:
+def translate_flavors(call: Call, body: FlavorsBody) -> Reply:
     """Translate flavors to queries for candidates."""
-    body: FlavorsBody = call.json()
     entries = call.deadline.each(enumerate(body.flavors))
     return Reply(body={"flavors": [_translate(number, entry) for number, entry in entries]})
 

@@ -5,25 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import (
-    Call,
-    Reply,
-    operation,
-)
+from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import ShortText
-from treeclaim.api.protocol.request.query_models import (
-    ClassNames,
-    Membership,
-    QueryReader,
-    Time,
-    Uuids,
-)
-from treeclaim.api.protocol.request.schemas import (
-    HELD,
-    STRING,
-    TYPE_NAME,
-    record,
-)
+from treeclaim.api.protocol.request.query_models import ClassNames, Membership, Time, Uuids
+from treeclaim.api.protocol.request.schemas import HELD, STRING, TYPE_NAME, record
 from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
@@ -70,9 +55,6 @@ class ConsumersQuery(lists.ListQuery):
         )
 
 
-_QUERY = QueryReader(ConsumersQuery)
-
-
 CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
 
 
@@ -80,11 +62,9 @@ CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
     answers=(lists.page_answer(_KIND, CONSUMER),),
-    query=_QUERY,
 )
-def list_allocations_in_bulk(call: Call) -> Reply:
+def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
     """List consumers in bulk, with everything that they hold."""
-    query: ConsumersQuery = _QUERY.read_pairs(call.query())
     consumer_filter = query.consumer_filter
     has_requests = query.include is not None
 

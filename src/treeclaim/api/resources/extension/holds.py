@@ -6,28 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import (
-    Call,
-    DescribedResponse,
-    Reply,
-    operation,
-)
-from treeclaim.api.protocol.request.bodies import (
-    Alternatives,
-    Body,
-    BodyReader,
-    ConsumerKey,
-    ShortText,
-)
-from treeclaim.api.protocol.request.query_models import QueryReader, Time, Uuids
-from treeclaim.api.protocol.request.schemas import (
-    HELD,
-    INTEGER,
-    STRING,
-    STRINGS,
-    record,
-)
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.request.bodies import Alternatives, Body, ConsumerKey, ShortText
+from treeclaim.api.protocol.request.query_models import Time, Uuids
+from treeclaim.api.protocol.request.schemas import HELD, INTEGER, STRING, STRINGS, record
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
 from treeclaim.api.resources.allocations.schemas import SHOWN_HOLD
@@ -52,8 +34,6 @@ class HoldListQuery(lists.ListQuery):
     in_tree: Uuids = ()
     until_before: Time | None = None
 
-
-_QUERY = QueryReader(HoldListQuery)
 
 _MANY: Any = Field(min_length=1, max_length=1_000)
 
@@ -89,11 +69,9 @@ UPDATED = DescribedResponse(body=record({"updated": INTEGER, "unknown": STRINGS}
     "GET /treeclaim/holds",
     policy="treeclaim:holds:list",
     answers=(lists.page_answer(_KIND, _HOLD),),
-    query=_QUERY,
 )
-def list_holds(call: Call) -> Reply:
+def list_holds(call: Call, query: HoldListQuery) -> Reply:
     """List holds, with what they hold and what is drawn from them."""
-    query: HoldListQuery = _QUERY.read_pairs(call.query())
     hold_filter = HoldFilter(
         project_id=query.project_id,
         drawable_by=query.drawable_by,
@@ -115,12 +93,9 @@ def list_holds(call: Call) -> Reply:
     "POST /treeclaim/holds",
     policy="treeclaim:holds:manage",
     answers=(UPDATED,),
-    body=BodyReader(HoldsBody),
-    most_values=MOST_VALUES_IN_BULK,
 )
-def change_holds(call: Call) -> Reply:
+def change_holds(call: Call, body: HoldsBody) -> Reply:
     """Change terms of holds without changing their generations."""
-    body: HoldsBody = call.json()
     changes = {uuid: hold_terms.terms_of(call, hold.terms) for uuid, hold in body.holds.items()}
     return _update(changes, call.services.store.write(change_terms, changes))
 
@@ -129,12 +104,9 @@ def change_holds(call: Call) -> Reply:
     "POST /treeclaim/requests",
     policy="treeclaim:requests:update",
     answers=(UPDATED,),
-    body=BodyReader(RequestsBody),
-    most_values=MOST_VALUES_IN_BULK,
 )
-def keep_requests(call: Call) -> Reply:
+def keep_requests(call: Call, body: RequestsBody) -> Reply:
     """Store the requests by which consumers were placed."""
-    body: RequestsBody = call.json()
     named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
     kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
     return _update(body.requests, call.services.store.write(keep_requests_for, body.requests))

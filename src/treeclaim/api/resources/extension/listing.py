@@ -8,12 +8,8 @@ import orjson
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import (
-    Call,
-    Reply,
-    operation,
-)
-from treeclaim.api.protocol.request.query_models import Amounts, QueryReader, Uuids
+from treeclaim.api.protocol.operations import Call, Reply, operation
+from treeclaim.api.protocol.request.query_models import Amounts, Uuids
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     INTEGER,
@@ -81,8 +77,6 @@ class ProvidersQuery(lists.SelectionQuery):
         return page_of(forest, rows, self.after_id(_KIND), self.limit)
 
 
-_QUERY = QueryReader(ProvidersQuery)
-
 _PROVIDER = record(
     {
         "uuid": STRING,
@@ -118,11 +112,9 @@ _MOST_TURNS = 120
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
     answers=(lists.page_answer(_KIND, _PROVIDER),),
-    query=_QUERY,
 )
-def list_providers_in_bulk(call: Call) -> Reply:
+def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
     """List resource providers in bulk, with everything that belongs to them."""
-    query: ProvidersQuery = _QUERY.read_pairs(call.query())
     _require_allowed(call, query)
     _prepare(call, query)
     replica = call.services.replica

@@ -17,12 +17,7 @@ from pydantic import Field, WithJsonSchema
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply
 from treeclaim.api.protocol.request.bodies import Body
-from treeclaim.api.protocol.request.query_models import (
-    READ_INTEGER,
-    Membership,
-    Traits,
-    Uuids,
-)
+from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
 from treeclaim.api.protocol.request.schemas import LINKS, STRING, Schema, record, text
 from treeclaim.api.protocol.texts import now
 from treeclaim.model.changes import Cursor

@@ -8,17 +8,9 @@ import orjson
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
-from treeclaim.api.protocol.operations import (
-    EMPTY,
-    Call,
-    DescribedResponse,
-    Reply,
-    ValueForms,
-    operation,
-)
-from treeclaim.api.protocol.request.bodies import Body, BodyReader, Query
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, ValueForms, operation
+from treeclaim.api.protocol.request.bodies import Body, Query
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
@@ -75,19 +67,15 @@ def show_mix(call: Call) -> Reply:
 @operation(
     "PUT /treeclaim/mixes/{name}",
     policy="treeclaim:mixes:update",
-    answers=(EMPTY,),
-    body=BodyReader(MixBody),
-    most_values=MOST_VALUES_IN_BULK,
     forms=ValueForms(path={"name": text(NAME)}),
 )
-def put_mix(call: Call) -> Reply:
+def put_mix(call: Call, body: MixBody) -> Reply:
     """Make or replace a mix."""
     name = call.arguments["name"]
     if not is_name(name):
         raise bad_request(f"Invalid name of a mix: {quote_value(name)} is not of the form {NAME}.")
-    mix: MixBody = call.json()
-    document = mix.model_dump()
-    texts = {f"requests.{name}": entry.query for name, entry in mix.requests.items()}
+    document = body.model_dump()
+    texts = {f"requests.{name}": entry.query for name, entry in body.requests.items()}
     if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
     queries = Queries(call, arrival_of(call), texts.values())
@@ -106,7 +94,6 @@ def put_mix(call: Call) -> Reply:
 @operation(
     "DELETE /treeclaim/mixes/{name}",
     policy="treeclaim:mixes:update",
-    answers=(EMPTY,),
 )
 def delete_mix(call: Call) -> Reply:
     """Delete a mix."""

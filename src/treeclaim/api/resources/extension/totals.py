@@ -9,14 +9,8 @@ import numpy as np
 import orjson
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import (
-    Call,
-    DescribedResponse,
-    Reply,
-    operation,
-)
-from treeclaim.api.protocol.request.bodies import BodyReader
-from treeclaim.api.protocol.request.query_models import ClassNames, QueryReader
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.request.query_models import ClassNames
 from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     LINKS,
@@ -26,7 +20,6 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import arrival_of
@@ -61,9 +54,6 @@ class TotalsQuery(lists.SelectionQuery):
     resource_class: ClassNames = ()
     by: Annotated[By, Field(strict=False)] | None = None
     mix: str | None = None
-
-
-_QUERY = QueryReader(TotalsQuery)
 
 
 class TotalsBody(QuestionBody):
@@ -106,13 +96,12 @@ class _TotalsCall:
     mix: Mix | None
 
     @classmethod
-    def read(cls, call: Call) -> Self:
-        """Read the query of a call.
+    def read(cls, call: Call, query: TotalsQuery) -> Self:
+        """Read the marker and the mix of a query.
 
         Raises:
             ApiError: 400.
         """
-        query: TotalsQuery = _QUERY.read_pairs(call.query())
         after = query.after(query.by or "")
         if query.by is By.TREE:
             after = str(query.after_id(query.by))
@@ -174,11 +163,10 @@ class _TotalsCall:
     "GET /treeclaim/totals",
     policy="placement:resource_providers:list",
     answers=(TOTALS,),
-    query=_QUERY,
 )
-def show_totals(call: Call) -> Reply:
+def show_totals(call: Call, query: TotalsQuery) -> Reply:
     """Sum up inventories, and what is used and free of them."""
-    totals_call = _TotalsCall.read(call)
+    totals_call = _TotalsCall.read(call, query)
     with lists.classes_named_by("resource_class"), refusing_queries():
         question = totals_call.question(NO_ASSUMPTIONS)
         pieces = call.services.replica.answer(question, arrival_of(call))
@@ -189,15 +177,11 @@ def show_totals(call: Call) -> Reply:
     "POST /treeclaim/totals",
     policy="placement:resource_providers:list",
     answers=(GIVEN_TOTALS,),
-    body=BodyReader(TotalsBody),
-    query=_QUERY,
-    most_values=MOST_VALUES_IN_BULK,
     only_reads=True,
 )
-def show_given_totals(call: Call) -> Reply:
+def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Reply:
     """Sum up inventories, and what would be used and free of them."""
-    totals_call = _TotalsCall.read(call)
-    body: TotalsBody = call.json()
+    totals_call = _TotalsCall.read(call, query)
     arrival = arrival_of(call)
     with (
         lists.classes_named_by("resource_class"),

@@ -7,14 +7,7 @@ from typing import Any
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import (
-    EMPTY,
-    Call,
-    Reply,
-    ValueForms,
-    VersionedSchema,
-    operation,
-)
+from treeclaim.api.protocol.operations import Call, Reply, ValueForms, VersionedSchema, operation
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
@@ -169,7 +162,6 @@ def replace_inventories(call: Call) -> Reply:
 @operation(
     "DELETE /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:delete",
-    answers=(EMPTY,),
     since=Feature.DELETE_ALL_INVENTORIES,
     missing=HTTPStatus.METHOD_NOT_ALLOWED,
 )
@@ -235,7 +227,6 @@ def replace_inventory(call: Call) -> Reply:
 @operation(
     "DELETE /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:delete",
-    answers=(EMPTY,),
 )
 def delete_inventory(call: Call) -> Reply:
     """Delete one inventory of a resource provider (section 8)."""

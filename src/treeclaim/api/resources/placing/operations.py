@@ -7,11 +7,7 @@ from itertools import chain
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.operations.call import Limits
-from treeclaim.api.protocol.request.bodies import BodyReader
-from treeclaim.api.protocol.request.validation import (
-    MOST_VALUES_IN_BULK,
-    MOST_VALUES_OF_SOME,
-)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.candidates.operations import arrival_of, require_may_draw
@@ -32,13 +28,10 @@ _SHARE_OF_TIME = 0.8
     "POST /treeclaim/candidates",
     policy="placement:allocation_candidates:list",
     answers=(bodies.FOUND,),
-    body=BodyReader(bodies.AlternativesBody),
-    most_values=MOST_VALUES_IN_BULK,
     only_reads=True,
 )
-def find_alternatives(call: Call) -> Reply:
+def find_alternatives(call: Call, body: bodies.AlternativesBody) -> Reply:
     """List the candidates of the first of some queries that has any."""
-    body: bodies.AlternativesBody = call.json()
     texts = body.alternatives
     arrival = arrival_of(call)
     queries = Queries(call, arrival, [*texts, *body.placed_queries])
@@ -60,13 +53,11 @@ def find_alternatives(call: Call) -> Reply:
     "POST /treeclaim/placements",
     policy="treeclaim:placements:create",
     answers=(bodies.PLACED, bodies.NOTHING_WRITTEN),
-    body=BodyReader(bodies.PlacementsBody),
     most_values=MOST_VALUES_OF_SOME,
     negotiates=True,
 )
-def place_consumers(call: Call) -> Reply:
+def place_consumers(call: Call, body: bodies.PlacementsBody) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
-    body: bodies.PlacementsBody = call.json()
     arrival = arrival_of(call)
     with refusing_queries():
         texts = chain.from_iterable(request.alternatives for request in body.requests)
@@ -85,13 +76,10 @@ def place_consumers(call: Call) -> Reply:
     "POST /treeclaim/capacity",
     policy="placement:allocation_candidates:list",
     answers=(bodies.CAPACITY,),
-    body=BodyReader(bodies.CapacityBody),
-    most_values=MOST_VALUES_IN_BULK,
     only_reads=True,
 )
-def count_fitting(call: Call) -> Reply:
+def count_fitting(call: Call, body: bodies.CapacityBody) -> Reply:
     """Count how many consumers of some requests fit."""
-    body: bodies.CapacityBody = call.json()
     arrival = arrival_of(call)
     queries = Queries(call, arrival, [*body.requests.values(), *body.placed_queries])
     seconds = arrival.seconds

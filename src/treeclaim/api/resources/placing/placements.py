@@ -15,13 +15,7 @@ from treeclaim.forest.placing.explanation import PlacingOutcome
 from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.errors import HoldRefusedError
-from treeclaim.model.extension.placing import (
-    Holder,
-    Placement,
-    Placing,
-    PlacingRequest,
-    claim_of,
-)
+from treeclaim.model.extension.placing import Holder, Placement, Placing, PlacingRequest, claim_of
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import placing_question

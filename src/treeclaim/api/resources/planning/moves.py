@@ -10,7 +10,6 @@ from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, op
 from treeclaim.api.protocol.request.bodies import (
     AggregateUuid,
     Body,
-    BodyReader,
     Consumers,
     Positive,
     ProviderUuid,
@@ -29,7 +28,6 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
@@ -151,13 +149,10 @@ MOVES = DescribedResponse(
     "POST /treeclaim/moves",
     policy="placement:allocation_candidates:list",
     answers=(MOVES,),
-    body=BodyReader(MovesBody),
-    most_values=MOST_VALUES_IN_BULK,
     only_reads=True,
 )
-def plan_moves(call: Call) -> Reply:
+def plan_moves(call: Call, body: MovesBody) -> Reply:
     """Say which moves empty hosts, or make room."""
-    body: MovesBody = call.json()
     with refusing_queries():
         plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
         goal = _read_goal(call, body.goal, plan.queries)

@@ -4,9 +4,8 @@
 from pydantic import Field
 
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
-from treeclaim.api.protocol.request.bodies import BodyReader, Domains, HoldUuids, Parts
+from treeclaim.api.protocol.request.bodies import Domains, HoldUuids, Parts
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.allocations.hold_terms import sources_of
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.queries import refusing_queries
@@ -64,13 +63,10 @@ SURVIVAL = DescribedResponse(
     "POST /treeclaim/survival",
     policy="placement:allocation_candidates:list",
     answers=(SURVIVAL,),
-    body=BodyReader(SurvivalBody),
-    most_values=MOST_VALUES_IN_BULK,
     only_reads=True,
 )
-def survive_failures(call: Call) -> Reply:
+def survive_failures(call: Call, body: SurvivalBody) -> Reply:
     """Say which failures are survived: whether all consumers find a place elsewhere."""
-    body: SurvivalBody = call.json()
     holds = sources_of(call, body.from_holds)
     with refusing_queries():
         plan = PlanCall.read(call, body)

@@ -7,7 +7,6 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import (
-    EMPTY,
     Call,
     DescribedResponse,
     Reply,
@@ -270,7 +269,6 @@ def update_provider(call: Call) -> Reply:
 @operation(
     "DELETE /resource_providers/{uuid}",
     policy="placement:resource_providers:delete",
-    answers=(EMPTY,),
 )
 def delete_provider(call: Call) -> Reply:
     """Delete a resource provider (section 6)."""
