@@ -20,7 +20,7 @@ from tests.ports import free_port
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
-from treeclaim.server.processes.generation import LOADER_NAME, WORKER_NAME
+from treeclaim.server.processes.children import LOADER_NAME, WORKER_NAME
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 

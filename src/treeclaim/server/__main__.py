@@ -23,7 +23,7 @@ allocator.collect_rarely()
 control = Control(socket.socket(fileno=int(sys.argv[2])))
 with report_work(control):
     # That alone takes seconds on a busy machine.
-    generation = import_module("treeclaim.server.processes.generation")
-generation.run_generation(
+    loader = import_module("treeclaim.server.processes.loader")
+loader.run_generation(
     ServerSettings.from_json(sys.argv[1]), control, is_first=sys.argv[3] == "first"
 )

@@ -15,7 +15,7 @@ import psutil
 
 from tests import authorities
 from tests.ports import free_port
-from treeclaim.server.processes.generation import WORKER_NAME
+from treeclaim.server.processes.children import WORKER_NAME
 
 HEADERS = {
     "x-auth-token": "admin",

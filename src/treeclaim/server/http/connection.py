@@ -15,24 +15,14 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from treeclaim.server.bounds import (
-    LINGER_BYTES,
-    LINGER_SECONDS,
-    SMALL_BYTES,
-    SWEEP_SECONDS,
-)
+from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SMALL_BYTES, SWEEP_SECONDS
 from treeclaim.server.http.errors import BusyError, RefusedError, render_refusal
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.reader import RequestReader
 from treeclaim.server.http.table import Phase
 from treeclaim.server.http.watchers import ReservedWatch
-from treeclaim.server.http.writer import (
-    CONTINUE,
-    AnswerWriter,
-    has_failed,
-    has_received_bytes,
-)
+from treeclaim.server.http.writer import CONTINUE, AnswerWriter, has_failed, has_received_bytes
 from treeclaim.watching import Watch
 
 if TYPE_CHECKING:

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forked processes, and the places in which the loader keeps one running."""
+"""Forked processes, the places in which the loader keeps one running, and the fork itself."""
 
+import gc
 import os
 import signal
+import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from treeclaim import allocator
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
 """Seconds before the second of two processes that ended young is replaced; they double up to the longest."""
@@ -15,7 +20,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
 YOUNG_SECONDS = 30.0
 """A process that lived longer is replaced at once. No younger one is replaced for its memory."""
 
+LOADER_NAME, WORKER_NAME, ADMIN_NAME = "treeclaim-load", "treeclaim-work", "treeclaim-admin"
+"""Names that `ps` and `top` show."""
+
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1024 * 1024)
+
+
+class CannotForkError(Exception):
+    """A process cannot be forked; the message says why."""
 
 
 @dataclass(eq=False)
@@ -79,6 +91,14 @@ class ServiceProcess:
         except (OSError, ValueError, IndexError):
             return 0.0
 
+    def find_excess(self, lifetime: float | None, memory: float | None) -> str | None:
+        """Return "old" or "large" for more seconds or MiB than it may have; None while it is young."""
+        if not self.is_ready or self.age() < YOUNG_SECONDS:
+            return None
+        if lifetime is not None and self.age() > lifetime:
+            return "old"
+        return "large" if memory is not None and self.memory() > memory else None
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal, if it still runs."""
         with suppress(ProcessLookupError):
@@ -88,3 +108,40 @@ class ServiceProcess:
 def describe_end(code: int) -> str:
     """Return the words for an exit code, which is negative for a signal."""
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
+
+
+def require_no_threads() -> None:
+    """Check that this process has one thread: a fork would leave the locks of others taken.
+
+    Raises:
+        CannotForkError: if it has more.
+    """
+    others = [thread.name for thread in threading.enumerate()][1:]
+    if others:
+        raise CannotForkError(f"a library has started threads: {', '.join(others)}")
+
+
+def fork_with_shared_memory() -> int:
+    """Fork; return the process id of the child, and 0 in the child.
+
+    The garbage collector leaves all present objects alone; it would write to each page.
+
+    Raises:
+        CannotForkError: if the system allows no process.
+    """
+    gc.collect()
+    gc.freeze()
+    allocator.give_back()
+    try:
+        with warnings.catch_warnings():
+            # From Python 3.12 on; the threads of a library for arrays know of forks.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return os.fork()
+    except OSError as error:
+        raise CannotForkError(f"no process can be started: {error.strerror}") from error
+
+
+def name_process(name: str) -> None:
+    """Set the name that `ps` and `top` show."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)

@@ -13,7 +13,6 @@ Where one worker is to run until it ends, no other process would share its inven
 worker, and the master replaces the generation when one of its processes has ended.
 """
 
-import asyncio
 import gc
 import logging
 import math
@@ -22,13 +21,9 @@ import select
 import signal
 import socket
 import sys
-import threading
 import time
-import warnings
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import NoReturn
 
 from treeclaim import allocator, log_queue, metrics
@@ -38,7 +33,6 @@ from treeclaim.server.bounds import (
     GRACE_SECONDS,
     INVENTORY_SECONDS,
     READY_SECONDS,
-    SILENCE_SECONDS,
     TICK_SECONDS,
     WORKING_SECONDS,
 )
@@ -46,34 +40,33 @@ from treeclaim.server.processes.admin import run_admin
 from treeclaim.server.processes.checks import (
     PreforkState,
     UnusableError,
-    check_flavors,
-    check_service,
     load_inventory,
     require_database,
 )
 from treeclaim.server.processes.children import (
+    ADMIN_NAME,
+    WORKER_NAME,
     YOUNG_SECONDS,
+    CannotForkError,
     ProcessPlace,
     ServiceProcess,
     describe_end,
+    fork_with_shared_memory,
+    name_process,
+    require_no_threads,
 )
 from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.processes.liveness import LivenessTable
+from treeclaim.server.processes.only_worker import (
+    ONLY_ROW,
+    OnlyWorker,
+    follow_order,
+    log_expiries,
+    report_ready,
+)
 from treeclaim.server.processes.worker import run_worker
-from treeclaim.server.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
-
-LOADER_NAME, WORKER_NAME, ADMIN_NAME = "treeclaim-load", "treeclaim-work", "treeclaim-admin"
-"""Names that `ps` and `top` show."""
-
-
-_ONLY_ROW = 1
-"""Row of the liveness table for a worker that has no others beside it."""
-
-
-class _CannotForkError(Exception):
-    """A process cannot be forked; the message says why."""
 
 
 class Generation:
@@ -155,60 +148,16 @@ class Generation:
             self._places.append(self._admin)
             return
         self._is_ready = True
-        self._report_ready()
-
-    def _report_ready(self) -> None:
-        address = self._state.configuration.admin
-        where = self._state.settings.where()
-        if not self._workers and address is not None:
-            where = f"http://{address.host}:{address.port}"
-        _LOG.info("Serving at %s", where)
-        self._control.send("ready", where=where, is_alone=self._is_alone)
-
-    # The loader as the only worker.
+        report_ready(self._control, self._state, is_alone=False)
 
     def _become_worker(self) -> None:
         """Answer requests in this process until the standard input ends."""
         if self._admin_listener is not None and self._admin.child is None:
             self._start(self._admin)
-        assert self._listener is not None  # noqa: S101 - there is a worker
-        with ExitStack() as starting:
-            starting.enter_context(report_work(self._control))
-            name_process(WORKER_NAME)
-            log_queue.start_log_thread()
-            metrics.tell_build()
-            on_ready = partial(self._follow_master, starting)
-            run_worker(self._state, self._listener, self._table, _ONLY_ROW, on_ready)
-
-    def _follow_master(self, starting: ExitStack, stop: asyncio.Event) -> None:
-        """Report that the worker answers; follow the master, and notice the end of the admin listener."""
-        starting.close()
-        _LOG.info("%s runs as process %s", self._workers[0].name, os.getpid())
-        self._report_ready()
-        loop = asyncio.get_running_loop()
-        self._stopping = loop.create_task(_log_stop(stop))
-        self._warn_daily(loop)
-        control = self._control.fileno()
-        loop.add_reader(control, lambda: self._obey() or loop.remove_reader(control))
-        admin = self._admin.child
-        if admin is not None:
-            descriptor = os.pidfd_open(admin.pid)
-            loop.add_reader(descriptor, self._note_end_of_admin, loop, descriptor, admin.pid)
-
-    def _note_end_of_admin(
-        self, loop: asyncio.AbstractEventLoop, descriptor: int, pid: int
-    ) -> None:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        why = f"{self._admin.name} ended ({describe_end(code)})"
-        _LOG.error("%s", why)
-        # This process has threads, and cannot fork another one.
-        self._control.send("lost", why=why)
-
-    def _warn_daily(self, loop: asyncio.AbstractEventLoop) -> None:
         self._warn_of_certificates()
-        loop.call_later(DAY_SECONDS, self._warn_daily, loop)
+        assert self._listener is not None  # noqa: S101 - there is a worker
+        admin = None if self._admin.child is None else self._admin.child.pid
+        OnlyWorker(self._state, self._control, self._table, admin).run(self._listener)
 
     # The loader beside its workers.
 
@@ -229,6 +178,11 @@ class Generation:
                 self._start(place)
         self._warn_of_certificates()
 
+    def _warn_of_certificates(self) -> None:
+        if time.monotonic() - self._warned_at >= DAY_SECONDS:
+            self._warned_at = time.monotonic()
+            log_expiries(self._state.expiries)
+
     def _wait(self) -> None:
         """Wait for a moment; follow the master, and report to it that this process works."""
         if time.monotonic() - self._reported_at >= WORKING_SECONDS:
@@ -239,29 +193,9 @@ class Generation:
         readable, _, _ = select.select(sources, [], [], TICK_SECONDS)
         if 0 in readable:
             self._is_stopping = True
-        elif readable and not self._obey():
+        elif readable and not follow_order(self._control, self._table):
             # The master is gone; the standard input ends too.
             time.sleep(TICK_SECONDS)
-
-    def _obey(self) -> bool:
-        """Follow a message of the master; return False if the master is gone."""
-        message = self._control.receive()
-        if message is None:
-            return False
-        if message[0]["kind"] == "reload_refused":
-            self._table.is_reload_refused = True
-            _LOG.error("Not reloaded: %s", message[0].get("why"))
-        return True
-
-    def _warn_of_certificates(self) -> None:
-        """Log which certificates have expired or soon will, once a day."""
-        if time.monotonic() - self._warned_at < DAY_SECONDS:
-            return
-        self._warned_at = time.monotonic()
-        for expiry in self._state.expiries:
-            if (words := expiry.words(time.time())) is not None:
-                text = words[0].upper() + words[1:]
-                _LOG.warning("%s (%s): renew it, and send SIGHUP", text, expiry.path)
 
     # Children.
 
@@ -315,22 +249,20 @@ class Generation:
 
     def _must_be_replaced(self, child: ServiceProcess) -> bool:
         """Return whether a worker is too old or too large; one worker is replaced at a time."""
-        lifetime, memory = self._state.settings.lifetime, self._state.settings.memory
-        if not child.is_ready or child.place is self._admin or child.age() < YOUNG_SECONDS:
-            return False
-        is_old = lifetime is not None and child.age() > lifetime
-        if not is_old and (memory is None or child.memory() <= memory):
+        settings = self._state.settings
+        fault = child.find_excess(settings.lifetime, settings.memory)
+        if child.place is self._admin or fault is None:
             return False
         if any(place.successor is not None for place in self._workers):
             return False
-        _LOG.info("%s has become too %s", child.place.name, "old" if is_old else "large")
+        _LOG.info("%s has become too %s", child.place.name, fault)
         return True
 
     def _start(self, place: ProcessPlace) -> None:
         """Fork a process for a place, beside one that it replaces."""
         try:
             child = self._fork(place)
-        except (_CannotForkError, UnusableError) as error:
+        except (CannotForkError, UnusableError) as error:
             _LOG.error("%s cannot start (%s); again in %s s", place.name, error, place.pause)
             place.postpone()
             return
@@ -344,28 +276,16 @@ class Generation:
         """Fork a process; return only in the loader.
 
         Raises:
-            _CannotForkError: if that is impossible now.
+            CannotForkError: if that is impossible now.
         """
-        others = [thread.name for thread in threading.enumerate()][1:]
-        if others:
-            raise _CannotForkError(f"a library has started threads: {', '.join(others)}")
+        require_no_threads()
         row = 0
         if place is not self._admin:
             self._renew_inventory()
             if not self._free_rows:
-                raise _CannotForkError("the processes before it have not ended")
+                raise CannotForkError("the processes before it have not ended")
             row = self._free_rows[0]
-        # The garbage collector leaves all present objects alone; it would write to each page.
-        gc.collect()
-        gc.freeze()
-        allocator.give_back()
-        try:
-            with warnings.catch_warnings():
-                # From Python 3.12 on; the threads of a library for arrays know of forks.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                pid = os.fork()
-        except OSError as error:
-            raise _CannotForkError(f"no process can be started: {error.strerror}") from error
+        pid = fork_with_shared_memory()
         if not pid:
             self._become(place, row)
         if row:
@@ -396,7 +316,7 @@ class Generation:
         if self._listener is not None:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
-        while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
+        while self._is_alone and not self._is_first and not self._table.has_begun(ONLY_ROW):
             # A probe that this process answered before would find no workers.
             if os.getppid() != self._loader:
                 return
@@ -447,41 +367,3 @@ class Generation:
             for child in children:
                 if child.pid in self._children and time.monotonic() > deadline:
                     child.send(signal.SIGKILL)
-
-
-def name_process(name: str) -> None:
-    """Set the name that `ps` and `top` show."""
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(name)
-
-
-async def _log_stop(stop: asyncio.Event) -> None:
-    await stop.wait()
-    _LOG.info("Stopping")
-
-
-def run_generation(settings: ServerSettings, control: Control, *, is_first: bool) -> None:
-    """Serve as the master says; report to it why that is impossible."""
-    name_process(LOADER_NAME)
-    try:
-        with report_work(control):
-            state = check_service(settings)
-            if not is_first:
-                check_flavors(state.configuration)
-        address = state.configuration.admin
-        control.send("checked", admin=(address.host, address.port) if address else ())
-        select.select([0, control.fileno()], [], [], SILENCE_SECONDS)
-        order = control.receive()
-        if order is None:
-            return
-        for problem in order[0].get("problems", ()):
-            _LOG.error("%s", problem)
-        sockets = list(order[1])
-        listener = sockets.pop(0) if settings.workers else None
-        admin_listener = sockets.pop(0) if sockets else None
-        Generation(state, control, listener, admin_listener, is_first=is_first).run()
-    except UnusableError as error:
-        control.send("refused", why=str(error))
-    except Exception as error:  # noqa: BLE001 - the master reports it
-        _LOG.debug("The reason why the service cannot run is unknown", exc_info=True)
-        control.send("refused", why=f"unexpected {type(error).__name__}: {error}")
