@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from treeclaim.server.bounds import CLOSED_AT_ONCE, ROOM_SECONDS, SMALL_BYTES
 
 if TYPE_CHECKING:
-    from treeclaim.server.http.connection import HttpConnection
+    from treeclaim.server.http.receiving import ReceivingConnection
 
 
 class MemoryBudget:
@@ -31,13 +31,13 @@ class MemoryBudget:
     def __init__(self, most: int) -> None:
         self.total = 0
         self.most = most
-        self.waiting: dict[HttpConnection, float] = {}
+        self.waiting: dict[ReceivingConnection, float] = {}
         self._lock = threading.Lock()
-        self._evictable: dict[HttpConnection, None] = {}
+        self._evictable: dict[ReceivingConnection, None] = {}
         """Evictable connections above `SMALL_BYTES`, the oldest first."""
         self._evictable_bytes = 0
 
-    def add(self, member: "HttpConnection", change: int) -> None:
+    def add(self, member: "ReceivingConnection", change: int) -> None:
         """Count more bytes of a connection, or fewer."""
         with self._lock:
             member.held += change
@@ -46,7 +46,7 @@ class MemoryBudget:
                 self._evictable_bytes += change
                 self._enlist(member)
 
-    def set_evictable(self, member: "HttpConnection", is_evictable: bool) -> None:  # noqa: FBT001 - a setter
+    def set_evictable(self, member: "ReceivingConnection", is_evictable: bool) -> None:  # noqa: FBT001 - a setter
         """Change whether a connection may be evicted."""
         with self._lock:
             if member.is_evictable is not is_evictable:
@@ -54,28 +54,28 @@ class MemoryBudget:
                 self._evictable_bytes += member.held if is_evictable else -member.held
                 self._enlist(member)
 
-    def _enlist(self, member: "HttpConnection") -> None:
+    def _enlist(self, member: "ReceivingConnection") -> None:
         if not member.is_evictable or member.held <= SMALL_BYTES:
             self._evictable.pop(member, None)
         else:
             self._evictable.setdefault(member)
 
-    def room_of(self, member: "HttpConnection") -> int:
+    def room_of(self, member: "ReceivingConnection") -> int:
         """Return how many bytes more a connection may hold, after evicting other ones."""
         while not (room := self._room_of(member)) and self._evictable_bytes * 2 > self.most:
             if not self._evict_oldest(member):
                 break
         return room
 
-    def _room_of(self, member: "HttpConnection") -> int:
+    def _room_of(self, member: "ReceivingConnection") -> int:
         return max(SMALL_BYTES - member.held, self.most - self.total, 0)
 
-    def enforce(self, exempt: "HttpConnection") -> None:
+    def enforce(self, exempt: "ReceivingConnection") -> None:
         """Evict other connections than one until the bound holds."""
         while self.total > self.most and self._evict_oldest(exempt):
             pass
 
-    def _evict_oldest(self, exempt: "HttpConnection") -> bool:
+    def _evict_oldest(self, exempt: "ReceivingConnection") -> bool:
         with self._lock:
             oldest = next(
                 (member for member in islice(self._evictable, 2) if member is not exempt), None

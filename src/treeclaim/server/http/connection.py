@@ -15,23 +15,20 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SMALL_BYTES, SWEEP_SECONDS
+from treeclaim.server.bounds import LINGER_SECONDS, SWEEP_SECONDS
 from treeclaim.server.http.errors import BusyError, RefusedError, render_refusal
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
-from treeclaim.server.http.reader import RequestReader
+from treeclaim.server.http.receiving import BEFORE_ANSWER, ReceivingConnection
 from treeclaim.server.http.table import Phase
 from treeclaim.server.http.watchers import ReservedWatch
-from treeclaim.server.http.writer import CONTINUE, AnswerWriter, has_failed, has_received_bytes
+from treeclaim.server.http.writer import AnswerWriter, has_failed, has_received_bytes
 from treeclaim.watching import Watch
 
 if TYPE_CHECKING:
     from treeclaim.server.http.listener import HttpListener
 
 _LOG = logging.getLogger(__name__)
-
-_BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
-_EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
 
 
 class _Next(Enum):
@@ -47,54 +44,23 @@ class _Next(Enum):
     """The answer has ended."""
 
 
-class HttpConnection(asyncio.BufferedProtocol):
-    """A client's connection.
+class HttpConnection(ReceivingConnection):
+    """A client's connection: the answers to its requests.
 
     Attributes:
-        phase, deadline: See `ConnectionTable`.
-        held, is_evictable: See `MemoryBudget`.
-        is_gone: Whether the client has closed the connection.
-        has_ended: Whether the client sends no more. It may still read: it gets its answer.
         is_kept: Whether the connection stays open after this answer.
-        opening: Makes the connection; it may still negotiate TLS.
     """
 
     def __init__(self, listener: "HttpListener", accepted: socket.socket) -> None:
         """Wait for the first request."""
-        self.phase = Phase.OPENING
-        self.deadline = listener.loop.time() + listener.limits.header_seconds
-        self.held = 0
-        self.is_evictable = False
-        self.is_gone = False
-        self.has_ended = False
+        super().__init__(listener, accepted)
         self.is_kept = True
-        self.opening: asyncio.Task[Any] | None = None
-        self._listener = listener
-        self._socket = accepted
-        self._transport = cast("asyncio.Transport", None)
         self._writer = cast("AnswerWriter", None)
         self._environment: dict[str, Any] = {}
-        self._is_dropped = False
-        # Reading.
-        self._reader = RequestReader(listener.limits.body_bytes)
-        self._counted = 0
-        self._is_paused = False
-        self._has_waited = False
-        # Answering.
         self._head: RequestHead | None = None
         self._exchange: Exchange | None = None
         self._watch: ReservedWatch | None = None
         self._next = _Next.MORE
-
-    def _enter(self, phase: Phase, deadline: float = math.inf) -> None:
-        self._listener.table.move(self, phase)
-        self.deadline = deadline
-        if (phase in _EVICTABLE) is not self.is_evictable:
-            self._listener.budget.set_evictable(self, phase in _EVICTABLE)
-        self._regulate()
-
-    def _after(self, seconds: float) -> float:
-        return self._listener.loop.time() + seconds
 
     # Called by the event loop.
 
@@ -117,20 +83,6 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _get_is_gone(self) -> bool:
         return self.is_gone
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
-        """Return the buffer for the next bytes, no longer than the connection may hold."""
-        return self._listener.buffer[: max(self._room(), 1)]
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Read bytes of the client."""
-        self._reader.feed(self._listener.buffer[:nbytes])
-        self._count_read()
-        self._listener.note_answered()
-        self._read_request()
-        if self.phase is Phase.LINGERING and (self._reader.dropped or 0) > LINGER_BYTES:
-            self.drop()
-        self._regulate()
-
     def eof_received(self) -> bool:
         """Note that the client sends no more; return whether it may still get an answer."""
         self.has_ended = True
@@ -139,7 +91,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.attend()
         self._listener.note_answered()
         self._read_request()
-        if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self._listener.is_tls:
+        if self.phase in (*BEFORE_ANSWER, Phase.LINGERING) or self._listener.is_tls:
             return False
         self._probe()
         return True
@@ -180,7 +132,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._check_client()
             self.attend()
         elif (
-            self.phase in _BEFORE_ANSWER
+            self.phase in BEFORE_ANSWER
             and not self._is_paused
             and has_received_bytes(self._socket)
         ):
@@ -194,32 +146,12 @@ class HttpConnection(asyncio.BufferedProtocol):
             _LOG.debug("Closed a connection that was %s for too long", self.phase.name.lower())
             self.drop()
 
-    def drop(self) -> None:
-        """Close at once, and discard unsent bytes."""
-        self._is_dropped = True
-        self._listener.table.remove(self)
-        if self._transport is not None:
-            self._transport.abort()
-        elif self.opening is not None:
-            self.opening.cancel()
-
-    def close_if_unused(self) -> None:
-        """Close unless a request is under way."""
-        if self._transport is None:
-            self.drop()
-        elif self.phase in (Phase.OPENING, Phase.IDLE):
-            self._transport.close()
-
     def evict(self) -> None:
         """Release an unfinished request, or the unread part of an answer."""
         if self.phase is Phase.SENDING:
             self.drop()
         else:
             self._refuse_late()
-
-    def read_on(self) -> None:
-        """Read again: there is room."""
-        self._regulate()
 
     def refuse_for_room(self) -> None:
         """Refuse a request for which there was no room in time."""
@@ -240,84 +172,6 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._enter(Phase.ANSWERING)
             self.is_kept = self.is_kept and not self._listener.is_stopping
         self._send(data, is_last=is_over)
-
-    # Reading.
-
-    def _room(self) -> int:
-        """Return how many bytes may be read now."""
-        reader = self._reader
-        if reader.dropped is not None:
-            return reader.piece if reader.dropped <= LINGER_BYTES else 0
-        if self.phase in _BEFORE_ANSWER:
-            return min(reader.piece, self._listener.budget.room_of(self))
-        # Requests sent ahead remain in the kernel until the answer has been read.
-        return SMALL_BYTES - reader.ahead
-
-    def _regulate(self) -> None:
-        """Pause reading while there is no room."""
-        if self._room() <= 0:
-            self._pause()
-        elif self._is_paused:
-            self._is_paused = False
-            self._listener.budget.waiting.pop(self, None)
-            if not self._transport.is_closing():
-                self._transport.resume_reading()
-
-    def _pause(self) -> None:
-        if self._transport.is_closing():
-            return
-        if not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
-        waiting = self._listener.budget.waiting
-        if self.phase in _BEFORE_ANSWER:
-            self._has_waited = True
-            waiting.setdefault(self, self._listener.loop.time())
-        else:
-            waiting.pop(self, None)
-
-    def _count_read(self) -> None:
-        held = self._reader.held_bytes
-        if held != self._counted:
-            self._listener.budget.add(self, held - self._counted)
-            self._counted = held
-
-    def _drop_received(self) -> None:
-        self._reader.drop()
-        self._count_read()
-
-    def _read_request(self) -> None:
-        """Begin to answer a request if it is complete; the requests behind it wait."""
-        if self.phase not in _BEFORE_ANSWER or self._transport.is_closing():
-            return
-        try:
-            head = self._reader.next_request()
-        except RefusedError as error:
-            self._refuse(error)
-            return
-        finally:
-            self._count_read()
-        if head is None:
-            self._await_request()
-        else:
-            self._begin(head)
-
-    def _await_request(self) -> None:
-        """Give the client its time for the remainder of a request."""
-        reader, limits = self._reader, self._listener.limits
-        if self.has_ended:
-            self._transport.close()
-        elif reader.head is not None:
-            if self.phase is not Phase.RECEIVING:
-                self._enter(Phase.RECEIVING, self._after(limits.body_seconds))
-                if reader.wants_continue:
-                    self._transport.write(CONTINUE)
-        elif self.phase is not Phase.READING and not reader.is_empty:
-            # Empty lines between requests give nobody more time.
-            is_first = self.phase is Phase.OPENING
-            self._enter(
-                Phase.READING, self.deadline if is_first else self._after(limits.header_seconds)
-            )
 
     # Answering.
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from treeclaim.server.http.connection import HttpConnection
+    from treeclaim.server.http.receiving import ReceivingConnection
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,13 +54,13 @@ class ConnectionTable:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
+        self._phases: dict[Phase, dict[ReceivingConnection, None]] = {phase: {} for phase in Phase}
 
     def __len__(self) -> int:
         """Return how many are open."""
         return sum(len(members) for members in self._phases.values())
 
-    def __iter__(self) -> "Iterator[HttpConnection]":
+    def __iter__(self) -> "Iterator[ReceivingConnection]":
         """Return all that are open now."""
         return iter([member for members in self._phases.values() for member in members])
 
@@ -68,17 +68,17 @@ class ConnectionTable:
         """Return how many are in a phase."""
         return len(self._phases[phase])
 
-    def add(self, member: "HttpConnection") -> None:
+    def add(self, member: "ReceivingConnection") -> None:
         """Add a connection."""
         self._phases[member.phase][member] = None
 
-    def move(self, member: "HttpConnection", phase: Phase) -> None:
+    def move(self, member: "ReceivingConnection", phase: Phase) -> None:
         """Move a connection to another phase."""
         self._phases[member.phase].pop(member, None)
         member.phase = phase
         self._phases[phase][member] = None
 
-    def remove(self, member: "HttpConnection") -> None:
+    def remove(self, member: "ReceivingConnection") -> None:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
 
