@@ -34,7 +34,8 @@ from treeclaim.cli.output import (
     warn,
 )
 from treeclaim.cli.printing import Printer, amounts_in_words
-from treeclaim.client import Client, ClientError
+from treeclaim.cli.query_arguments import query_of
+from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.model.texts import one_line
 
 JSON, TABLE, SHELL = "json", "table", "shell"
@@ -116,6 +117,10 @@ class CloudCommand(DeclaredCommand, Command):
             return lambda: compute_of(options, option)
         manager = self.app.client_manager  # type: ignore[attr-defined]
         return lambda: region_adapter(manager.sdk_connection.config, manager.session, COMPUTE)
+
+    def query(self, options: argparse.Namespace) -> CandidateQuery:
+        """Return the query that the options describe."""
+        return query_of(options, self.compute(options, "--server-flavor"))
 
 
 class CloudAction(CloudCommand):

@@ -57,13 +57,6 @@ def has_query(options: argparse.Namespace) -> bool:
     return any((options.parameters, options.flavor, options.flavor_file, options.server_flavor))
 
 
-def ordered(query: CandidateQuery, options: argparse.Namespace) -> CandidateQuery:
-    """Return a query with the order of the options."""
-    if options.order_by is None:
-        return query
-    return query.with_parameter("order_by", options.order_by)
-
-
 def in_words(query: str | CandidateQuery) -> str:
     """Return a query as words that a shell reads as they are."""
     pairs = CandidateQuery.of(query).parameters
@@ -94,6 +87,8 @@ def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> Can
         # Parameters of the root that are typed replace those of the flavor.
         flavor_parameters = [pair for pair in flavor_parameters if pair != ENABLED_HOSTS]
         parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
+    if (order := getattr(options, "order_by", None)) is not None:
+        parameters.append(("order_by", order))
     return CandidateQuery((*flavor_parameters, *parameters))
 
 

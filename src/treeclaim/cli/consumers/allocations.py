@@ -17,8 +17,6 @@ from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
     QUERY_ARGUMENTS,
     in_words,
-    ordered,
-    query_of,
 )
 from treeclaim.client import CandidateQuery, Client, ClientError, ConsumerExistsError
 from treeclaim.client.claims import amounts_by_provider
@@ -54,7 +52,7 @@ class ClaimAllocation(CloudShow):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = query_of(options, self.compute(options, "--server-flavor"))
+        query = self.query(options)
         consumer = consumer_uuid(options.consumer) if options.consumer else str(uuid.uuid4())
         from_holds = [consumer_uuid(text) for text in options.from_hold]
         query = search = with_uuids(client, query)
@@ -200,13 +198,13 @@ class PlaceConsumers(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = query_of(options, self.compute(options, "--server-flavor"))
+        query = self.query(options)
         consumers = [consumer_uuid(text) for text in options.consumer]
         consumers = consumers or [str(uuid.uuid4()) for _ in range(options.amount)]
         from_holds = [consumer_uuid(text) for text in options.from_hold]
         rules = _rules(client, options)
         request = {
-            "alternatives": [str(with_uuids(client, ordered(query, options)))],
+            "alternatives": [str(with_uuids(client, query))],
             "consumers": consumers,
             "project_id": options.project,
             "user_id": options.user,

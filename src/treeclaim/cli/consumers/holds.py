@@ -16,8 +16,6 @@ from treeclaim.cli.progress import shown_waiting
 from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
     QUERY_ARGUMENTS,
-    ordered,
-    query_of,
 )
 from treeclaim.client import Client
 
@@ -46,9 +44,9 @@ class CreateHolds(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = query_of(options, self.compute(options, "--server-flavor"))
+        query = self.query(options)
         request = {
-            "alternatives": [str(with_uuids(client, ordered(query, options)))],
+            "alternatives": [str(with_uuids(client, query))],
             "consumers": [str(uuid.uuid4()) for _ in range(options.amount)],
             "project_id": options.project,
             "user_id": options.user,

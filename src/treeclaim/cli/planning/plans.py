@@ -10,7 +10,7 @@ from treeclaim.cli.arguments import declare_arguments
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import find_provider, with_uuids
 from treeclaim.cli.output import FAILED, object_of, say, text_in
-from treeclaim.cli.query_arguments import QUERY_ARGUMENTS, query_of
+from treeclaim.cli.query_arguments import QUERY_ARGUMENTS
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
 from treeclaim.client.claims import amounts_by_provider
@@ -119,7 +119,7 @@ class MakeRoom(_PlanMoves):
     """
 
     def goal(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
-        query = query_of(options, self.compute(options, "--server-flavor"))
+        query = self.query(options)
         return {"fit": {"query": str(with_uuids(client, query)), "amount": options.amount}}
 
 

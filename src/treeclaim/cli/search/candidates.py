@@ -25,8 +25,6 @@ from treeclaim.cli.query_arguments import (
     flavors_in,
     has_query,
     in_words,
-    ordered,
-    query_of,
     translated,
 )
 from treeclaim.cli.search.explanation import (
@@ -59,8 +57,7 @@ class ListCandidates(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = query_of(options, self.compute(options, "--server-flavor"))
-        query = with_uuids(client, ordered(query, options))
+        query = with_uuids(client, self.query(options))
         if "limit" not in dict(query.parameters):
             query = query.with_parameter("limit", str(options.limit))
         answer = client.candidates(query)
@@ -141,8 +138,7 @@ class ExplainCandidates(CloudShow):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = query_of(options, self.compute(options, "--server-flavor"))
-        query = search = with_uuids(client, query)
+        query = search = with_uuids(client, self.query(options))
         if options.nearest is not None:
             search = search.with_parameter("nearest", str(options.nearest))
         if options.tree is not None:
@@ -219,7 +215,7 @@ class CountCandidates(CloudLister):
             }
         if has_query(options) or not requests:
             name = options.server_flavor or "request"
-            requests[name] = query_of(options, self.compute(options, "--server-flavor"))
+            requests[name] = self.query(options)
         return requests
 
 
