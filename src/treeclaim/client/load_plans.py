@@ -2,16 +2,23 @@
 """Plans of `treeclaim load`: the changes from an endpoint to a topology. Whatever the topology omits stays."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.client.aggregates import LONGEST_NAME, read_aggregate_names
 from treeclaim.client.client import Client
+from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import PlannedChange
 from treeclaim.client.session import Progress, no_progress
 from treeclaim.client.states import State, read_rows, state_of
-from treeclaim.client.topology import DocumentFault, PlannedProvider, Topology, TopologyError
+from treeclaim.client.topology import (
+    DocumentFault,
+    PlannedProvider,
+    Topology,
+    TopologyError,
+    rename_consumed,
+)
 from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
 from treeclaim.model.names import is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
@@ -69,13 +76,14 @@ def make_plan(
 
 
 def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyError:
-    """Return the problems of a file, and those that only the endpoint can show."""
-    if error.readable is None:
-        return error
-    try:
-        make_plan(client, error.readable)
-    except TopologyError as endpoint_error:
-        return TopologyError(error.readable.source, [*error.problems, *endpoint_error.problems])
+    """Return the problems of a file, and those that only the endpoint can show if it answers."""
+    if error.readable is not None:
+        try:
+            make_plan(client, error.readable)
+        except TopologyError as shown:
+            return TopologyError(error.readable.source, [*error.problems, *shown.problems])
+        except ClientError:
+            pass
     return error
 
 
@@ -189,13 +197,15 @@ class _Planner:
 
     def change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
         """Return the change of a provider of the file."""
-        planned = self._with_consumed_uuids(planned)
+        values = rename_consumed(
+            planned.values, lambda name: self._resolve(name, planned.line) or ""
+        )
         uuid = self._uuids[planned.name]
         before = state_of(rows[uuid], planned.parts) if uuid in rows else None
-        new_state = State(uuid, planned.name, self.parents[uuid], values=planned.values)
+        new_state = State(uuid, planned.name, self.parents[uuid], values=values)
         change = PlannedChange(before, new_state, self._prune, planned.line)
         inventories = INVENTORIES.or_empty(change.after.values)
-        for name in INVENTORIES.or_empty(planned.values):
+        for name in INVENTORIES.or_empty(values):
             fields = inventories.get(name, {})
             if "total" not in fields:
                 text = f"{planned.name}: a new inventory of {name} needs a total"
@@ -207,28 +217,6 @@ class _Planner:
                     f"more than the total of {fields['total']}",
                 )
         return change
-
-    def _with_consumed_uuids(self, planned: PlannedProvider) -> PlannedProvider:
-        """Return a provider of the file with uuids instead of the names of those from which it consumes."""
-        stock = INVENTORIES.or_empty(planned.values)
-        if not any(fields.get("consumes") for fields in stock.values()):
-            return planned
-        resolved = {
-            name: {**fields, "consumes": self._consumption_of(planned, fields["consumes"])}
-            if fields.get("consumes")
-            else fields
-            for name, fields in stock.items()
-        }
-        return replace(planned, values={**planned.values, INVENTORIES.name: resolved})
-
-    def _consumption_of(
-        self, planned: PlannedProvider, entries: Iterable[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
-        resolved = [
-            {**entry, "provider": self._resolve(entry["provider"], planned.line) or ""}
-            for entry in entries
-        ]
-        return sorted(resolved, key=lambda entry: (entry["provider"], entry["resource_class"]))
 
     def deletions(self) -> list[PlannedChange]:
         """Return the deletions of all providers below those that list their children, without the file's own.

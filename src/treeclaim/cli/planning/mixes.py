@@ -45,13 +45,6 @@ class SetMix(CloudAction):
     def act(self, client: Client, options: argparse.Namespace) -> None:
         file = options.file
         document = object_of(file, sys.stdin.read() if str(file) == _STDIN else text_in(file))
-        requests = document.get("requests")
-        if len(document) != 1 or not (
-            isinstance(requests, dict)
-            and all(isinstance(request, dict) for request in requests.values())
-        ):
-            expected = '{"requests": {NAME: {"query": …, "weight": …}}} is expected'
-            raise CommandError(f"{file}: {expected}")
         client.call("PUT", _path(options.name), document)
 
 

@@ -11,7 +11,7 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.connection import open_client_at, token_of_end
 from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
 from treeclaim.cli.progress import shown_progress
-from treeclaim.client import Client, ClientError
+from treeclaim.client import Client
 from treeclaim.client.copy import CopyOutcome, compare, copy
 from treeclaim.client.load_plans import make_plan, with_endpoint_problems
 from treeclaim.client.loading import LoadOutcome, apply_plan
@@ -56,15 +56,11 @@ class LoadProviders(CloudAction):
 
 
 def _read(client: Client, file: Path) -> Topology:
-    """Read a file; report its problems together with those that the service knows, if it answers."""
+    """Read a file; report its problems together with those that the service knows."""
     try:
         return read_topology(file)
     except TopologyError as error:
-        try:
-            problems = with_endpoint_problems(client, error)
-        except ClientError:
-            problems = error
-        raise problems from error
+        raise with_endpoint_problems(client, error) from error
 
 
 class CopyService(LocalCommand):

@@ -4,6 +4,7 @@
 import argparse
 import io
 from collections.abc import Sequence
+from typing import Any
 
 from keystoneauth1 import loading
 from keystoneauth1.exceptions import NoMatchingPlugin
@@ -92,7 +93,7 @@ class CheckConfig(LocalCommand):
         except CommandError as error:
             return _report(
                 [
-                    *unknown_options(all_options(_usual_keystone_options()), places),
+                    *unknown_options(all_options(_keystone_options("password")), places),
                     *(
                         ConfigFinding(True, known_place(line, places), line)
                         for line in error.lines
@@ -153,16 +154,15 @@ def _print_options(
         say(f"{option.name} = {option.value}  # {place or option.source}")
 
 
-def _own_keystone_options() -> OptionGroups:
-    options: OptionGroups = list_auth_token_opts()  # type: ignore[no-untyped-call]
-    return options
-
-
-def _usual_keystone_options() -> OptionGroups:
-    """Return the options of keystonemiddleware with a password, as nearly all have it."""
-    common = loading.get_auth_common_conf_options()
-    password = loading.get_auth_plugin_conf_options("password")
-    return [*_own_keystone_options(), (_KEYSTONE, [*common, *password])]
+def _keystone_options(plugin: str | None) -> OptionGroups:
+    """Return the options of keystonemiddleware, and of a plugin of keystoneauth; None for no plugin."""
+    groups: list[Any] = [
+        *list_auth_token_opts(),  # type: ignore[no-untyped-call]
+        (_KEYSTONE, loading.get_auth_common_conf_options()),
+    ]
+    if plugin is not None:
+        groups.append((_KEYSTONE, loading.get_auth_plugin_conf_options(plugin)))
+    return groups
 
 
 def _register_keystone_options(options: cfg.ConfigOpts) -> OptionGroups:
@@ -171,21 +171,18 @@ def _register_keystone_options(options: cfg.ConfigOpts) -> OptionGroups:
     Raises:
         CommandError: if the plugin does not exist, or an option has an invalid value.
     """
-    groups = [
-        *_own_keystone_options(),
-        (_KEYSTONE, loading.get_auth_common_conf_options()),
-    ]
-    for group, group_options in groups:
-        options.register_opts(group_options, group=group)
     try:
-        require_valid_values(options)
-        plugin = options[_KEYSTONE].auth_type
-        if plugin is not None:
-            groups.append((_KEYSTONE, loading.get_auth_plugin_conf_options(plugin)))
-            options.register_opts(groups[-1][1], group=_KEYSTONE)
-            require_valid_values(options)
+        _register(options, _keystone_options(None))
+        groups = _keystone_options(options[_KEYSTONE].auth_type)
+        _register(options, groups)
     except ConfigurationError as error:
         raise CommandError(*error.lines) from error
     except NoMatchingPlugin as error:
         raise CommandError(f"[{_KEYSTONE}]/auth_type: {error}") from error
     return groups
+
+
+def _register(options: cfg.ConfigOpts, groups: OptionGroups) -> None:
+    for group, group_options in groups:
+        options.register_opts(group_options, group=group)
+    require_valid_values(options)

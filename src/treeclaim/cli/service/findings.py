@@ -191,20 +191,14 @@ def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Confi
 def missing_files(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find files that are named but missing."""
     for group, name in _FILES:
-        value = _set_value(options, places, group, name)
+        is_set = places.find(group, name) is not None
+        value = str(getattr(options[group], name, None) or "") if is_set else ""
         if value and not Path(value).is_file() and options.find_file(value) is None:
             text = f"{name}: there is no file {value}"
             if name == "policy_file":
                 yield places.warning(group, name, f"{text}; the defaults apply")
             else:
                 yield places.error(group, name, text)
-
-
-def _set_value(options: Any, places: OptionPlaces, group: str, name: str) -> str:
-    """Return the value of an option; empty if it is not set."""
-    if places.find(group, name) is None:
-        return ""
-    return str(getattr(getattr(options, group, None), name, None) or "")
 
 
 def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:

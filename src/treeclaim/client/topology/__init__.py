@@ -2,7 +2,7 @@
 """Provider trees in files: the input of `treeclaim load` (docs/loading.md)."""
 
 from treeclaim.client.topology.document import DocumentFault
-from treeclaim.client.topology.entries import as_written
+from treeclaim.client.topology.entries import as_written, rename_consumed
 from treeclaim.client.topology.file import (
     Parent,
     PlannedProvider,
@@ -21,4 +21,5 @@ __all__ = [
     "as_written",
     "parse_topology",
     "read_topology",
+    "rename_consumed",
 ]

@@ -2,7 +2,7 @@
 """Entries of a topology file as pydantic models; each stands for as many providers as its count says."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -51,6 +51,27 @@ def filled_in(name: str, number: int, parent: str) -> str:
         return parent if place == "{parent}" else str(number).zfill(int(match[1] or 0))
 
     return _PLACES.sub(text, name)
+
+
+def rename_consumed(values: Values, rename: Callable[[str], str]) -> Values:
+    """Return the values of an entry with other names of the providers from which its inventories consume."""
+    stock = INVENTORIES.or_empty(values)
+    if not any(fields.get("consumes") for fields in stock.values()):
+        return values
+    renamed = {
+        name: {**fields, "consumes": _rename_entries(fields["consumes"], rename)}
+        if fields.get("consumes")
+        else fields
+        for name, fields in stock.items()
+    }
+    return {**values, INVENTORIES.name: renamed}
+
+
+def _rename_entries(
+    entries: Iterable[Mapping[str, Any]], rename: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    renamed = [{**entry, "provider": rename(entry["provider"])} for entry in entries]
+    return sorted(renamed, key=lambda entry: (entry["provider"], entry["resource_class"]))
 
 
 def _check_name(name: str) -> str:

@@ -5,13 +5,14 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, read_document
-from treeclaim.client.topology.entries import EntryReader, FileEntry, filled_in
+from treeclaim.client.topology.entries import EntryReader, FileEntry, filled_in, rename_consumed
 from treeclaim.model.names import NAMESPACE
-from treeclaim.model.parts import INVENTORIES, PARTS, ProviderPart, Values
+from treeclaim.model.parts import PARTS, ProviderPart, Values
 
 MOST_PROVIDERS = 200_000
 """Most providers of a file. The largest known clouds have some 100,000; neither a count with too
@@ -168,38 +169,19 @@ def _expand(entry: FileEntry, parent: str | None) -> Iterator[PlannedProvider]:
     """Yield the providers of an entry: as many as its count says, each with its children."""
     written = Parent(entry.members.parent, entry.parent_line) if entry.parent_line else None
     for number in range(1, entry.members.count + 1):
-        name = filled_in(entry.members.name, number, parent or "")
+        fill_in = partial(filled_in, number=number, parent=parent or "")
+        name = fill_in(entry.members.name)
         yield PlannedProvider(
             name=name,
             uuid=entry.members.uuid or str(uuid.uuid5(NAMESPACE, name)),
             has_own_uuid=entry.members.uuid is not None,
             parent=written if parent is None else Parent(parent, entry.line),
-            values=_fill_in_values(entry.values, number, parent or ""),
+            values=rename_consumed(entry.values, fill_in),
             lists_children=entry.children is not None,
             line=entry.line,
         )
         for child in entry.children or ():
             yield from _expand(child, name)
-
-
-def _fill_in_values(values: Values, number: int, parent: str) -> Values:
-    """Fill in the names of providers from which inventories consume."""
-    stock = values.get(INVENTORIES.name, {})
-    if not any(fields.get("consumes") for fields in stock.values()):
-        return values
-    filled = {
-        name: fields
-        if "consumes" not in fields
-        else {
-            **fields,
-            "consumes": [
-                {**entry, "provider": filled_in(entry["provider"], number, parent)}
-                for entry in fields["consumes"]
-            ],
-        }
-        for name, fields in stock.items()
-    }
-    return {**values, INVENTORIES.name: filled}
 
 
 def _check_unique(planned: Sequence[PlannedProvider], problems: list[DocumentFault]) -> None:
