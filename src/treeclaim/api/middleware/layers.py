@@ -150,10 +150,11 @@ def _cut(text: str) -> str:
 def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     microversion = str(environment.get(VERSION_KEY, "-"))
+    method, target = _cut(environment.get("REQUEST_METHOD", "-")), _target(environment)
     arguments = (
         environment.get("REMOTE_ADDR") or "-",
-        _cut(environment.get("REQUEST_METHOD", "-")),
-        _target(environment),
+        method,
+        target,
         code,
         length,
         microversion,
@@ -162,7 +163,8 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
     caller = log_fields_of(environment)
     ids = (request_id_of(environment), environment.get(GLOBAL_REQUEST_ID))
-    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, caller, ids, extra))
+    texts = len(method) + len(target)
+    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, caller, ids, extra, text_length=texts))
 
 
 class Draining:

@@ -3,7 +3,6 @@
 
 import random
 import re
-import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -78,8 +77,10 @@ _GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0
 
 def assign_request_id(environment: dict[str, Any]) -> str:
     """Give a request an id of its own; keep the client's as the global one, for logs only."""
-    # An id is not secret. To ask the kernel for random bits would let another thread go on before this one.
-    request_id = f"req-{uuid.UUID(int=random.getrandbits(128), version=4)}"
+    # An id is not secret. To ask the kernel for random bits would let another thread go on before this one. It has the
+    # form of a random UUID, which the library makes in four times the time.
+    digits = f"{random.getrandbits(120):030x}"
+    request_id = f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
     environment[REQUEST_ID] = request_id
     client_request_id = environment.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
     if _GLOBAL.fullmatch(client_request_id):

@@ -59,7 +59,7 @@ class Summaries:
                 yield b","
             if self._form.nested:
                 check = self._problem.budget.check
-                yield b",".join(self._forest.summaries.texts(batch, self._order, check))
+                yield self._forest.summaries.joined(batch, self._order, check)
             else:
                 yield self._older(batch)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of `provider_summaries` as ready-made JSON (page 90, section 5.2), until something in them changes.
 
-Two levels, because each helps where the other one does not. The text of a provider, so that a claim on
+Three levels, because each helps where the others do not. The text of a provider, so that a claim on
 one host of a wide tree does not make all of the tree be written again. The text of a tree: answers
-show whole trees, and one long string is joined much faster than many short ones.
+show whole trees, and one long string is joined much faster than many short ones. And the text of
+the trees of the last answer, as questions in a row often match the same trees.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,6 +32,9 @@ _LEAST_ROW_BYTES = 32_000_000
 _MOST_BYTES_FOR_A_ROW = 1_000
 """Bytes of texts of providers: the greater of this many and so many for each. A usual one has 300."""
 
+_LONGEST_KEPT = 16_000_000
+"""Bytes of the text of an answer's trees that is kept for the next answer."""
+
 _FULL = BodyForm()
 
 _ORJSON_BITS = 64
@@ -56,6 +60,7 @@ class SummaryTexts:
         self._trees = Column(object)
         self.row_bytes = 0
         self.tree_bytes = 0
+        self._last: tuple[bytes, bytes] = b"", b""
 
     def __len__(self) -> int:
         """Return for how many handles there is a place."""
@@ -69,6 +74,7 @@ class SummaryTexts:
     def forget(self, handles: Iterable[int], roots: Iterable[int]) -> None:
         """Drop the texts of some providers, and of the trees of some roots, given the handles of both."""
         rows, trees = self._rows.values, self._trees.values
+        self._last = b"", b""
         for root in roots:
             if trees[root] is not None and trees[root] is not rows[root]:
                 self.tree_bytes -= len(trees[root])
@@ -87,14 +93,27 @@ class SummaryTexts:
     def _forget_trees(self) -> None:
         self._trees.values[:] = None
         self.tree_bytes = 0
+        self._last = b"", b""
 
-    def texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
-        """Return the text of each of some trees, given their numbers.
+    def joined(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> bytes:
+        """Return the texts of some trees, given their numbers, with commas between them.
 
         `check` is called before each text that has to be written, and may raise.
         """
+        handles = self._handles()[order.roots[trees]]
+        key = handles.tobytes()
+        last, text = self._last
+        if last != key:
+            text = b",".join(self._texts(trees, handles, order, check))
+            if len(text) <= _LONGEST_KEPT:
+                self._last = key, text
+        return text
+
+    def _texts(
+        self, trees: Trees, handles: Handles, order: TreeOrder, check: Callable[[], None]
+    ) -> list[bytes]:
         rows = order.roots[trees]
-        texts: list[bytes | None] = self._trees.values[self._handles()[rows]].tolist()
+        texts: list[bytes | None] = self._trees.values[handles].tolist()
         at = -1
         # Most often all but a few are known, and to find these takes no loop over all.
         for _ in range(texts.count(None)):
