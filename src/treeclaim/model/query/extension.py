@@ -6,6 +6,7 @@ Every function raises `InvalidQueryError` with the name of the parameter.
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.conditions import KEY
@@ -25,6 +26,7 @@ from treeclaim.model.query.value_parsers import (
     invalid_query,
     parse_member_of,
     parse_required,
+    provider_conditions,
     split_list,
 )
 from treeclaim.model.request import ProviderConditions, SubtreeList, ValueList
@@ -66,12 +68,8 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
     except InvalidQueryError as error:
         raise UnusableParameterError("root_member_of", str(error)) from error
     in_tree, not_in_tree = _parse_root_in_tree(values)
-    return ProviderConditions(
-        required=traits.required,
-        forbidden=traits.forbidden,
-        member_of=membership.member_of,
-        forbidden_aggregates=membership.forbidden,
-        in_tree=in_tree,
+    return replace(
+        provider_conditions(traits, membership, in_tree),
         not_in_tree=not_in_tree,
         where=tuple(parse_where("root_where", text) for text in values.get("root_where", [])),
     )
