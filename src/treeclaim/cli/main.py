@@ -92,7 +92,8 @@ def parser_of_all(*, loads_commands: bool = True) -> argparse.ArgumentParser:
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
         "overbook.",
-        epilog="The help of a command: treeclaim COMMAND --help",
+        epilog="The help of a command: treeclaim COMMAND --help. --endpoint, --os-cloud and --token may "
+        "precede the command.",
     )
     program.add_argument("--version", action="version", version=f"treeclaim {__version__}")
     commands = program.add_subparsers(title="commands", metavar="COMMAND", required=True)
