@@ -3,7 +3,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,57 +10,32 @@ from treeclaim.model.extension.audit import Findings
 from treeclaim.model.extension.conditions import Effect
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holders import find_holders, load_requests
-from treeclaim.store.reading.inventories import CONSUMES
-from treeclaim.store.schema.tables import (
-    allocations,
-    conditions,
-    consumption,
-    resource_providers,
-)
 
 ToleratedKeys = Callable[[Sequence[str], Mapping[str, int]], frozenset[str]]
 """Returns the keys that a kept request tolerates for a consumer that holds some units by class: none if the
 request is not valid (contract page 100, section 4)."""
 
-_HEADS = (
-    sa.select(
-        conditions.c.resource_provider_id.label("head"),
-        conditions.c.name.label("key"),
-        conditions.c.resource_provider_id.label("below"),
+_MUST_LEAVE = sa.text(
+    f"""
+    WITH RECURSIVE down (head, name, below) AS (
+        SELECT resource_provider_id, name, resource_provider_id FROM treeclaim_conditions
+        WHERE effect = {int(Effect.LEAVE)} AND began AND (ends_at IS NULL OR ends_at > :now)
+        UNION
+        SELECT down.head, down.name, p.id FROM down
+        JOIN resource_providers p ON p.parent_provider_id = down.below
     )
-    .where(
-        conditions.c.effect == int(Effect.LEAVE),
-        conditions.c.began == sa.true(),
-        sa.or_(conditions.c.ends_at.is_(None), conditions.c.ends_at > sa.bindparam("now")),
-    )
-    .cte("down", recursive=True)
-)
-_DOWN = _HEADS.union(
-    sa.select(_HEADS.c.head, _HEADS.c.key, resource_providers.c.id).join(
-        resource_providers, resource_providers.c.parent_provider_id == _HEADS.c.below
-    )
-)
-
-
-def _users_of(provider_id: sa.ColumnElement[int], *joined: Any) -> sa.Select[Any]:
-    """Return the consumers of the providers of a column, given what else is read."""
-    query = sa.select(
-        allocations.c.consumer_id.label("consumer"),
-        resource_providers.c.id.label("head"),
-        resource_providers.c.uuid.label("provider"),
-        _DOWN.c.key.label("condition"),
-    ).select_from(allocations)
-    for table, condition in joined:
-        query = query.join(table, condition)
-    return query.join(_DOWN, _DOWN.c.below == provider_id).join(
-        resource_providers, resource_providers.c.id == _DOWN.c.head
-    )
-
-
-_MUST_LEAVE = sa.union(
-    _users_of(allocations.c.resource_provider_id),
-    _users_of(consumption.c.consumed_provider_id, (consumption, CONSUMES)),
-).order_by("consumer", "head", "condition")
+    SELECT a.consumer_id AS consumer, p.id AS head, p.uuid AS provider, down.name AS name FROM down
+    JOIN allocations a ON a.resource_provider_id = down.below
+    JOIN resource_providers p ON p.id = down.head
+    UNION
+    SELECT a.consumer_id, p.id, p.uuid, down.name FROM down
+    JOIN treeclaim_consumption c ON c.consumed_provider_id = down.below
+    JOIN allocations a ON a.resource_provider_id = c.resource_provider_id
+        AND a.resource_class_id = c.resource_class_id
+    JOIN resource_providers p ON p.id = down.head
+    ORDER BY consumer, head, name
+    """
+).bindparams(sa.bindparam("now", type_=sa.DateTime()))
 
 
 def must_leave(
@@ -74,9 +48,9 @@ def must_leave(
     )
     return Findings.of(
         [
-            {"consumer": row.consumer, "provider": row.provider, "key": row.condition}
+            {"consumer": row.consumer, "provider": row.provider, "key": row.name}
             for row in rows
-            if row.condition not in tolerated.get(row.consumer, ())
+            if row.name not in tolerated.get(row.consumer, ())
         ],
         limit,
     )

@@ -8,52 +8,40 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holds import EXISTING
-from treeclaim.store.schema.tables import (
-    allocations,
-    holds,
-    inventories,
-    resource_provider_traits,
-    resource_providers,
-    traits,
-)
 
-HOLDS = sa.select(holds.c.uuid).select_from(EXISTING)
+HOLD_UUIDS = f"""
+SELECT treeclaim_holds.uuid FROM treeclaim_holds
+JOIN consumers holders ON holders.uuid = treeclaim_holds.uuid
+JOIN consumer_types t ON t.id = holders.consumer_type_id AND t.name = '{HOLD_TYPE}'
+"""
 """The uuids of holds that exist."""
 
 Item = Mapping[str, Any]
 """A finding, as clients see it."""
 
-_PROVIDERS = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    resource_providers.c.name,
-    resource_providers.c.parent_provider_id,
-    resource_providers.c.root_provider_id,
-).order_by(resource_providers.c.id)
-_SHARING = (
-    sa.select(resource_provider_traits.c.resource_provider_id)
-    .join(traits, traits.c.id == resource_provider_traits.c.trait_id)
-    .where(traits.c.name == SHARING_TRAIT)
+_PROVIDERS = sa.text(
+    "SELECT id, uuid, name, parent_provider_id, root_provider_id FROM resource_providers ORDER BY id"
 )
-_ROOT = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
-_IN_MANY = (
-    sa.select(allocations.c.consumer_id)
-    .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
-    .group_by(allocations.c.consumer_id)
-    .having(sa.func.count(sa.distinct(_ROOT)) > 1)
-    .subquery()
+_SHARING = sa.text(
+    "SELECT resource_provider_id FROM resource_provider_traits JOIN traits ON traits.id = trait_id "
+    f"WHERE traits.name = '{SHARING_TRAIT}'"
 )
-_GIVING = (
-    sa.select(allocations.c.consumer_id, allocations.c.resource_provider_id)
-    .join(_IN_MANY, _IN_MANY.c.consumer_id == allocations.c.consumer_id)
-    .where(allocations.c.consumer_id.not_in(HOLDS))
-    .distinct()
-    .order_by(allocations.c.consumer_id, allocations.c.resource_provider_id)
+_IN_MANY_TREES = sa.text(
+    f"""
+    SELECT DISTINCT allocations.consumer_id, allocations.resource_provider_id FROM allocations
+    JOIN (
+        SELECT consumer_id FROM allocations
+        JOIN resource_providers p ON p.id = allocations.resource_provider_id
+        GROUP BY consumer_id HAVING COUNT(DISTINCT COALESCE(p.root_provider_id, p.id)) > 1
+    ) in_many ON in_many.consumer_id = allocations.consumer_id
+    WHERE allocations.consumer_id NOT IN ({HOLD_UUIDS})
+    ORDER BY allocations.consumer_id, allocations.resource_provider_id
+    """
 )
-_STOCKED = sa.select(inventories.c.resource_provider_id).distinct()
+_STOCKED = sa.text("SELECT DISTINCT resource_provider_id FROM inventories")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +122,7 @@ def _is_in_circle(provider_id: int, shape: TreeShape) -> bool:
 def find_split_consumers(transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
     """Yield consumers with several trees; sharing providers count only if all are (page 98)."""
     providers_of: dict[str, list[int]] = defaultdict(list)
-    for consumer, provider_id in transaction.each(_GIVING):
+    for consumer, provider_id in transaction.each(_IN_MANY_TREES):
         if provider_id in shape.rows:
             providers_of[consumer].append(provider_id)
     sharing = {row[0] for row in transaction.rows(_SHARING)} if providers_of else set()
