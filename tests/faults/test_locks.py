@@ -19,7 +19,6 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.operations.catalogue import resource_classes
-from treeclaim.store.operations.locks import class_ids
 from treeclaim.store.operations.providers import providers
 
 pytestmark = pytest.mark.slow
@@ -135,5 +134,5 @@ def test_class_is_not_deleted_while_its_first_inventory_is_created(place):
 
         with pytest.raises(ResourceClassInUseError):
             store.write(add).result(timeout=30)
-    assert name in store.read(class_ids.find_ids, [name])
+    assert name in store.read(resource_classes.find_ids, [name])
     store.close()

@@ -287,13 +287,11 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
         )
     return DatabaseSettings(
         url=_url(database.connection, database.connection_parameters),
-        sqlite_synchronous=database.sqlite_synchronous,
-        connection_recycle_time=database.connection_recycle_time,
-        max_pool_size=database.max_pool_size,
-        max_overflow=database.max_overflow,
-        pool_timeout=database.pool_timeout,
-        mysql_sql_mode=database.mysql_sql_mode,
-        connection_debug=database.connection_debug,
+        **{
+            field.name: database[field.name]
+            for field in fields(DatabaseSettings)
+            if field.name not in {"url", "timeouts"}
+        },
         timeouts=Timeouts(
             **{
                 field.name: options.treeclaim[f"database_{field.name}_timeout"]

@@ -5,7 +5,8 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -14,23 +15,28 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
 from treeclaim.helper_threads import start_helper_thread
+from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, TreeclaimError
 from treeclaim.model.stages import WAIT, Stages
-from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.engine import connected, make_engine
+from treeclaim.store.database.failures import Failure, Outages, failure_of
 from treeclaim.store.database.systems import DatabaseSettings, system_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
+    ReadTransaction,
     WriteTransaction,
 )
 from treeclaim.store.feed import pruning
+from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
+from treeclaim.store.feed.probe import Probe
+from treeclaim.store.feed.unread import changes_since
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import conditions as condition_writes
-from treeclaim.store.reader import Reader
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
@@ -61,11 +67,22 @@ PRUNING_THREAD = "treeclaim-pruning"
 """Name of the thread that prunes."""
 
 
-class Store(Reader):
-    """The database, used by one process; threads may share it."""
+class Store:
+    """The database, used by one process; threads may share it.
+
+    Attributes:
+        engine: Its connections.
+        timeouts: The timeouts of its waits.
+        outages: Logs when the database fails, and when it answers again.
+    """
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
-        super().__init__(settings)
+        self.engine = make_engine(settings)
+        self.timeouts = settings.timeouts
+        self.outages = Outages()
+        self._reading = system_of(self.engine).for_reading(self.engine)
+        self._probe = Probe(self.engine, self.outages)
+        self._poller = FeedPoller(self._probe, self.engine.dialect)
         self._attempts = max(attempts, 1)
         self._committer = Committer(system_of(self.engine).for_writing(self.engine))
         self._closing = threading.Event()
@@ -77,6 +94,70 @@ class Store(Reader):
         self._threads: list[threading.Thread] = []
         group_commit = GroupCommit(self._group_committer, self.outages, self.write, self._closing)
         self._groups = Groups(group_commit.run, self._write_alone)
+
+    def _deadline(self) -> float:
+        return monotonic() + self.timeouts.write
+
+    def read(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run an operation that only reads, in one snapshot; again if the connection is lost once.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        deadline = self._deadline()
+        is_repeated = False
+        while True:
+            try:
+                with connected(self._reading) as connection, connection.begin():
+                    result = operation(ReadTransaction(connection, deadline), *args, **kwargs)
+            except DeadlineError as error:
+                raise self.outages.late() from error
+            except SQLAlchemyError as error:
+                if is_repeated or failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
+                    raise self.outages.refused(error) from error
+                is_repeated = True
+            else:
+                self.outages.answered()
+                return result
+
+    def now(self) -> datetime:
+        """Return the time by the database's clock, naive UTC.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return self.read(lambda transaction: transaction.now)
+
+    def changes(self, cursor: Cursor | None) -> Changes | None:
+        """Return the changes committed since a cursor; None if there are none.
+
+        If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
+        more if a few providers have changed otherwise. Everything else is read in one snapshot. So
+        each transaction is seen whole or not at all.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if cursor is None:
+            return self.read(changes_since, None)
+        with suppress(LoadRequiredError):
+            return self._poller.since(cursor)
+        return self.read(changes_since, cursor)
+
+    def positions(self) -> Positions:
+        """Return the position of each stream of the change feed.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        rows: Any = self._probe.rows("SELECT identity, position FROM treeclaim_streams")
+        return dict(rows)
 
     def write(
         self,
@@ -335,5 +416,6 @@ class Store(Reader):
         for thread in self._threads:
             # Its connections must return to their pool before the pool is closed.
             thread.join(_LONGEST_LOOK)
-        super().close()
+        self._probe.close()
+        self.engine.dispose()
         self._group_engine.dispose()

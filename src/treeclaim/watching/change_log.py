@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import orjson
@@ -14,39 +14,31 @@ from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import Part
 
 
+@dataclass(frozen=True)
 class Message:
-    """News, with its texts, which are made once for all that get it.
+    """News and the cursor after it, with the texts, which are made once for all that get it."""
 
-    Attributes:
-        news: The news.
-        cursor: The text of the cursor after it.
-    """
+    news: News
+    cursor: str
 
-    __slots__ = ("_document", "_event", "cursor", "news")
+    @classmethod
+    def of(cls, news: News) -> "Message":
+        """Make it of news, with the cursor of that."""
+        return cls(news, cursor_text.write_cursor(news.cursor))
 
-    def __init__(self, news: News, cursor: str | None = None) -> None:
-        self.news = news
-        self.cursor = cursor_text.write_cursor(news.cursor) if cursor is None else cursor
-        self._document: bytes | None = None
-        self._event: bytes | None = None
-
-    @property
+    @cached_property
     def document(self) -> bytes:
         """Return the news as JSON."""
-        if self._document is None:
-            changes = [_change(uuid, change) for uuid, change in self.news.changes.items()]
-            self._document = orjson.dumps(
-                {"changes": changes, "catalogue": self.news.catalogue, "cursor": self.cursor}
-            )
-        return self._document
+        changes = [_change(uuid, change) for uuid, change in self.news.changes.items()]
+        return orjson.dumps(
+            {"changes": changes, "catalogue": self.news.catalogue, "cursor": self.cursor}
+        )
 
-    @property
+    @cached_property
     def event(self) -> bytes:
         """Return the news as a server-sent event."""
-        if self._event is None:
-            cursor = self.cursor.encode("ascii")
-            self._event = b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor, self.document)
-        return self._event
+        cursor = self.cursor.encode("ascii")
+        return b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor, self.document)
 
 
 def empty_document(cursor: str) -> bytes:
@@ -109,7 +101,7 @@ class LogEntry:
         """Make it of news."""
         trees = (change.trees for change in news.changes.values())
         touched = None if news.catalogue else set(news.changes).union(*trees)
-        return cls(Message(news), moved, touched)
+        return cls(Message.of(news), moved, touched)
 
 
 _MOST_ENTRIES = 2_000

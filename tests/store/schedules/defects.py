@@ -15,7 +15,7 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.catalogue import resource_classes
-from treeclaim.store.operations.locks import class_ids, provider_rows
+from treeclaim.store.operations.locks import provider_rows
 from treeclaim.store.schema import tables
 
 
@@ -69,7 +69,7 @@ def _providers_are_not_locked(patch, _place):
 
 
 def _classes_are_not_locked(patch, _place):
-    patch.setattr(class_ids, "_LOCKED", _without_lock(class_ids._LOCKED))
+    patch.setattr(resource_classes, "_LOCKED", _without_lock(resource_classes._LOCKED))
 
 
 def _classes_are_deleted_by_id(patch, _place):

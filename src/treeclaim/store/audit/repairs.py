@@ -29,42 +29,30 @@ from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.placing import set_root
 from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import (
-    allocations,
-    draws,
     placement_aggregates,
-    resource_provider_aggregates,
     resource_providers,
 )
-from treeclaim.store.schema.tables import consumers as consumer_rows
-from treeclaim.store.schema.tables import holds as hold_rows
 from treeclaim.store.store import Store
 
 _DONE = RepairOutcome(RepairResult.DONE)
 _GONE = RepairOutcome(RepairResult.GONE)
 
-_PROVIDERS = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    resource_providers.c.parent_provider_id,
-    resource_providers.c.root_provider_id,
-)
-_BY_ID = _PROVIDERS.where(resource_providers.c.id == sa.bindparam("provider_id"))
-_BY_UUID = _PROVIDERS.where(resource_providers.c.uuid == sa.bindparam("uuid"))
-_HOLDS = sa.select(allocations.c.id).where(allocations.c.consumer_id == sa.bindparam("uuid"))
-_RECORD = sa.select(consumer_rows.c.uuid).where(consumer_rows.c.uuid == sa.bindparam("uuid"))
-_TERMS = sa.select(hold_rows.c.uuid).where(hold_rows.c.uuid == sa.bindparam("uuid"))
-_DRAWN_FROM = sa.select(draws.c.hold_uuid).where(draws.c.hold_uuid == sa.bindparam("uuid"))
+_PROVIDER = "SELECT id, uuid, parent_provider_id, root_provider_id FROM resource_providers"
+_BY_ID = sa.text(f"{_PROVIDER} WHERE id = :provider_id")
+_BY_UUID = sa.text(f"{_PROVIDER} WHERE uuid = :uuid")
+_ALLOCATION = sa.text("SELECT id FROM allocations WHERE consumer_id = :uuid LIMIT 1")
+_RECORD = sa.text("SELECT uuid FROM consumers WHERE uuid = :uuid")
+_TERMS = sa.text("SELECT uuid FROM treeclaim_holds WHERE uuid = :uuid")
+_DRAWN_FROM = sa.text("SELECT hold_uuid FROM treeclaim_draws WHERE hold_uuid = :uuid LIMIT 1")
 _LOCK_AGGREGATE = (
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid == sa.bindparam("uuid"))
     .with_for_update()
 )
-_MEMBER = sa.select(resource_provider_aggregates.c.resource_provider_id).where(
-    resource_provider_aggregates.c.aggregate_id == sa.bindparam("aggregate_id")
+_MEMBER = sa.text(
+    "SELECT aggregate_id FROM resource_provider_aggregates WHERE aggregate_id = :aggregate_id LIMIT 1"
 )
-_DELETE_AGGREGATE = sa.delete(placement_aggregates).where(
-    placement_aggregates.c.id == sa.bindparam("aggregate_id")
-)
+_DELETE_AGGREGATE = sa.text("DELETE FROM placement_aggregates WHERE id = :aggregate_id")
 
 
 class _DryRunError(Exception):
@@ -118,13 +106,12 @@ def repair(
 
 def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     table, provider_id = PARTS[item["table"]], int(item["provider_id"])
-    of_it = table.c.resource_provider_id == provider_id
     if transaction.row(_BY_ID, provider_id=provider_id) is not None:
         return _GONE
-    if transaction.row(sa.select(table.c.resource_provider_id).where(of_it).limit(1)) is None:
-        return _GONE
     exists = sa.exists().where(resource_providers.c.id == provider_id)
-    transaction.execute(sa.delete(table).where(of_it, ~exists))
+    rows = sa.delete(table).where(table.c.resource_provider_id == provider_id, ~exists)
+    if not transaction.execute(rows).rowcount:
+        return _GONE
     transaction.touch_providers([provider_id])
     return _DONE
 
@@ -132,9 +119,8 @@ def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repa
 def _record_consumer(
     transaction: WriteTransaction, uuid: str, owner: tuple[str, str]
 ) -> RepairOutcome:
-    if transaction.row(_RECORD, uuid=uuid) is not None:
-        return _GONE
-    if transaction.row(_HOLDS, uuid=uuid) is None:
+    has_record = transaction.row(_RECORD, uuid=uuid) is not None
+    if has_record or transaction.row(_ALLOCATION, uuid=uuid) is None:
         return _GONE
     consumers.insert_incomplete(transaction, [uuid], *owner)
     return _DONE
@@ -143,7 +129,7 @@ def _record_consumer(
 def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairOutcome:
     uuid = item["consumer"]
     locked_consumers = consumers.lock(transaction, [uuid])
-    if uuid not in locked_consumers or transaction.row(_HOLDS, uuid=uuid) is not None:
+    if uuid not in locked_consumers or transaction.row(_ALLOCATION, uuid=uuid) is not None:
         return _GONE
     if (
         load_hold_terms(transaction, [uuid])

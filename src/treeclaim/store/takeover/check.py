@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks whether a database can be taken over, without writing to it (contract page 85)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -12,6 +13,7 @@ from treeclaim.store.database.engine import make_read_only_engine
 from treeclaim.store.database.failures import cause_of
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.reading.providers.some_providers import load_catalogue
 from treeclaim.store.reading.providers.whole import whole_inventory
 from treeclaim.store.schema.revisions import (
@@ -22,16 +24,51 @@ from treeclaim.store.schema.revisions import (
 )
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
+    ROWS_OF_PROVIDERS,
     alembic_version,
+    allocations,
+    consumers,
+    inventories,
     own_tables,
     own_version,
     placement,
+    placement_aggregates,
+    projects,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+    users,
 )
-from treeclaim.store.takeover.findings import Finding, failed, passed, warned
-from treeclaim.store.takeover.row_check import check_rows
+from treeclaim.store.takeover.findings import Finding, Level, failed, passed, warned
 from treeclaim.store.takeover.server_settings import check_server
 
 _SYNC = "Run 'treeclaim db sync'."
+_MIGRATE = "Run 'treeclaim db online_data_migrations'."
+_BACK_UP = "Make a backup first. Then"
+_BY_HAND = f"{_BACK_UP} correct these rows by hand."
+
+_REFERENCES: Mapping[tuple[sa.Table, Level, str], Sequence[sa.Column[Any]]] = {
+    (resource_providers, Level.WARNING, "a provider"): [
+        table.c.resource_provider_id for table in ROWS_OF_PROVIDERS
+    ],
+    (resource_classes, Level.ERROR, "a resource class"): [
+        inventories.c.resource_class_id,
+        allocations.c.resource_class_id,
+    ],
+    (traits, Level.ERROR, "a trait"): [resource_provider_traits.c.trait_id],
+    (placement_aggregates, Level.WARNING, "an aggregate"): [
+        resource_provider_aggregates.c.aggregate_id
+    ],
+    (projects, Level.ERROR, "a project"): [consumers.c.project_id],
+    (users, Level.ERROR, "a user"): [consumers.c.user_id],
+}
+"""The columns that must refer to a row of a table; the level of a finding, and the word for such a row."""
+
+_Rule = tuple[sa.Select[Any], Sequence[sa.Table], Level, str, str]
+"""Count of invalid rows of the first of some needed tables; severity, description and remedy."""
+
 _UNICODE = {"utf8", "utf8mb3", "utf8mb4"}
 _CHARACTER_SETS = sa.text(
     "SELECT table_name AS name, character_set_name AS charset FROM information_schema.columns "
@@ -78,7 +115,7 @@ def _findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fi
     present = present_columns(connection)
     yield from _check_placement_tables(connection, present)
     yield _check_own_tables(connection, present)
-    yield from check_rows(connection, present)
+    yield from _check_rows(connection, present)
     if connection.dialect.name == "mysql":
         yield from _check_character_sets(connection)
     if not missing_columns(placement, present):
@@ -154,6 +191,56 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
         )
     elif tables:
         yield passed("character set", f"{', '.join(sorted(tables))} in all tables of Placement")
+
+
+def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
+    """Count the invalid rows of those tables whose columns are complete."""
+    for count, tables, level, text, remedy in _rules():
+        if any(not present.get(table.name, set()) >= {*table.columns.keys()} for table in tables):
+            continue
+        subject, number = tables[0].name, connection.execute(count).scalar_one()
+        if number:
+            yield Finding(level, subject, f"{number} {text}", remedy)
+        else:
+            yield passed(subject, f"none {text}")
+
+
+def _rules() -> Iterator[_Rule]:
+    rootless = sa.select(resource_providers.c.id).where(
+        resource_providers.c.root_provider_id.is_(None)
+    )
+    yield _count(rootless), [resource_providers], Level.ERROR, "without a root provider", _MIGRATE
+    unrecorded = CONSUMERS_WITHOUT_RECORD.order_by(None)
+    text = "that hold allocations but have no record"
+    yield _count(unrecorded), [consumers, allocations], Level.WARNING, text, _MIGRATE
+    for word in ("parent", "root"):
+        dangling = _dangling(resource_providers.c[f"{word}_provider_id"], resource_providers)
+        text = f"whose {word} does not exist"
+        yield _count(dangling), [resource_providers], Level.ERROR, text, _BY_HAND
+    for (target, level, noun), columns in _REFERENCES.items():
+        for column in columns:
+            table = column.table
+            delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
+            remedy = f"{_BACK_UP}: {' '.join(str(delete).split())};"
+            text = f"of {noun} that does not exist"
+            yield (
+                _count(_dangling(column, target)),
+                [table, target],
+                level,
+                text,
+                _BY_HAND if table is consumers else remedy,
+            )
+
+
+def _dangling(column: sa.Column[Any], target: sa.Table) -> sa.Select[Any]:
+    """Return the rows whose reference has no row in the table that it refers to."""
+    other = target.alias("referred")
+    joined = column.table.outerjoin(other, other.c.id == column)
+    return sa.select(column).select_from(joined).where(column.is_not(None), other.c.id.is_(None))
+
+
+def _count(rows: sa.Select[Any]) -> sa.Select[Any]:
+    return sa.select(sa.func.count()).select_from(rows.subquery())
 
 
 def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:

@@ -121,7 +121,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
                 CURSOR_EXPIRED,
             )
         if watch is None or adopt is None or not (is_stream or news.is_empty):
-            return Reply(body=[Message(news).document], modified_at=now())
+            return Reply(body=[Message.of(news).document], modified_at=now())
         if snapshot.roots is not None:
             watch.narrow(snapshot.roots)
         if not adopt(watch):
@@ -130,7 +130,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
     opening = b""
     if is_stream:
         # News, or the client's position; else a sign of life.
-        opening = b":\n\n" if news.is_empty and since is not None else Message(news).event
+        opening = b":\n\n" if news.is_empty and since is not None else Message.of(news).event
     return Reply(
         body=iter([opening]),
         modified_at=now(),

@@ -20,7 +20,7 @@ from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.consumers import Page
-from treeclaim.store.reading.listed_holds import HoldFilter, page_of_holds
+from treeclaim.store.reading.holds import HoldFilter, page_of_holds
 
 _KIND = "holds"
 

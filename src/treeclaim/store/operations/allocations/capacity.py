@@ -23,7 +23,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations.lookup import Usage
-from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
+from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import NOTHING, Entries, with_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventories import (

@@ -39,7 +39,7 @@ from treeclaim.store.operations.allocations.drawing import Change, Key
 from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
+from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
 from treeclaim.store.operations.locks.consumed import (
     Entries,
     consumed_by,

@@ -2,8 +2,9 @@
 """Rows of consumers: their owners and generations (contract page 70, section 1.1)."""
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,16 +14,17 @@ from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.systems import system_of
 from treeclaim.store.database.transactions import (
+    PrerequisiteError,
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.allocations.lookup import CurrentAllocations
-from treeclaim.store.operations.allocations.owners import OwnerIds
+from treeclaim.store.operations.allocations.lookup import NAMES, CurrentAllocations, OwnerName
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     allocations,
+    consumer_types,
     consumers,
     holds,
     projects,
@@ -89,6 +91,10 @@ _DELETE = CompiledStatement(sa.delete(consumers).where(consumers.c.uuid.in_(bind
 _COUNT_WITH_ALLOCATIONS = sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(
     allocations.c.consumer_id.in_(bind_list("uuids"))
 )
+_FIND = {
+    table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
+    for table, name in NAMES.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,70 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
         row.uuid: Consumer(row.id, row.generation, row.consumer_type_id)
         for row in transaction.rows(statement, uuids=list(uuids))
     }
+
+
+class OwnerIds:
+    """Ids of projects, users and consumer types by name; its transaction must be able to start again.
+
+    A name is unique, so the second transaction that inserts it waits until the first one ends. If that
+    were the claim's own, the first claim of a project would delay all others of that project while it
+    waits for its providers. So a name is committed first, in a short transaction, as existing
+    deployments have it (contract page 70, section 1.1). If the claim is then refused, the name remains
+    and does no harm: names are never deleted, and one without allocations is not shown.
+    """
+
+    def __init__(
+        self,
+        transaction: WriteTransaction,
+        known: Mapping[OwnerName, int] = MappingProxyType({}),
+    ) -> None:
+        self._transaction = transaction
+        self._known = dict(known)
+
+    def require(self, names: Iterable[OwnerName]) -> None:
+        """Check that names exist before anything is locked.
+
+        Raises:
+            PrerequisiteError: if some do not exist; they are created then, and the write begins anew.
+        """
+        missing = []
+        for key in names:
+            if key not in self._known:
+                # A collation may match another spelling.
+                owner_id = _find_owner(self._transaction, *key)
+                if owner_id is None:
+                    missing.append(key)
+                else:
+                    self._known[key] = owner_id
+        if missing:
+            raise PrerequisiteError(
+                lambda later_transaction: _insert_owners(later_transaction, missing)
+            )
+
+    def id_of(self, table: sa.Table, name: str) -> int:
+        """Return the id of a name; as `require`."""
+        self.require([(table, name)])
+        return self._known[table, name]
+
+    def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
+        """Return the id of a claim's consumer type, the present one if the claim names none."""
+        if isinstance(claim.consumer_type, Omission):
+            return present
+        return self.id_of(consumer_types, claim.consumer_type)
+
+
+def _find_owner(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
+    row_id = transaction.scalar(_FIND[table], wanted=name)
+    return None if row_id is None else int(row_id)
+
+
+def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
+    """Insert names; if another transaction is first, this one runs again and finds them."""
+    for table, name in sorted(missing, key=lambda key: (key[0].name, key[1])):
+        if _find_owner(transaction, table, name) is None:
+            transaction.execute(
+                sa.insert(table), **{NAMES[table].name: name, "created_at": transaction.now}
+            )
 
 
 def require_generations(

@@ -17,7 +17,7 @@ from treeclaim.store.database.transactions import RetryTransactionError, WriteTr
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.conditions import ConditionBook
-from treeclaim.store.operations.allocations.consumers import Consumer
+from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
 from treeclaim.store.operations.allocations.holds import LockedHolds
 from treeclaim.store.operations.allocations.holds import lock as lock_holds
 from treeclaim.store.operations.allocations.lookup import (
@@ -27,7 +27,6 @@ from treeclaim.store.operations.allocations.lookup import (
     look_up,
     names_of_owners,
 )
-from treeclaim.store.operations.allocations.owners import OwnerIds
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.consumed import (
     Entries,

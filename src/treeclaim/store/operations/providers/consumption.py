@@ -23,7 +23,7 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.locks.class_ids import find_ids
+from treeclaim.store.operations.catalogue.resource_classes import find_ids
 from treeclaim.store.operations.locks.consumed import (
     Entries,
     consumed_by,

@@ -27,7 +27,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.catalogue import resource_classes
-from treeclaim.store.operations.locks.class_ids import lock_classes, names_of
+from treeclaim.store.operations.catalogue.resource_classes import lock_classes, names_of
 from treeclaim.store.operations.locks.consumed import Entries, load_consumption
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.part_writer import (
