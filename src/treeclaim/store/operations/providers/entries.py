@@ -39,7 +39,7 @@ from treeclaim.store.operations.providers.part_writer import (
     raise_changed,
     raise_first,
 )
-from treeclaim.store.operations.providers.placing import judge_places, write_places
+from treeclaim.store.operations.providers.placing import TreeWriter
 from treeclaim.store.schema.tables import resource_providers
 
 WRITERS: Sequence[type[PartWriter]] = (
@@ -156,10 +156,11 @@ def write_targets(
     for writer in writers:
         writer.look_up(problems)
     stop(problems)
-    places = judge_places(transaction, every_target, rules, problems)
+    tree = TreeWriter(transaction, every_target, rules)
+    tree.judge(problems)
     stop(problems)
     check_names()
-    moved = () if problems else write_places(transaction, every_target, rules, places)
+    moved = () if problems else tree.write()
     for writer in writers:
         writer.judge(problems)
     stop(problems)

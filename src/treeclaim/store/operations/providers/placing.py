@@ -5,8 +5,7 @@ A URL of one provider is a batch of one (contract page 20, sections 3 and 5).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -89,73 +88,209 @@ _DELETE_LEFT = [
 ]
 
 
-@dataclass(slots=True)
-class ProviderPlaces:
-    """The present places of providers, and those after the call.
+class TreeWriter:
+    """Creates, renames and moves the providers of a call; `judge`, then `write`.
 
     Attributes:
-        wanted: Parent by UUID, of providers that are new or get another parent.
-        ids: Ids by UUID, of all known providers.
-        roots: Present root ids by UUID.
-        before: Parent by UUID, of all providers in the trees that are changed.
+        _wanted: Parent by UUID, of providers that are new or get another parent.
+        _ids: Ids by UUID, of all known providers.
+        _roots: Present root ids by UUID.
+        _before: Parent by UUID, of all providers in the trees that are changed.
     """
 
-    wanted: dict[str, str | None]
-    ids: dict[str, int] = field(default_factory=dict)
-    roots: dict[str, int] = field(default_factory=dict)
-    before: dict[str, str | None] = field(default_factory=dict)
+    def __init__(
+        self, transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
+    ) -> None:
+        self._transaction = transaction
+        self._targets = targets
+        self._existing = [target for target in targets if not target.is_new]
+        self._rules = rules
+        self._ids: dict[str, int] = {}
+        self._roots: dict[str, int] = {}
+        self._before: dict[str, str | None] = {}
+        self._wanted = self._wanted_parents()
+        self._hierarchy = Hierarchy(self._before, self._wanted)
 
-    def note(self, rows: Iterable[Any]) -> None:
-        """Note rows of providers."""
+    def judge(self, problems: list[EntryFault]) -> None:
+        """Lock the trees that get or lose providers; add a problem for each parent that is against a rule.
+
+        Raises:
+            RetryTransactionError: if a tree has changed before it was locked.
+        """
+        if not self._wanted:
+            return
+        existing_uuids = self._lock_trees()
+        self._read_trees()
+        new = [target.uuid for target in self._targets if target.is_new]
+        faults = self._hierarchy.faults(new, existing_uuids, may_reparent=self._rules.may_reparent)
+        problems += [
+            EntryFault(target.index, InvalidParentError(faults[target.uuid]))
+            for target in self._targets
+            if target.uuid in faults
+        ]
+
+    def write(self) -> Collection[int]:
+        """Create, rename and move providers whose places are sound; return the ids of all that moved."""
+        self._release_names()
+        if self._wanted:
+            self._create()
+        self._rename_and_move()
+        return self._set_roots() if self._wanted else ()
+
+    def _wanted_parents(self) -> dict[str, str | None]:
+        """Return the parents of those that are new or get another one."""
+        parent_by_uuid: dict[str, str | None] = {}
+        named: list[tuple[Target, str | None]] = []
+        for target in self._targets:
+            parent = target.entry.parent
+            if target.is_new:
+                parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
+            elif not isinstance(parent, Omission):
+                named.append((target, parent))
+        ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
+        uuids = find_uuids(self._transaction, ids)
+        for target, parent in named:
+            present = target.row.parent_id
+            if parent != (None if present is None else uuids.get(present)):
+                parent_by_uuid[target.uuid] = parent
+        return parent_by_uuid
+
+    def _lock_trees(self) -> set[str]:
+        """Lock the trees that get or lose providers; return the possible parents: those that exist."""
+        mine = {target.uuid for target in self._targets}
+        parents = {parent for parent in self._wanted.values() if parent is not None}
+        for target in self._existing:
+            self._ids[target.uuid] = target.row.id
+            self._roots[target.uuid] = target.row.root_id
+        self._note(_rows(self._transaction, resource_providers.c.uuid, parents - mine))
+        root_of_parent = {uuid: self._roots[uuid] for uuid in parents if uuid in self._roots}
+        moved = {self._roots[uuid] for uuid in self._wanted if uuid in self._roots}
+        if roots := {*root_of_parent.values(), *moved}:
+            lock_shapes(self._transaction, roots)
+        outside = root_of_parent.keys() - mine
+        again = _rows(self._transaction, resource_providers.c.uuid, outside)
+        if {row.uuid: row.root for row in again} != {
+            uuid: root_of_parent[uuid] for uuid in outside
+        }:
+            raise RetryTransactionError
+        return mine | root_of_parent.keys()
+
+    def _read_trees(self) -> None:
+        """Read the trees that lose providers; above a parent in another tree nothing changes."""
+        roots = {target.row.root_id for target in self._existing if target.uuid in self._wanted}
+        rows = [
+            *_rows(self._transaction, resource_providers.c.root_provider_id, roots),
+            # A root that does not say so, from before roots were written.
+            *_rows(self._transaction, resource_providers.c.id, roots),
+        ]
+        self._note(rows)
+        uuids = {row.id: row.uuid for row in rows}
         for row in rows:
-            self.ids[row.uuid] = row.id
-            self.roots[row.uuid] = row.root
+            self._before[row.uuid] = uuids.get(row.parent_provider_id)
 
-    @property
-    def hierarchy(self) -> Hierarchy:
-        """Return what is above what."""
-        return Hierarchy(self.before, self.wanted)
+    def _note(self, rows: Iterable[Any]) -> None:
+        for row in rows:
+            self._ids[row.uuid] = row.id
+            self._roots[row.uuid] = row.root
 
+    def _release_names(self) -> None:
+        """Remove the names of providers that hand them over, so that no name exists twice meanwhile."""
+        new_names = {
+            target.entry.name for target in self._targets if target.entry.name is not None
+        }
+        handing = [
+            target.row.id
+            for target in self._existing
+            if target.is_renamed and target.row.name in new_names
+        ]
+        for ids in chunks(sorted(handing)):
+            self._transaction.execute(_WITHOUT_NAME, ids=ids)
 
-def judge_places(
-    transaction: WriteTransaction,
-    targets: Sequence[Target],
-    rules: WriteRules,
-    problems: list[EntryFault],
-) -> ProviderPlaces:
-    """Lock the trees that get or lose providers; add a problem for each parent that is against a rule.
+    def _create(self) -> None:
+        """Insert the new providers, those above before those below, and lock them."""
+        new = {target.uuid: target for target in self._targets if target.is_new}
+        tops = self._hierarchy.tops(new.keys())
+        for uuids in self._hierarchy.waves(new):
+            rows = [
+                {
+                    "uuid": uuid,
+                    "name": new[uuid].entry.name,
+                    "generation": 0,
+                    "parent_provider_id": self._parent_id(uuid),
+                    "root_provider_id": None if tops[uuid] == uuid else self._root(tops[uuid]),
+                    "created_at": self._transaction.now,
+                }
+                for uuid in uuids
+            ]
+            self._transaction.change_each(_INSERT, rows)
+            if roots := [uuid for uuid in uuids if tops[uuid] == uuid]:
+                self._transaction.change(_OWN_ROOT, uuids=roots)
+            row_by_uuid = {row.uuid: row for row in lock_providers(self._transaction, uuids)}
+            if len(row_by_uuid) != len(uuids):
+                raise RetryTransactionError
+            for uuid in uuids:
+                new[uuid].provider = row_by_uuid[uuid]
+                self._ids[uuid] = row_by_uuid[uuid].id
+            ids = [row.id for row in row_by_uuid.values()]
+            _forget_former(self._transaction, ids)
+            self._transaction.touch_providers(ids)
 
-    Raises:
-        RetryTransactionError: if a tree has changed before it was locked.
-    """
-    places = ProviderPlaces(_wanted_parent(transaction, targets))
-    if not places.wanted:
-        return places
-    existing_uuids = _lock_trees(transaction, targets, places)
-    _read_trees(transaction, targets, places)
-    new = [target.uuid for target in targets if target.is_new]
-    faults = places.hierarchy.faults(new, existing_uuids, may_reparent=rules.may_reparent)
-    problems += [
-        EntryFault(target.index, InvalidParentError(faults[target.uuid]))
-        for target in targets
-        if target.uuid in faults
-    ]
-    return places
+    def _rename_and_move(self) -> None:
+        """Write names and parents of providers that were there."""
+        different = [
+            target
+            for target in self._existing
+            if target.is_renamed
+            or target.uuid in self._wanted
+            or (self._rules.rewrites_equal and target.entry.name is not None)
+        ]
+        for target in different:
+            row, name = target.row, target.entry.name
+            if name is not None and name != row.name:
+                target.changed.append("name")
+                row.name = name
+            if target.uuid in self._wanted:
+                target.changed.append("parent_provider_uuid")
+                row.parent_id = self._parent_id(target.uuid)
+            self._transaction.change(
+                _UPDATE_NAME_AND_PARENT,
+                provider_id=row.id,
+                new_name=row.name,
+                new_parent=row.parent_id,
+                at=self._transaction.now,
+            )
+        self._transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
 
+    def _set_roots(self) -> Collection[int]:
+        """Write the roots of all that move along, and record their former trees; return their ids."""
+        moved = {target.uuid for target in self._existing if target.uuid in self._wanted}
+        along = self._hierarchy.moved_along(moved)
+        tops = self._hierarchy.tops(along)
+        uuids = {self._ids[uuid]: uuid for uuid in self._before}
+        new_roots: defaultdict[int, list[int]] = defaultdict(list)
+        trees: defaultdict[int, list[int]] = defaultdict(list)
+        for uuid in along:
+            # The update also locks the rows of providers that keep their root.
+            new_roots[self._root(tops[uuid])].append(self._ids[uuid])
+            trees[self._roots[uuid]].append(self._ids[uuid])
+        for root, ids in sorted(new_roots.items()):
+            for chunk in chunks(sorted(ids)):
+                set_root(self._transaction, chunk, root)
+        for root, ids in trees.items():
+            self._transaction.touch_providers(sorted(ids), Part.PROVIDER, tree=uuids.get(root))
+        for target in self._existing:
+            if target.uuid in along:
+                target.row.root_id = self._root(tops[target.uuid])
+        return {self._ids[uuid] for uuid in along}
 
-def write_places(
-    transaction: WriteTransaction,
-    targets: Sequence[Target],
-    rules: WriteRules,
-    places: ProviderPlaces,
-) -> Collection[int]:
-    """Create, rename and move providers whose places are sound; return the ids of all that moved."""
-    existing = [target for target in targets if not target.is_new]
-    _release_names(transaction, targets)
-    if places.wanted:
-        _create(transaction, {target.uuid: target for target in targets if target.is_new}, places)
-    _rename_and_move(transaction, existing, rules, places)
-    return _set_roots(transaction, existing, places) if places.wanted else ()
+    def _parent_id(self, uuid: str) -> int | None:
+        parent = self._wanted[uuid]
+        return None if parent is None else self._ids[parent]
+
+    def _root(self, top: str) -> int:
+        """Return the id of the root, of the highest known provider."""
+        is_changed = top in self._before or top in self._wanted
+        return self._ids[top] if is_changed else self._roots[top]
 
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
@@ -168,124 +303,16 @@ def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) 
     transaction.execute(_SET_ROOT, ids=sorted(ids), new_root=root_id)
 
 
-def _wanted_parent(
-    transaction: ReadTransaction, targets: Sequence[Target]
-) -> dict[str, str | None]:
-    """Return the parents of those that are new or get another one."""
-    parent_by_uuid: dict[str, str | None] = {}
-    named: list[tuple[Target, str | None]] = []
-    for target in targets:
-        parent = target.entry.parent
-        if target.is_new:
-            parent_by_uuid[target.uuid] = None if isinstance(parent, Omission) else parent
-        elif not isinstance(parent, Omission):
-            named.append((target, parent))
-    ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
-    uuids = find_uuids(transaction, ids)
-    for target, parent in named:
-        present = target.row.parent_id
-        if parent != (None if present is None else uuids.get(present)):
-            parent_by_uuid[target.uuid] = parent
-    return parent_by_uuid
-
-
-def _lock_trees(
-    transaction: WriteTransaction, targets: Sequence[Target], places: ProviderPlaces
-) -> set[str]:
-    """Lock the trees that get or lose providers; return the possible parents: those that exist."""
-    mine = {target.uuid for target in targets}
-    parents = {parent for parent in places.wanted.values() if parent is not None}
-    for target in targets:
-        if not target.is_new:
-            places.ids[target.uuid] = target.row.id
-            places.roots[target.uuid] = target.row.root_id
-    places.note(_rows(transaction, resource_providers.c.uuid, parents - mine))
-    root_of_parent = {uuid: places.roots[uuid] for uuid in parents if uuid in places.roots}
-    moved = {places.roots[uuid] for uuid in places.wanted if uuid in places.roots}
-    if roots := {*root_of_parent.values(), *moved}:
-        lock_shapes(transaction, roots)
-    outside = root_of_parent.keys() - mine
-    again = _rows(transaction, resource_providers.c.uuid, outside)
-    if {row.uuid: row.root for row in again} != {uuid: root_of_parent[uuid] for uuid in outside}:
-        raise RetryTransactionError
-    return mine | root_of_parent.keys()
-
-
-def _read_trees(
-    transaction: ReadTransaction, targets: Sequence[Target], places: ProviderPlaces
-) -> None:
-    """Read the trees that lose providers; above a parent in another tree nothing changes."""
-    roots = {
-        target.row.root_id
-        for target in targets
-        if not target.is_new and target.uuid in places.wanted
-    }
-    rows = [
-        *_rows(transaction, resource_providers.c.root_provider_id, roots),
-        # A root that does not say so, from before roots were written.
-        *_rows(transaction, resource_providers.c.id, roots),
-    ]
-    places.note(rows)
-    uuids = {row.id: row.uuid for row in rows}
-    for row in rows:
-        above = row.parent_provider_id
-        places.before[row.uuid] = None if above is None else uuids.get(above)
-
-
 def _rows(
     transaction: ReadTransaction, column: sa.Column[Any], values: Collection[Any]
 ) -> list[Any]:
     """Return the rows of providers with exactly some values of a column."""
     return [
         row
-        for chunk in chunks(sorted(values))
-        for row in transaction.rows(_ROWS_BY[column.name], wanted=chunk)
+        for row in transaction.rows_in_chunks(_ROWS_BY[column.name], wanted=sorted(values))
         # Some collations match other spellings too.
         if column is not resource_providers.c.uuid or row.uuid in values
     ]
-
-
-def _release_names(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
-    """Remove the names of providers that hand them over, so that no name exists twice meanwhile."""
-    new_names = {target.entry.name for target in targets if target.entry.name is not None}
-    handing = [
-        target.row.id
-        for target in targets
-        if not target.is_new and target.is_renamed and target.row.name in new_names
-    ]
-    for ids in chunks(sorted(handing)):
-        transaction.execute(_WITHOUT_NAME, ids=ids)
-
-
-def _create(
-    transaction: WriteTransaction, new: Mapping[str, Target], places: ProviderPlaces
-) -> None:
-    """Insert the new providers, those above before those below, and lock them."""
-    tops = places.hierarchy.tops(new.keys())
-    for uuids in places.hierarchy.waves(new):
-        rows = [
-            {
-                "uuid": uuid,
-                "name": new[uuid].entry.name,
-                "generation": 0,
-                "parent_provider_id": _id(places, places.wanted[uuid]),
-                "root_provider_id": None if tops[uuid] == uuid else _root(places, tops[uuid]),
-                "created_at": transaction.now,
-            }
-            for uuid in uuids
-        ]
-        transaction.change_each(_INSERT, rows)
-        if roots := [uuid for uuid in uuids if tops[uuid] == uuid]:
-            transaction.change(_OWN_ROOT, uuids=roots)
-        row_by_uuid = {row.uuid: row for row in lock_providers(transaction, uuids)}
-        if len(row_by_uuid) != len(uuids):
-            raise RetryTransactionError
-        for uuid in uuids:
-            new[uuid].provider = row_by_uuid[uuid]
-            places.ids[uuid] = row_by_uuid[uuid].id
-        ids = [row.id for row in row_by_uuid.values()]
-        _forget_former(transaction, ids)
-        transaction.touch_providers(ids)
 
 
 def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
@@ -297,72 +324,3 @@ def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
         for batch in chunks(sorted(ids)):
             for statement in _DELETE_LEFT:
                 transaction.execute(statement, ids=batch)
-
-
-def _id(places: ProviderPlaces, uuid: str | None) -> int | None:
-    return None if uuid is None else places.ids[uuid]
-
-
-def _root(places: ProviderPlaces, top: str) -> int:
-    """Return the id of the root, of the highest known provider."""
-    is_changed = top in places.before or top in places.wanted
-    return places.ids[top] if is_changed else places.roots[top]
-
-
-def _rename_and_move(
-    transaction: WriteTransaction,
-    targets: Sequence[Target],
-    rules: WriteRules,
-    places: ProviderPlaces,
-) -> None:
-    """Write names and parents of providers that were there."""
-    different = [
-        target
-        for target in targets
-        if target.is_renamed
-        or target.uuid in places.wanted
-        or (rules.rewrites_equal and target.entry.name is not None)
-    ]
-    for target in different:
-        row = target.row
-        name = target.entry.name
-        if name is not None and name != row.name:
-            target.changed.append("name")
-            row.name = name
-        if target.uuid in places.wanted:
-            target.changed.append("parent_provider_uuid")
-            row.parent_id = _id(places, places.wanted[target.uuid])
-    for target in different:
-        transaction.change(
-            _UPDATE_NAME_AND_PARENT,
-            provider_id=target.row.id,
-            new_name=target.row.name,
-            new_parent=target.row.parent_id,
-            at=transaction.now,
-        )
-    transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
-
-
-def _set_roots(
-    transaction: WriteTransaction, targets: Sequence[Target], places: ProviderPlaces
-) -> Collection[int]:
-    """Write the roots of all that move along, and record their former trees; return their ids."""
-    moved = {target.uuid for target in targets if target.uuid in places.wanted}
-    along = places.hierarchy.moved_along(moved)
-    tops = places.hierarchy.tops(along)
-    uuids = {places.ids[uuid]: uuid for uuid in places.before}
-    new_roots: defaultdict[int, set[int]] = defaultdict(set)
-    trees: defaultdict[int, list[int]] = defaultdict(list)
-    for uuid in along:
-        # The update also locks the rows of providers that keep their root.
-        new_roots[_root(places, tops[uuid])].add(places.ids[uuid])
-        trees[places.roots[uuid]].append(places.ids[uuid])
-    for root, ids in sorted(new_roots.items()):
-        for chunk in chunks(sorted(ids)):
-            set_root(transaction, chunk, root)
-    for root, ids_of_tree in trees.items():
-        transaction.touch_providers(sorted(ids_of_tree), Part.PROVIDER, tree=uuids.get(root))
-    for target in targets:
-        if target.uuid in along:
-            target.row.root_id = _root(places, tops[target.uuid])
-    return {places.ids[uuid] for uuid in along}
