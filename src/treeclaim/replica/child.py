@@ -16,7 +16,6 @@ import resource
 import signal
 import time
 import traceback
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -47,11 +46,8 @@ time, stays at the first."""
 MILD_SECONDS = 1.0
 """Seconds of CPU time that a child has at the milder priority."""
 
-_NONE = -1
+NO_PIPE = -1
 """Stands for a pipe that does not exist."""
-
-_PIPE_BYTES = 1 << 20
-"""Bytes of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
 
 _FIRST_TO_GO = b"1000"
 """Score (oom_score_adj) that makes the kernel kill the child first if memory runs out."""
@@ -68,63 +64,21 @@ _IGNORED_SIGNALS = (
 """Signals that stop or reload a service: the parent decides what they mean."""
 
 
-class ForkedChild(NamedTuple):
-    """A child, seen from its parent.
+class ChildEnds(NamedTuple):
+    """The ends of the pipes that the child has.
 
     Attributes:
-        process: Its process id.
-        answer: The end of the pipe to read the answer from.
-        lifeline: The child is killed when that is closed.
-        inlet: The end of the pipe for what is read for the child, which begins when that is closed;
-            -1 if nothing is read.
+        out: For the answer.
+        lifeline: The child is killed when its other end is closed.
+        parts: For what is read for the child, which begins when its other end is closed; `NO_PIPE` if nothing is read.
     """
-
-    process: int
-    answer: int
-    lifeline: int
-    inlet: int
-
-
-def fork(question: Question, forest: Forest, arrival: Arrival) -> ForkedChild:
-    """Start a child that answers a question. The caller must be the only user of the Forest.
-
-    Raises:
-        OSError: if there can be no more processes or pipes.
-    """
-    answer, out = os.pipe()
-    lifeline_end, lifeline = os.pipe()
-    parts, inlet = os.pipe() if question.reads else (_NONE, _NONE)
-    try:
-        with warnings.catch_warnings():
-            # From Python 3.12 on; see above for why it is not dangerous here.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            process = os.fork()
-    except OSError:
-        _close(answer, out, lifeline_end, lifeline, parts, inlet)
-        raise
-    if process == 0:
-        _run_child(question, forest, arrival, _Ends(out, lifeline_end, parts))
-    _close(out, lifeline_end, parts)
-    for pipe in {answer, inlet} - {_NONE}:
-        with suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return ForkedChild(process, answer, lifeline, inlet)
-
-
-def _close(*descriptors: int) -> None:
-    for descriptor in set(descriptors) - {_NONE}:
-        os.close(descriptor)
-
-
-class _Ends(NamedTuple):
-    """The ends of the pipes that the child has."""
 
     out: int
     lifeline: int
     parts: int
 
 
-def _run_child(question: Question, forest: Forest, arrival: Arrival, ends: _Ends) -> NoReturn:
+def run_child(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> NoReturn:
     """Run the child."""
     code = 1
     try:
@@ -132,7 +86,7 @@ def _run_child(question: Question, forest: Forest, arrival: Arrival, ends: _Ends
         _end_with_parent(ends.lifeline)
         # A signal that comes before the rest is closed is not for this process either.
         _ignore_signals()
-        _close_all_but(set(ends) - {_NONE})
+        _close_all_but(set(ends) - {NO_PIPE})
         _lower_priority(for_good=not question.is_plan)
         _answer_within_memory(question, forest, arrival, ends)
         code = 0
@@ -178,7 +132,7 @@ def _lower_priority(*, for_good: bool) -> None:
 
 
 def _answer_within_memory(
-    question: Question, forest: Forest, arrival: Arrival, ends: _Ends
+    question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds
 ) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     needed_bytes = _data_bytes() + arrival.memory + EXTRA_BYTES
@@ -201,7 +155,7 @@ def _data_bytes() -> int:
     return 0
 
 
-def _answer(question: Question, forest: Forest, arrival: Arrival, ends: _Ends) -> None:
+def _answer(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> None:
     clock, out = _Clock(arrival), ends.out
     budget = Budget(None, arrival.memory, interrupted=clock.check)
     try:

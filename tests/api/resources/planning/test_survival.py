@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Survival of failures over HTTP (contract page 101, section 4)."""
 
+import os
 import threading
 
 from tests.api.resources.planning.clouds import (
@@ -8,7 +9,6 @@ from tests.api.resources.planning.clouds import (
     host,
 )
 from tests.service import client_of, start_on
-from treeclaim.replica import child, child_process
 
 
 def asked(client, domains="tree", status=200, **more):
@@ -36,12 +36,14 @@ def test_plans_run_one_at_a_time(tmp_path, database, monkeypatch):
     with start_on(database, tmp_path) as application, client_of(application, **HEADERS) as client:
         inside, go_on = threading.Event(), threading.Event()
 
-        def waiting(*arguments):
+        fork = os.fork
+
+        def waiting():
             inside.set()
             assert go_on.wait(30)
-            return child.fork(*arguments)
+            return fork()
 
-        monkeypatch.setattr(child_process, "fork", waiting)
+        monkeypatch.setattr(os, "fork", waiting)
         answers = []
         first = threading.Thread(
             target=lambda: answers.append(
