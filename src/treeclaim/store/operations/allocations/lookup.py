@@ -42,21 +42,11 @@ NAMES = {
 OwnerName = tuple[sa.Table, str]
 """The name of a project, user or consumer type, and its table."""
 
-_ALLOCATION = 0
-_CONSUMER = 1
-_OWNER = 2
-"""The first of the numbers of owners, one for each table of `NAMES`, in its order."""
-
-_CLASS = _OWNER + len(NAMES)
-_HOLD = _CLASS + 1
-_DRAW = _HOLD + 1
-_REQUEST = _DRAW + 1
-_CONSUMPTION = _REQUEST + 1
 _NOTHING: sa.ColumnElement[int] = sa.literal_column("0")
 
 
 def _part(
-    kind: int,
+    kind: str,
     number: sa.ColumnElement[Any],
     name: sa.Column[Any],
     *unit_columns: sa.ColumnElement[Any],
@@ -64,7 +54,7 @@ def _part(
 ) -> sa.Select[Any]:
     class_id, used = unit_columns or (_NOTHING, _NOTHING)
     return sa.select(
-        sa.literal_column(str(kind)).label("kind"),
+        sa.literal_column(f"'{kind}'").label("kind"),
         number.label("id"),
         PlainText(name).label("name"),
         class_id.label("class_id"),
@@ -73,7 +63,7 @@ def _part(
 
 
 _ALLOCATION_ROWS = _part(
-    _ALLOCATION,
+    "allocation",
     allocations.c.resource_provider_id,
     allocations.c.consumer_id,
     allocations.c.resource_class_id,
@@ -83,22 +73,19 @@ _ALLOCATIONS_ONLY = CompiledStatement(_ALLOCATION_ROWS)
 _ALL_PARTS = CompiledStatement(
     sa.union_all(
         _ALLOCATION_ROWS,
-        _part(_CONSUMER, consumers.c.id, consumers.c.uuid),
-        *(
-            _part(_OWNER + position, table.c.id, name)
-            for position, (table, name) in enumerate(NAMES.items())
-        ),
-        _part(_CLASS, resource_classes.c.id, resource_classes.c.name),
-        _part(_HOLD, _NOTHING, holds.c.uuid),
-        _part(_DRAW, _NOTHING, draws.c.hold_uuid, by=draws.c.consumer_uuid),
+        _part("consumer", consumers.c.id, consumers.c.uuid),
+        *(_part(table.name, table.c.id, name) for table, name in NAMES.items()),
+        _part("class", resource_classes.c.id, resource_classes.c.name),
+        _part("hold", _NOTHING, holds.c.uuid),
+        _part("draw", _NOTHING, draws.c.hold_uuid, by=draws.c.consumer_uuid),
         _part(
-            _REQUEST,
+            "request",
             sa.case((requests.c.gone_at.is_(None), 0), else_=1),
             requests.c.consumer_uuid,
         ),
         # One row where any inventory consumes anything; none as a rule.
         sa.select(
-            sa.literal_column(str(_CONSUMPTION)), _NOTHING, sa.null(), _NOTHING, _NOTHING
+            sa.literal_column("'consumption'"), _NOTHING, sa.null(), _NOTHING, _NOTHING
         ).where(sa.exists(sa.select(consumption.c.amount))),
     )
 )
@@ -168,41 +155,37 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     """Look up what some claims name, by exact names; leave out what does not exist."""
     uuids = [claim.consumer_uuid for claim in claims]
     # Without claims too, the query shows whether any inventory consumes others.
-    names = {_ALLOCATION: set(uuids), _CONSUMER: set(uuids) or {""}}
+    names = {"allocation": set(uuids), "consumer": set(uuids) or {""}}
     owners = names_of_owners(claims)
-    for position, owner_table in enumerate(NAMES):
-        names[_OWNER + position] = {name for table, name in owners if table is owner_table}
-    names[_CLASS] = {
+    for owner_table in NAMES:
+        names[owner_table.name] = {name for table, name in owners if table is owner_table}
+    names["class"] = {
         name for claim in claims for resources in claim.allocations.values() for name in resources
     }
-    names[_HOLD] = set(uuids).union(*(claim.from_holds for claim in claims))
-    names[_DRAW] = names[_REQUEST] = set(uuids)
+    names["hold"] = set(uuids).union(*(claim.from_holds for claim in claims))
+    names["draw"] = names["request"] = set(uuids)
     parameters = {f"names_{kind}": sorted(kind_names) for kind, kind_names in names.items()}
-    rows_by_kind: dict[int, list[Any]] = defaultdict(list)
+    rows_by_kind: dict[str, list[Any]] = defaultdict(list)
     for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
         # Some collations match other spellings too. A draw is told with its hold.
-        if row.kind in {_DRAW, _CONSUMPTION} or row.name in names[row.kind]:
+        if row.kind in {"draw", "consumption"} or row.name in names[row.kind]:
             rows_by_kind[row.kind].append(row)
     return Lookup(
-        current=_current(rows_by_kind[_ALLOCATION]),
-        consumers={row.name for row in rows_by_kind[_CONSUMER]},
-        owners={
-            (table, row.name): row.id
-            for position, table in enumerate(NAMES)
-            for row in rows_by_kind[_OWNER + position]
-        },
-        class_ids={row.name: row.id for row in rows_by_kind[_CLASS]},
-        terms={row.name for row in rows_by_kind[_HOLD]},
-        drawn_from={row.name for row in rows_by_kind[_DRAW]},
-        requests={row.name: bool(row.id) for row in rows_by_kind[_REQUEST]},
-        is_consuming=bool(rows_by_kind[_CONSUMPTION]),
+        current=_current(rows_by_kind["allocation"]),
+        consumers={row.name for row in rows_by_kind["consumer"]},
+        owners={(table, row.name): row.id for table in NAMES for row in rows_by_kind[table.name]},
+        class_ids={row.name: row.id for row in rows_by_kind["class"]},
+        terms={row.name for row in rows_by_kind["hold"]},
+        drawn_from={row.name for row in rows_by_kind["draw"]},
+        requests={row.name: bool(row.id) for row in rows_by_kind["request"]},
+        is_consuming=bool(rows_by_kind["consumption"]),
     )
 
 
 def current_allocations(transaction: ReadTransaction, uuids: Sequence[str]) -> CurrentAllocations:
     """Look up the allocations of some consumers."""
     sorted_uuids = sorted(uuids)
-    rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, **{f"names_{_ALLOCATION}": sorted_uuids})
+    rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, names_allocation=sorted_uuids)
     exact_uuids = set(sorted_uuids)
     return _current([row for row in rows if row.name in exact_uuids])
 
