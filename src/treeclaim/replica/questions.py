@@ -44,13 +44,7 @@ _FORM = BodyForm()
 
 
 def key_of(kind: str, version: Version, *parts: str) -> bytes:
-    """Return a short key of a question, whatever its length.
-
-    Args:
-        kind: Kind of the question.
-        version: At which it is answered; the extension's counts, too.
-        parts: All else that the answer depends on.
-    """
+    """Return a short key of a question of a kind, given all that its answer depends on, the version included."""
     at = f"{version.minor} {version.is_extended}"
     text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
@@ -96,14 +90,7 @@ def require_names_of(
 def candidate_question(
     request: CandidateRequest, options: SearchOptions, form: BodyForm, key: bytes | None = None
 ) -> Question:
-    """Ask for the combinations of providers that satisfy a request (contract page 90).
-
-    Args:
-        request: The request.
-        options: The operator's options.
-        form: Form of the answer.
-        key: See `key_of`; None to keep nothing.
-    """
+    """Ask for the combinations of providers that satisfy a request (contract page 90)."""
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         return _pieces_of(search(forest, request, options, form, budget))
@@ -128,11 +115,8 @@ def explain_question(
 ) -> Question:
     """Ask why a request has the candidates that it has (contract page 97, section 3).
 
-    Args:
-        request: The request.
-        focus: The trees to explain one by one. A tree that does not exist raises ProviderNotFoundError.
-        key: See `key_of`; None to keep nothing.
-        shows_held: Whether the answer has the amounts of holds.
+    A tree of the focus that does not exist raises ProviderNotFoundError. With `shows_held`, the answer has the amounts
+    of holds.
     """
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -151,10 +135,7 @@ def alternatives_question(
 ) -> Question:
     """Ask for the candidates of the first of some queries that has any (contract page 98, section 3).
 
-    Args:
-        requests: The queries, by their positions in the call. A name that does not exist raises QueryError.
-        options: The operator's options.
-        key: See `key_of`; None to keep nothing.
+    Queries have the keys by which a QueryError names them if a name in them does not exist.
     """
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -199,12 +180,8 @@ def placing_question(
 ) -> Question:
     """Ask where the consumers of a call are placed (contract page 98, section 4).
 
-    The answer is a serialized `Outcome`. It is never kept: consumers are placed once.
-
-    Args:
-        placing: The call. A name that does not exist raises QueryError.
-        holders: Consumers that have allocations already.
-        shows_held: Whether an explanation has the amounts of holds.
+    The answer is a serialized `Outcome`. It is never kept: consumers are placed once. A name that does not exist
+    raises QueryError. With `shows_held`, an explanation has the amounts of holds.
     """
     queries = {
         f"requests[{number}].alternatives[{at}]": query
@@ -232,9 +209,7 @@ def capacity_question(
 ) -> Question:
     """Ask how many consumers of each of some requests fit (contract page 98, section 5).
 
-    Args:
-        requests: The queries, by the names that the client gave them. A name that does not exist raises QueryError.
-        limits: What to count of each.
+    Queries have the names that the client gave them. A name in them that does not exist raises QueryError.
     """
     queries = {f"requests.{name}": request for name, request in requests.items()}
 

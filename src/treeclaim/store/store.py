@@ -238,11 +238,7 @@ class Store:
     def place_each(
         self, claims: Sequence[ConsumerClaim], stages: Sequence[Stages]
     ) -> list[TreeclaimError | None]:
-        """Let new consumers of different calls hold what was found for them, each by itself.
-
-        Args:
-            claims: One of each call.
-            stages: Count for each call how long each part took.
+        """Let new consumers of different calls, one of each, hold what was found for them, each by itself.
 
         Returns:
             Why each claim was not written, None for those that are: a `NotWrittenError` for one
@@ -272,9 +268,6 @@ class Store:
     def with_room(self, write: Callable[[], Result]) -> Result:
         """Write claims; if there is no room, do it again when holds that have ended are removed.
 
-        Args:
-            write: Writes them.
-
         Raises:
             TreeclaimError: as `write`.
         """
@@ -302,10 +295,7 @@ class Store:
     def repeat(self, name: str, pause: float, step: Callable[[], float]) -> None:
         """Call a method again and again, in a thread of this process, until the store is closed or its object is gone.
 
-        Args:
-            name: The name of the thread.
-            pause: Seconds until the first call.
-            step: Returns the seconds until its next call.
+        The first call is after the pause; the method returns the seconds until the next one.
         """
         closing, method = self._closing, weakref.WeakMethod(step)
 

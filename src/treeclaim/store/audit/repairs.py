@@ -72,15 +72,10 @@ def repair(
     until: float,
     dry_run: bool = False,
 ) -> RepairOutcome:
-    """Repair one finding, as an audit lists it, in a transaction of its own.
+    """Repair one finding of a `REPAIRABLE` kind, as an audit lists it, in a transaction of its own.
 
-    Args:
-        store: The database.
-        kind: One of `REPAIRABLE`.
-        item: The finding.
-        owner: Project and user of records that are created.
-        until: The time after which no statement begins, on the monotonic clock.
-        dry_run: Whether to roll the repair back, and only return its outcome.
+    Records that are created get the `owner`: project and user. No statement begins after `until`, on the
+    monotonic clock. With `dry_run` the repair is rolled back, and only its outcome returned.
 
     Raises:
         StoreUnavailableError: as `Store.write`.

@@ -38,11 +38,7 @@ of parameters."""
 
 
 class CompiledStatement:
-    """A statement whose SQL is kept after its first execution; threads may share it.
-
-    Args:
-        statement: The statement.
-    """
+    """A statement whose SQL is kept after its first execution; threads may share it."""
 
     def __init__(self, statement: Executable) -> None:
         self._statement = statement

@@ -97,12 +97,7 @@ def sends_together(connection: Connection, listeners: Listeners) -> bool:
 def send(
     connection: Connection, ready: DriverStatement, listeners: Listeners | None = None
 ) -> StatementResult:
-    """Execute a statement.
-
-    Args:
-        connection: In a transaction, or for a single query.
-        ready: The statement.
-        listeners: The listeners of the connection, if they are known.
+    """Execute a statement, in a transaction or as a single query.
 
     Raises:
         DBAPIError: what the database would not do.

@@ -176,13 +176,9 @@ class WriteTransaction(ReadTransaction):
     ) -> None:
         """Execute a statement that writes, now or together with later statements; see `flush`.
 
-        Args:
-            statement: The statement.
-            rows: The number of rows that it must change; None for any number.
-            **values: Its values.
-
         Raises:
-            RetryTransactionError: if it changes another number of rows; the next statement may raise this too.
+            RetryTransactionError: if it does not change the given number of rows; the next statement may raise
+                this too.
         """
         self.change_by(statement.ready(self.connection.dialect, values), rows)
 
@@ -197,13 +193,7 @@ class WriteTransaction(ReadTransaction):
         rows: int | None = None,
         error: type[Exception] = RetryTransactionError,
     ) -> None:
-        """Execute, as `change` does, a statement that is ready for the driver.
-
-        Args:
-            ready: The statement.
-            rows: The number of rows that it must change; None for any number.
-            error: Raised if it changes another number of rows.
-        """
+        """Execute, as `change` does, a statement that is ready for the driver; `error` is for another number of rows."""
         self.check_deadline()
         self._deferred.append(_DeferredStatement(ready, rows, error))
         if not self._sends_together:
@@ -247,12 +237,9 @@ class WriteTransaction(ReadTransaction):
     def touch_providers(
         self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
     ) -> None:
-        """Record for the feed that these providers have changed.
+        """Record for the feed that these providers have changed, in these parts at least.
 
-        Args:
-            ids: The providers.
-            parts: The parts that changed, at least.
-            tree: Uuid of the root that they had before, where they are moved to another tree.
+        `tree` is the uuid of the root that they had before, where they are moved to another tree.
         """
         for provider_id in ids:
             touched = ProviderEffect(parts, tree=tree)

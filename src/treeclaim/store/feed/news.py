@@ -80,12 +80,7 @@ def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, st
 
 
 def members_of(transaction: ReadTransaction, trees: Collection[str]) -> dict[str, ProviderChange]:
-    """Return all providers of some trees, as providers that have another tree.
-
-    Args:
-        transaction: The one that reads.
-        trees: Uuids of their roots; those that do not exist have no providers.
-    """
+    """Return all providers of some trees, by the uuids of their roots, as providers that have another tree."""
     change_by_uuid: dict[str, ProviderChange] = {}
     for chunk in chunks(sorted(trees)):
         for row in transaction.rows(_PRESENT.where(_ROOTS.c.uuid.in_(chunk))):

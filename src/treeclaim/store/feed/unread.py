@@ -54,12 +54,7 @@ class StreamRow(NamedTuple):
 
 
 def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
-    """Load what was committed since a cursor, or everything if that cannot be known.
-
-    Args:
-        transaction: A transaction that reads one snapshot.
-        cursor: How far the reader has come.
-    """
+    """Load what was committed since a cursor, or everything if that cannot be known."""
     rows = stream_rows(transaction)
     reached = reached_by(rows)
     delta = None

@@ -78,14 +78,7 @@ _CHARACTER_SETS = sa.text(
 
 
 def check(settings: DatabaseSettings) -> list[Finding]:
-    """Check a database and its server, without writing.
-
-    Args:
-        settings: How to connect.
-
-    Returns:
-        The findings, in order; checks that an error makes impossible are left out.
-    """
+    """Check a database and its server, without writing; leave out what an error makes impossible."""
     try:
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError) as error:

@@ -59,12 +59,7 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
 
 
 def of_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
-    """Judge SQLite.
-
-    Args:
-        configured: The option sqlite_synchronous.
-        is_read_only: Whether the file or its folder cannot be written.
-    """
+    """Judge SQLite by the option sqlite_synchronous, and whether its file can be written."""
     if configured:
         yield passed("durability", "PRAGMA synchronous will be FULL")
     else:

@@ -38,11 +38,7 @@ class Committer:
     """
 
     def __init__(self, engine: Engine) -> None:
-        """Begin without streams.
-
-        Args:
-            engine: Its transactions are fit for writing.
-        """
+        """Begin without streams; the transactions of the engine must be fit for writing."""
         self.streams_taken = 0
         self._engine = engine
         self._streams = feed.StreamPool()

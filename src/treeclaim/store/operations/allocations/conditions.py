@@ -74,12 +74,7 @@ class ConditionBook:
     """The conditions that concern the claims of a transaction."""
 
     def __init__(self, transaction: WriteTransaction, *, is_one_write: bool) -> None:
-        """Begin with none.
-
-        Args:
-            transaction: The one that writes.
-            is_one_write: Whether all its requests are parts of one write.
-        """
+        """Begin with none; `is_one_write` says that all requests are parts of one write."""
         self._transaction = transaction
         self._is_one_write = is_one_write
         self._known: list[_LockedCondition] = []

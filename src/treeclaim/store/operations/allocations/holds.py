@@ -103,15 +103,9 @@ def lock(
     *,
     is_one_write: bool = False,
 ) -> LockedHolds:
-    """Lock some holds, and read what belongs to them.
+    """Lock those of some consumers that are holds, and read what belongs to them.
 
-    Args:
-        transaction: The one that writes.
-        uuids: UUIDs of consumers that may be holds.
-        claiming: UUIDs of the consumers of claims.
-        known: The locked consumers of claims.
-        current: Their allocations.
-        is_one_write: Whether all claims are parts of one write.
+    The consumers of claims (`claiming`) are locked, as far as they are `known`, and have the `current` allocations.
 
     Raises:
         PrerequisiteError: if a hold has expired; it is removed then, and the write begins anew.

@@ -48,10 +48,10 @@ def write(
     recorded: Collection[str],
     known: Mapping[str, bool],
 ) -> None:
-    """Keep, forget or leave the requests of the consumers of claims.
+    """Keep, forget or leave the requests of the consumers of claims, which are locked.
 
     Args:
-        transaction: It has locked the consumers.
+        transaction: The one that has locked them.
         claims: The claims.
         recorded: The consumers that have a record afterwards.
         known: The consumers that have a kept request, and whether it is marked as without a record.

@@ -98,16 +98,9 @@ def lock_all(
     given: Collection[Inventory],
     lock: Lock = lock_providers,
 ) -> dict[str, LockedProvider]:
-    """Lock providers, and the providers that their inventories consume before and after a write.
+    """Lock providers, and those that their inventories consume before and after a write; return those that exist.
 
-    Args:
-        transaction: The transaction.
-        uuids: UUIDs of the providers.
-        given: The inventories to be written.
-        lock: Locks all providers in one call: a second call could wait for rows before those of the first.
-
-    Returns:
-        The providers that exist, by UUID.
+    All are locked by one call of `lock`: a second call could wait for rows before those of the first.
 
     Raises:
         RetryTransactionError: if another write has changed the consumption meanwhile.
@@ -148,13 +141,7 @@ def resolved(
 def write(
     transaction: WriteTransaction, wanted: Mapping[Key, Mapping[Key, int]], before: Entries
 ) -> None:
-    """Replace the consumption of inventories; `lock_all` has locked all providers.
-
-    Args:
-        transaction: The transaction.
-        wanted: Amounts by consumed inventory (`resolved`), by consuming inventory.
-        before: The consumption of the same providers before the write.
-    """
+    """Replace the consumption of inventories, as `resolved` returns it; `lock_all` has locked all providers."""
     if not wanted:
         return
     transaction.execute_each(
@@ -202,15 +189,10 @@ def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None
 def faults(
     transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
 ) -> list[tuple[int, TreeclaimError]]:
-    """Find broken rules of the consumption by, or of, some providers after a write.
+    """Find broken rules of the consumption by, or of, some locked providers after a write.
 
-    Args:
-        transaction: It has written everything, and locked these providers.
-        provider_ids: The providers whose inventories, or places in a tree, were written.
-        written: The inventories whose consumption was written.
-
-    Returns:
-        For each fault, the id of a provider that it concerns, and the error.
+    Returns, for each fault, the id of a provider that it concerns, and the error. The consumption of the
+    `written` inventories was written.
     """
     rows = [
         row

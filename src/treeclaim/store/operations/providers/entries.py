@@ -67,13 +67,9 @@ def apply(
     *,
     create_names: bool,
 ) -> list[EntryOutcome]:
-    """Create and change providers; return the outcome of each entry.
+    """Create and change providers, and missing custom traits and classes with `create_names`.
 
-    Args:
-        transaction: It does nothing else.
-        entries: The wanted states.
-        is_allowed: Whether a policy rule allows its operation to the caller.
-        create_names: Whether to create missing custom traits and classes.
+    `is_allowed` returns whether a policy rule allows its operation to the caller.
 
     Raises:
         BatchRefusedError: with all problems.
@@ -131,18 +127,9 @@ def write_targets(
     create_names: bool = False,
     check_names: Callable[[], None] = lambda: None,
 ) -> float:
-    """Bring providers, which are locked, to the states of their entries.
+    """Bring providers, which are locked, to the states of their entries; return the newest `modified_at` of the parts.
 
-    Args:
-        transaction: The transaction.
-        every_target: The entries and their providers.
-        rules: The rules of the call.
-        problems: The problems found so far.
-        create_names: Whether to create missing custom traits and classes.
-        check_names: Called when the parents are sound, and nothing is written yet.
-
-    Returns:
-        The newest `PartWriter.modified_at`.
+    `check_names` is called when the parents are sound, and nothing is written yet.
 
     Raises:
         BatchRefusedError: with all problems of a batch.

@@ -103,12 +103,7 @@ def update(
 ) -> Provider:
     """Rename a provider, or move it with its subtree (section 5).
 
-    Args:
-        transaction: The transaction.
-        uuid: UUID of the provider.
-        name: The new name, or the present one.
-        parent: UUID of the new parent; None to make it a root.
-        may_reparent: False below 1.37, where a parent can be set once only.
+    Below 1.37 it may not get another parent than its first one (`may_reparent`).
 
     Raises:
         ProviderNotFoundError: if it does not exist.
