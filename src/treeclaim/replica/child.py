@@ -23,7 +23,7 @@ from typing import NamedTuple, NoReturn
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
-from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.replica.frames import COUNT, MessageKind, pickled, read_parts, send
 from treeclaim.replica.question import Arrival, CountedPieces, Question
 
@@ -186,16 +186,11 @@ class _Clock:
 
     def __init__(self, arrival: Arrival) -> None:
         self._arrival = arrival
-        self._end = arrival.end
 
     def check(self) -> None:
-        """Raise if the time is over.
-
-        Raises:
-            SearchGivenUpError: if there is none left.
-        """
-        if has_passed(self._end):
-            raise SearchGivenUpError(self._arrival.seconds or 0)
+        """Raise `SearchGivenUpError` if the time is over."""
+        if has_passed(self._arrival.end):
+            raise self._arrival.timeout_error()
 
     def send(self, out: int, piece: bytes) -> None:
         """Send a piece; a slow client may delay this."""
@@ -203,4 +198,4 @@ class _Clock:
         view = memoryview(piece)
         for start in range(0, len(view), _FRAME_BYTES):
             send(out, MessageKind.PIECE, view[start : start + _FRAME_BYTES])
-        self._end += time.monotonic() - begin
+        self._arrival = self._arrival.extended_by(time.monotonic() - begin)

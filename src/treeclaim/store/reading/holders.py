@@ -39,10 +39,10 @@ class StoredHolder:
     """
 
     allocations: Mapping[str, Mapping[str, int]]
-    project_id: str | None
-    user_id: str | None
-    consumer_type: str | None
-    generation: int
+    project_id: str | None = None
+    user_id: str | None = None
+    consumer_type: str | None = None
+    generation: int = 0
 
 
 def find_holders(
@@ -66,17 +66,12 @@ def find_holders(
     holding = sorted(held.keys() & set(uuids))
     # Most calls place new consumers: there is nobody to ask for then.
     recorded = load_named_owners(transaction, holding)
-    holder_by_uuid = {}
-    for uuid in holding:
-        row = recorded.get(uuid)
-        holder_by_uuid[uuid] = StoredHolder(
-            allocations=held[uuid],
-            project_id=None if row is None else row.project,
-            user_id=None if row is None else row.user,
-            consumer_type=None if row is None else row.type,
-            generation=0 if row is None else int(row.generation),
-        )
-    return holder_by_uuid
+    return {
+        uuid: StoredHolder(held[uuid], row.project, row.user, row.type, int(row.generation))
+        if (row := recorded.get(uuid)) is not None
+        else StoredHolder(held[uuid])
+        for uuid in holding
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,12 @@ from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import resource_providers
 
 _WITHOUT_ROOT = resource_providers.c.root_provider_id.is_(None)
-_SET_ROOT = (
-    sa.update(resource_providers)
-    .where(_WITHOUT_ROOT, resource_providers.c.id == sa.bindparam("provider"))
-    .values(root_provider_id=sa.bindparam("provider"), updated_at=sa.bindparam("at"))
-)
-
 
 Owner = tuple[str, str]
 """Project and user to record for claims from before consumers had owners."""
@@ -29,21 +23,17 @@ def set_root_provider_ids(
     transaction: WriteTransaction, most: int, _owner: Owner
 ) -> tuple[int, int]:
     """Make each provider without a root its own root; at most `most` of them."""
-    missing = [
-        row.id
-        for row in transaction.rows(
-            sa.select(resource_providers.c.id)
-            .where(_WITHOUT_ROOT)
-            .order_by(resource_providers.c.id)
-            .limit(most)
-            .with_for_update()
+    provider_id = resource_providers.c.id
+    first = sa.select(provider_id).where(_WITHOUT_ROOT).order_by(provider_id).limit(most)
+    missing = [row.id for row in transaction.rows(first.with_for_update())]
+    for ids in chunks(missing):
+        transaction.execute(
+            sa.update(resource_providers)
+            .where(_WITHOUT_ROOT, provider_id.in_(ids))
+            .values(root_provider_id=provider_id, updated_at=transaction.now)
         )
-    ]
-    done = 0
-    for provider in missing:
-        done += transaction.execute(_SET_ROOT, provider=provider, at=transaction.now).rowcount
-        transaction.touch_providers([provider])
-    return len(missing), done
+    transaction.touch_providers(missing)
+    return len(missing), len(missing)
 
 
 def create_incomplete_consumers(
