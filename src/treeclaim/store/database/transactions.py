@@ -65,7 +65,7 @@ class ReadTransaction:
         """
         self._deadline = extend_timeouts(self.connection)
 
-    def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
+    def _run(self, statement: Executable, values: Values) -> CursorResult[Any]:
         """Execute a statement, unless the deadline has passed."""
         self.check_deadline()
         return self.connection.execute(statement, values)
@@ -166,11 +166,6 @@ class WriteTransaction(ReadTransaction):
         """Execute a statement that writes."""
         return self._run(statement, values)
 
-    def execute_each(self, statement: Executable, values: Iterable[dict[str, Any]]) -> None:
-        """Execute a statement once for each set of values."""
-        for sets in batches(values, _ROWS_PER_STATEMENT):
-            self._run(statement, sets)
-
     def change(
         self, statement: CompiledStatement, /, *, rows: int | None = None, **values: Any
     ) -> None:
@@ -230,7 +225,7 @@ class WriteTransaction(ReadTransaction):
             if former is not None:
                 self._stages.enter(former)
 
-    def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
+    def _run(self, statement: Executable, values: Values) -> CursorResult[Any]:
         self.flush()
         return super()._run(statement, values)
 

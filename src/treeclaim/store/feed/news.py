@@ -5,7 +5,7 @@ For providers that exist, uuid, generation and root are read beside the feed, in
 the feed itself has those of providers that are gone, and the roots that were left.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +14,8 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.cursor_text import WrittenCursor
 from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part
-from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.database.compiled import bind_list
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER
 from treeclaim.store.feed.unread import (
     StreamRow,
@@ -36,6 +37,10 @@ _PRESENT = sa.select(
     sa.func.coalesce(_ROOTS.c.uuid, resource_providers.c.uuid).label("root"),
 ).select_from(
     resource_providers.outerjoin(_ROOTS, _ROOTS.c.id == resource_providers.c.root_provider_id)
+)
+_WITH_ID, _WITH_UUID, _IN_TREES = (
+    _PRESENT.where(column.in_(bind_list("wanted")))
+    for column in (resource_providers.c.id, resource_providers.c.uuid, _ROOTS.c.uuid)
 )
 
 
@@ -82,12 +87,11 @@ def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, st
 def members_of(transaction: ReadTransaction, trees: Collection[str]) -> dict[str, ProviderChange]:
     """Return all providers of some trees, by the uuids of their roots, as providers that have another tree."""
     change_by_uuid: dict[str, ProviderChange] = {}
-    for chunk in chunks(sorted(trees)):
-        for row in transaction.rows(_PRESENT.where(_ROOTS.c.uuid.in_(chunk))):
-            if row.root in trees:
-                change_by_uuid[row.uuid] = ProviderChange(
-                    row.generation, Part.PROVIDER, frozenset((row.root,)), row.root
-                )
+    for row in transaction.rows_in_chunks(_IN_TREES, wanted=sorted(trees)):
+        if row.root in trees:
+            change_by_uuid[row.uuid] = ProviderChange(
+                row.generation, Part.PROVIDER, frozenset((row.root,)), row.root
+            )
     return change_by_uuid
 
 
@@ -121,10 +125,9 @@ def resolve_cursor(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor 
 def roots_of(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, str | None]:
     """Return the tree of each of some providers, by the uuid of its root; None for unknown ones."""
     root_by_uuid: dict[str, str | None] = dict.fromkeys(uuids)
-    for chunk in chunks(sorted(uuids)):
-        for row in transaction.rows(_PRESENT.where(resource_providers.c.uuid.in_(chunk))):
-            if row.uuid in root_by_uuid:
-                root_by_uuid[row.uuid] = row.root
+    for row in transaction.rows_in_chunks(_WITH_UUID, wanted=sorted(uuids)):
+        if row.uuid in root_by_uuid:
+            root_by_uuid[row.uuid] = row.root
     return root_by_uuid
 
 
@@ -137,7 +140,8 @@ def _changes(transaction: ReadTransaction, feed_rows: Sequence[Any]) -> dict[str
     for row in feed_rows:
         if row.uuid is not None:
             _add(change_by_uuid, row.uuid, _deletion_of(row, by_id))
-    present = _present(transaction, by_id)
+    rows = transaction.rows_in_chunks(_WITH_ID, wanted=sorted(by_id))
+    present = {row.id: row for row in rows}
     for provider_id, of_provider in by_id.items():
         provider = present.get(provider_id)
         if provider is not None:
@@ -149,14 +153,6 @@ def _add(change_by_uuid: dict[str, ProviderChange], uuid: str, change: ProviderC
     """Note a change, beside what became of earlier providers of that uuid."""
     earlier = change_by_uuid.get(uuid)
     change_by_uuid[uuid] = change if earlier is None else change.after(earlier)
-
-
-def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]:
-    row_by_id: dict[int, Any] = {}
-    for chunk in chunks(sorted(ids)):
-        rows = transaction.rows(_PRESENT.where(resource_providers.c.id.in_(chunk)))
-        row_by_id |= {row.id: row for row in rows}
-    return row_by_id
 
 
 def _deletion_of(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:

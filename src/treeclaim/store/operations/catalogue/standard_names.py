@@ -8,6 +8,7 @@ import os_resource_classes
 import os_traits
 import sqlalchemy as sa
 
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import resource_classes, traits
 
@@ -23,8 +24,9 @@ def sync_standard_names(transaction: WriteTransaction) -> int:
     """
     known_traits = {row[0] for row in transaction.rows(sa.select(traits.c.name))}
     new_traits = [name for name in sorted(_standard_traits()) if name not in known_traits]
-    transaction.execute_each(
-        sa.insert(traits), ({"name": name, "created_at": transaction.now} for name in new_traits)
+    transaction.change_each(
+        compile_insert(traits),
+        ({"name": name, "created_at": transaction.now} for name in new_traits),
     )
     known_classes = {row[0] for row in transaction.rows(sa.select(resource_classes.c.name))}
     new_classes = [
@@ -32,7 +34,7 @@ def sync_standard_names(transaction: WriteTransaction) -> int:
         for position, name in enumerate(os_resource_classes.STANDARDS)
         if name not in known_classes
     ]
-    transaction.execute_each(sa.insert(resource_classes), new_classes)
+    transaction.change_each(compile_insert(resource_classes), new_classes)
     if new_traits or new_classes:
         transaction.touch_catalogue()
     return len(new_traits) + len(new_classes)

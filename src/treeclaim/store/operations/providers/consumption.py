@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ProviderInUseError, TreeclaimError
 from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.inventory import Consumes, Inventory
-from treeclaim.store.database.compiled import bind_list
+from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
@@ -39,10 +39,12 @@ from treeclaim.store.operations.locks.provider_rows import (
 from treeclaim.store.reading.inventories import CONSUMPTION_BY_NAMES
 from treeclaim.store.schema.tables import consumption, inventories, resource_providers
 
-_INSERT = sa.insert(consumption)
-_DELETE = sa.delete(consumption).where(
-    consumption.c.resource_provider_id == sa.bindparam("provider_id"),
-    consumption.c.resource_class_id == sa.bindparam("class_id"),
+_INSERT = compile_insert(consumption)
+_DELETE = CompiledStatement(
+    sa.delete(consumption).where(
+        consumption.c.resource_provider_id == sa.bindparam("provider_id"),
+        consumption.c.resource_class_id == sa.bindparam("class_id"),
+    )
 )
 _DELETE_LEFT = sa.delete(consumption).where(
     consumption.c.resource_provider_id.in_(bind_list("ids")),
@@ -144,7 +146,7 @@ def write(
     """Replace the consumption of inventories, as `resolved` returns it; `lock_all` has locked all providers."""
     if not wanted:
         return
-    transaction.execute_each(
+    transaction.change_each(
         _DELETE,
         (
             {"provider_id": provider_id, "class_id": class_id}
@@ -152,7 +154,7 @@ def write(
             if (provider_id, class_id) in before
         ),
     )
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {
