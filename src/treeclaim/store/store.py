@@ -180,25 +180,23 @@ class Store:
                 too long. If it happened at COMMIT, the outcome is unknown.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
-        return self.write_until(self._deadline(), Stages(WAIT), operation, *args, **kwargs)
+        return self.write_until(
+            self._deadline(),
+            Stages(WAIT),
+            lambda transaction: operation(transaction, *args, **kwargs),
+        )
 
     def write_until(
-        self,
-        deadline: float,
-        stages: Stages,
-        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
+        self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         """Write as `write` does; begin no statement after a deadline on the monotonic clock.
 
         The stages count how long each part took.
         """
-        attempt = partial(self._committer.run, deadline, stages, operation, *args, **kwargs)
+        attempt = partial(self._committer.run, deadline, stages, operation)
         budget = RetryBudget(self._attempts, deadline, self._closing)
         try:
-            result: Result = run_with_retries(attempt, budget, self.write)
+            result = run_with_retries(attempt, budget, self.write)
         except SQLAlchemyError as error:
             raise self.outages.refused(error) from error
         except DeadlineError as error:
@@ -354,7 +352,8 @@ class Store:
 
     def _write_alone(self, member: Member[ClaimRequest]) -> None:
         request = member.request
-        self.write_until(member.deadline, request.stages, claim_writes.write_request, request)
+        operation = partial(claim_writes.write_request, request=request)
+        self.write_until(member.deadline, request.stages, operation)
 
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine, Transaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -18,7 +18,6 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.feed import streams as feed
 
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -44,13 +43,7 @@ class Committer:
         self._streams = feed.StreamPool()
 
     def run(
-        self,
-        deadline: float,
-        stages: Stages,
-        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
+        self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         """Run an operation, append its changes to the feed, and commit.
 
@@ -68,7 +61,7 @@ class Committer:
             after = HAND_OVER
             try:
                 with suppress(feed.LostStreamError):
-                    return self._run_once(deadline, stages, operation, *args, **kwargs)
+                    return self._run_once(deadline, stages, operation)
                 after = WAIT
             except _AGAIN:
                 after = WAIT
@@ -77,20 +70,14 @@ class Committer:
                 stages.enter(after)
 
     def _run_once(
-        self,
-        deadline: float,
-        stages: Stages,
-        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
-        /,
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
+        self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         with (
             connected(self._engine) as connection,
             _begun(connection, stages) as outcome,
         ):
             transaction = WriteTransaction(connection, deadline, stages)
-            result = operation(transaction, *args, **kwargs)
+            result = operation(transaction)
             if not transaction.touched_providers and not transaction.touched_catalogue:
                 transaction.flush()
                 _commit(outcome, stages)

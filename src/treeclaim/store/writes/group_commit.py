@@ -101,7 +101,8 @@ class GroupCommit:
         deadline = min(member.deadline for member in group)
         stages = group[0].request.stages
         requests = [member.request for member in group]
-        attempt = partial(self._committer.run, deadline, stages, claims.write_group, requests)
+        operation = partial(claims.write_group, requests=requests)
+        attempt = partial(self._committer.run, deadline, stages, operation)
         budget = RetryBudget(_ATTEMPTS, deadline, self._closing)
         try:
             return run_with_retries(attempt, budget, self._write_first)
