@@ -4,6 +4,7 @@
 The kinds that need the shape of all trees are in `trees.py`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -11,12 +12,13 @@ from decimal import Decimal
 import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
+from treeclaim.model.extension.conditions import Effect
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID, UNKNOWN_TYPE
 from treeclaim.store.audit import trees
-from treeclaim.store.audit.conditions import ToleratedKeys, must_leave
 from treeclaim.store.audit.trees import HOLD_UUIDS, Item
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.holders import find_holders, load_requests
 from treeclaim.store.reading.inventories import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
     ROWS_OF_PROVIDERS,
@@ -27,6 +29,10 @@ from treeclaim.store.schema.tables import (
     resource_classes,
     resource_providers,
 )
+
+ToleratedKeys = Callable[[Sequence[str], Mapping[str, int]], frozenset[str]]
+"""Returns the keys that a kept request tolerates for a consumer that holds some units by class: none if the
+request is not valid (contract page 100, section 4)."""
 
 PARTS = {str(table.name): table for table in ROWS_OF_PROVIDERS}
 """Tables whose rows belong to a provider, by name."""
@@ -166,6 +172,27 @@ _USED_INVENTORIES = (
     .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
     .order_by(inventories.c.id)
 )
+_MUST_LEAVE = sa.text(
+    f"""
+    WITH RECURSIVE down (head, name, below) AS (
+        SELECT resource_provider_id, name, resource_provider_id FROM treeclaim_conditions
+        WHERE effect = {int(Effect.LEAVE)} AND began AND (ends_at IS NULL OR ends_at > :now)
+        UNION
+        SELECT down.head, down.name, p.id FROM down
+        JOIN resource_providers p ON p.parent_provider_id = down.below
+    )
+    SELECT a.consumer_id AS consumer, p.id AS head, p.uuid AS provider, down.name AS name FROM down
+    JOIN allocations a ON a.resource_provider_id = down.below
+    JOIN resource_providers p ON p.id = down.head
+    UNION
+    SELECT a.consumer_id, p.id, p.uuid, down.name FROM down
+    JOIN treeclaim_consumption c ON c.consumed_provider_id = down.below
+    JOIN allocations a ON a.resource_provider_id = c.resource_provider_id
+        AND a.resource_class_id = c.resource_class_id
+    JOIN resource_providers p ON p.id = down.head
+    ORDER BY consumer, head, name
+    """
+).bindparams(sa.bindparam("now", type_=sa.DateTime()))
 _NEWEST = sa.func.max(sa.func.coalesce(allocations.c.updated_at, allocations.c.created_at))
 _HOLDERS = (
     sa.select(
@@ -202,7 +229,7 @@ def load_findings(
     if FindingKind.OVER_CAPACITY in kinds:
         findings[FindingKind.OVER_CAPACITY] = _find_overuse(transaction, limit)
     if FindingKind.MUST_LEAVE in kinds:
-        findings[FindingKind.MUST_LEAVE] = must_leave(transaction, limit, tolerated_keys)
+        findings[FindingKind.MUST_LEAVE] = _find_leaving(transaction, limit, tolerated_keys)
     if FindingKind.ORPHANED in kinds and living is not None:
         findings[FindingKind.ORPHANED] = find_orphans(transaction, limit, living)
     return {kind: findings[kind] for kind in kinds if kind in findings}
@@ -244,6 +271,38 @@ def _find_overuse(transaction: ReadTransaction, limit: int) -> Findings:
                 }
             )
     return Findings.of(overused, limit)
+
+
+def _find_leaving(
+    transaction: ReadTransaction, limit: int, tolerated_keys: ToleratedKeys
+) -> Findings:
+    """Find consumers that use something where a condition `leave`, which they do not tolerate, holds."""
+    rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
+    tolerated = _load_tolerated_keys(
+        transaction, sorted({row.consumer for row in rows}), tolerated_keys
+    )
+    return Findings.of(
+        [
+            {"consumer": row.consumer, "provider": row.provider, "key": row.name}
+            for row in rows
+            if row.name not in tolerated.get(row.consumer, ())
+        ],
+        limit,
+    )
+
+
+def _load_tolerated_keys(
+    transaction: ReadTransaction, uuids: Sequence[str], tolerated_keys: ToleratedKeys
+) -> dict[str, frozenset[str]]:
+    requests = load_requests(transaction, uuids)
+    holders = find_holders(transaction, sorted(requests), may_be_holds=True)
+    tolerated = {}
+    for uuid, holder in holders.items():
+        units: Counter[str] = Counter()
+        for amounts in holder.allocations.values():
+            units.update(amounts)
+        tolerated[uuid] = tolerated_keys(requests[uuid], +units)
+    return tolerated
 
 
 def find_orphans(transaction: ReadTransaction, limit: int, living: Living) -> Findings:
