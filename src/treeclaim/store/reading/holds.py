@@ -178,29 +178,24 @@ def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, 
 
 
 def load_draws(
-    transaction: ReadTransaction, consumer_uuids: Sequence[str]
+    transaction: ReadTransaction, consumer_uuids: Sequence[str] | None
 ) -> Mapping[str, Mapping[str, Amounts]]:
-    """Return what some consumers have drawn from holds that return, by consumer and hold."""
-    rows = transaction.rows_in_chunks(_DRAWN_BY, uuids=consumer_uuids)
-    return _by_consumer(_counted_draws(rows))
-
-
-def load_all_draws(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
-    """Return what all consumers have drawn from holds that return, by consumer and hold."""
-    return _by_consumer(_counted_draws(transaction.rows(_DRAWN_BY_ALL)))
+    """Return what some consumers, or all (None), have drawn from holds that return, by consumer and hold."""
+    rows: Iterable[Any]
+    if consumer_uuids is None:
+        rows = transaction.rows(_DRAWN_BY_ALL)
+    else:
+        rows = transaction.rows_in_chunks(_DRAWN_BY, uuids=consumer_uuids)
+    draws_by_consumer: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for hold, consumer, provider, name, amount in _counted_draws(rows):
+        of_hold = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
+        of_hold.setdefault(provider, {})[name] = amount
+    return draws_by_consumer
 
 
 def load_hold_uuids(transaction: ReadTransaction) -> frozenset[str]:
     """Return the uuids of all holds that exist."""
     return frozenset(uuid for (uuid,) in transaction.rows(_EXISTING_HOLDS))
-
-
-def _by_consumer(drawn: Iterable[_Draw]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    draws_by_consumer: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for hold, consumer, provider, name, amount in drawn:
-        of_hold = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
-        of_hold.setdefault(provider, {})[name] = amount
-    return draws_by_consumer
 
 
 def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:

@@ -18,7 +18,7 @@ from treeclaim.model.extension.planning import (
 )
 from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction, chunks
-from treeclaim.store.reading.holds import load_all_draws, load_draws, load_hold_uuids
+from treeclaim.store.reading.holds import load_draws, load_hold_uuids
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
 from treeclaim.store.schema.tables import (
     allocations,
@@ -108,5 +108,4 @@ def planned_consumers(
         )
     for page_columns in _READ_REQUESTS.pages(transaction, uuids):
         yield RequestColumns(page_columns.consumer_uuid, page_columns.request)
-    drawn = load_all_draws(transaction) if uuids is None else load_draws(transaction, uuids)
-    yield HoldsRead(load_hold_uuids(transaction), drawn)
+    yield HoldsRead(load_hold_uuids(transaction), load_draws(transaction, uuids))
