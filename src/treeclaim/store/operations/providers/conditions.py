@@ -30,6 +30,7 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_providers,
     lock_shapes,
 )
+from treeclaim.store.operations.providers.placing import find_providers
 from treeclaim.store.reading.inventories import CONSUMES
 from treeclaim.store.reading.providers.parts import condition_of
 from treeclaim.store.schema.tables import (
@@ -39,11 +40,6 @@ from treeclaim.store.schema.tables import (
     resource_providers,
 )
 
-_PLACE = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label("root"),
-).where(resource_providers.c.uuid == sa.bindparam("uuid"))
 _AT = (
     sa.select(resource_providers.c.id)
     .where(resource_providers.c.id == sa.bindparam("provider_id"))
@@ -178,8 +174,6 @@ def _ids_at_and_below(transaction: ReadTransaction, place: Any) -> list[int]:
 
 def _place(transaction: ReadTransaction, uuid: str) -> Any:
     """Return id, UUID and id of the root of a provider."""
-    row = transaction.row(_PLACE, uuid=uuid)
-    # Some collations match other spellings too.
-    if row is None or row.uuid != uuid:
-        raise ProviderNotFoundError(uuid)
-    return row
+    for row in find_providers(transaction, resource_providers.c.uuid, {uuid}):
+        return row
+    raise ProviderNotFoundError(uuid)

@@ -162,13 +162,13 @@ class TreeWriter:
         for target in self._existing:
             self._ids[target.uuid] = target.row.id
             self._roots[target.uuid] = target.row.root_id
-        self._note(_rows(self._transaction, resource_providers.c.uuid, parents - mine))
+        self._note(find_providers(self._transaction, resource_providers.c.uuid, parents - mine))
         root_of_parent = {uuid: self._roots[uuid] for uuid in parents if uuid in self._roots}
         moved = {self._roots[uuid] for uuid in self._wanted if uuid in self._roots}
         if roots := {*root_of_parent.values(), *moved}:
             lock_shapes(self._transaction, roots)
         outside = root_of_parent.keys() - mine
-        again = _rows(self._transaction, resource_providers.c.uuid, outside)
+        again = find_providers(self._transaction, resource_providers.c.uuid, outside)
         if {row.uuid: row.root for row in again} != {
             uuid: root_of_parent[uuid] for uuid in outside
         }:
@@ -179,9 +179,9 @@ class TreeWriter:
         """Read the trees that lose providers; above a parent in another tree nothing changes."""
         roots = {target.row.root_id for target in self._existing if target.uuid in self._wanted}
         rows = [
-            *_rows(self._transaction, resource_providers.c.root_provider_id, roots),
+            *find_providers(self._transaction, resource_providers.c.root_provider_id, roots),
             # A root that does not say so, from before roots were written.
-            *_rows(self._transaction, resource_providers.c.id, roots),
+            *find_providers(self._transaction, resource_providers.c.id, roots),
         ]
         self._note(rows)
         uuids = {row.id: row.uuid for row in rows}
@@ -295,7 +295,7 @@ class TreeWriter:
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
     """Return the UUIDs of those providers that exist, by id."""
-    return {row.id: row.uuid for row in _rows(transaction, resource_providers.c.id, ids)}
+    return {row.id: row.uuid for row in find_providers(transaction, resource_providers.c.id, ids)}
 
 
 def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) -> None:
@@ -303,7 +303,7 @@ def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) 
     transaction.execute(_SET_ROOT, ids=sorted(ids), new_root=root_id)
 
 
-def _rows(
+def find_providers(
     transaction: ReadTransaction, column: sa.Column[Any], values: Collection[Any]
 ) -> list[Any]:
     """Return the rows of providers with exactly some values of a column."""

@@ -28,7 +28,7 @@ from treeclaim.store.operations.providers.part_writer import (
     Target,
     WriteRules,
 )
-from treeclaim.store.operations.providers.placing import find_uuids
+from treeclaim.store.operations.providers.placing import find_providers, find_uuids
 from treeclaim.store.schema.tables import ROWS_OF_PROVIDERS, allocations, resource_providers
 
 _NAMED = sa.select(resource_providers.c.id, resource_providers.c.name).where(
@@ -53,9 +53,6 @@ _CHILD_AND_ROOT = sa.select(
 )
 _ALLOCATION = sa.select(allocations.c.id).where(
     allocations.c.resource_provider_id == sa.bindparam("provider_id")
-)
-_EXISTS = sa.select(resource_providers.c.uuid).where(
-    resource_providers.c.uuid == sa.bindparam("uuid")
 )
 _DELETE_PARTS = [
     sa.delete(table).where(table.c.resource_provider_id == sa.bindparam("provider_id"))
@@ -214,8 +211,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
 
 def require_exists(transaction: ReadTransaction, uuid: str) -> None:
     """Raise `ProviderNotFoundError` if no provider has exactly this UUID."""
-    # Some collations match other spellings too.
-    if transaction.scalar(_EXISTS, uuid=uuid) != uuid:
+    if not find_providers(transaction, resource_providers.c.uuid, {uuid}):
         raise ProviderNotFoundError(uuid)
 
 
