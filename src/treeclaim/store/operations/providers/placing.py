@@ -89,14 +89,7 @@ _DELETE_LEFT = [
 
 
 class TreeWriter:
-    """Creates, renames and moves the providers of a call; `judge`, then `write`.
-
-    Attributes:
-        _wanted: Parent by UUID, of providers that are new or get another parent.
-        _ids: Ids by UUID, of all known providers.
-        _roots: Present root ids by UUID.
-        _before: Parent by UUID, of all providers in the trees that are changed.
-    """
+    """Creates, renames and moves the providers of a call; `judge`, then `write`."""
 
     def __init__(
         self, transaction: WriteTransaction, targets: Sequence[Target], rules: WriteRules
@@ -105,8 +98,10 @@ class TreeWriter:
         self._targets = targets
         self._existing = [target for target in targets if not target.is_new]
         self._rules = rules
+        # Ids and present root ids of all known providers, by UUID.
         self._ids: dict[str, int] = {}
         self._roots: dict[str, int] = {}
+        # Parents of all providers in the trees that are changed, and of those that are new or get another parent.
         self._before: dict[str, str | None] = {}
         self._wanted = self._wanted_parents()
         self._hierarchy = Hierarchy(self._before, self._wanted)
