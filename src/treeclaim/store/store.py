@@ -284,7 +284,7 @@ class Store:
     def _end_due(self) -> float:
         """Remove the holds and conditions that have ended; return the seconds until the next check."""
         try:
-            return SOON if self.remove_ended(self.check_expiry()) else CHECK_SECONDS
+            return SOON if self.end_expired() else CHECK_SECONDS
         except TreeclaimError as error:
             # The reason why the database failed is in the log already.
             _LOG.debug("Holds were not checked for their ends: %s", error)
@@ -316,27 +316,19 @@ class Store:
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        return monotonic() >= self._next_end and self.remove_ended(self.check_expiry())
+        return monotonic() >= self._next_end and self.end_expired()
 
-    def check_expiry(self) -> Expired:
-        """Return which holds and conditions have ended.
+    def end_expired(self) -> bool:
+        """Remove holds and conditions whose time is over; return whether there were any.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
         at = monotonic()
         rows: Any = self._probe.rows(NEXT_SQL)
         # Where no hold has an end there is nothing to compare.
         expired = Expired.among(rows, self.now()) if rows else Expired()
         self._next_end = at + expired.seconds_to_next
-        return expired
-
-    def remove_ended(self, expired: Expired) -> bool:
-        """Remove holds and conditions whose time is over; return whether there were any.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`.
-        """
         if expired.holds:
             self.write(hold_writes.end, expired.holds)
         if expired.conditions:
