@@ -14,13 +14,14 @@
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from typing import Any
 
 import jsonpath_ng.ext
 from gabbi.handlers import base
 
-from tests.conformance import promises
+from tests.conformance import described, promises
 
 UNDEFINED = "placement.undefined_code"
 
@@ -46,6 +47,21 @@ def _text(output: str | bytes) -> str:
     return output.decode() if isinstance(output, bytes) else output
 
 
+def _sent_document(test: Any) -> Any:
+    """Return the body that a test sent, if it is JSON."""
+    data = test.test_data["data"]
+    if not isinstance(data, str):
+        return data
+    try:
+        return json.loads(test.replace_template(data))
+    except ValueError:
+        return None
+
+
+def _has_json(answer: promises.Answer) -> bool:
+    return bool(answer.text) and answer.headers.get("content-type") == "application/json"
+
+
 class PromisesHandler(base.ResponseHandler):
     """Every answer keeps the promises that do not depend on the question."""
 
@@ -57,7 +73,15 @@ class PromisesHandler(base.ResponseHandler):
         if item != "kept":
             test.fail(f"unknown promise {item!r}")
         if value:
-            broken = promises.broken(answer_of(test))
+            answer = answer_of(test)
+            broken = promises.broken(answer) + described.find_faults(
+                answer.method,
+                answer.path,
+                answer.asked_version,
+                sent=_sent_document(test),
+                status=answer.status,
+                received=answer.document if _has_json(answer) else None,
+            )
             test.assertEqual([], broken, f"{test.test_data['method']} {test.url}: {test.output}")
 
 
