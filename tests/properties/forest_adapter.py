@@ -58,10 +58,18 @@ def names_of(world):
     return (*known, *sorted(traits - set(known))), (*CLASSES, *sorted(classes - set(CLASSES)))
 
 
+def ids_of(world):
+    """Return ids by name, with gaps, in which later providers that are called `new0`, `new1` ... come."""
+    first = [provider.name for provider in world.providers if not provider.name.startswith("new")]
+    later = [provider.name for provider in world.providers if provider.name.startswith("new")]
+    numbers = {name: 10 * number for number, name in enumerate(first, 1)}
+    return numbers | {name: 10 * int(name.removeprefix("new")) + 5 for name in later}
+
+
 def records_of(world):
     """The providers of a world as the store would give them."""
     traits, classes = names_of(world)
-    ids = {one.name: number for number, one in enumerate(world.providers, 1)}
+    ids = ids_of(world)
     parents = {provider.name: provider.parent for provider in world.providers}
 
     def root(name):
@@ -69,7 +77,7 @@ def records_of(world):
             name = parents[name]
         return name
 
-    return [
+    records = [
         ProviderRecord(
             id=ids[provider.name],
             uuid=uuid_of(provider.name),
@@ -105,6 +113,7 @@ def records_of(world):
         )
         for provider in world.providers
     ]
+    return sorted(records, key=lambda record: record.id)
 
 
 def _inventory(class_id, stock, consumes=()):

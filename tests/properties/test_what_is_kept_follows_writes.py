@@ -108,7 +108,7 @@ def move(draw, providers):
 
 
 def create(draw, providers):
-    """Add a provider, whose id may be that of a deleted one."""
+    """Add a provider whose id is between those of others, and may be that of a deleted one."""
     names = [provider.name for provider in providers]
     name = draw(st.sampled_from([f"new{number}" for number in range(5)]))
     if name in names:

@@ -19,7 +19,6 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.database.transactions import RetryTransactionError
 from treeclaim.store.operations.providers import providers
-from treeclaim.store.schema import revisions as schema
 
 
 def test_unstorable_value_raises_invalid_value_error(store):
@@ -55,11 +54,6 @@ def test_operation_with_constant_conflicts_gives_up(store):
     with pytest.raises(ConcurrentChangeError):
         store.write(unlucky)
     assert len(tried) > 1
-
-
-def test_repeated_schema_sync_succeeds(store):
-    schema.sync(store.engine)
-    schema.require_ready(store.engine)
 
 
 def test_pruning_is_due_once_an_hour_and_after_new_streams(store, monkeypatch):

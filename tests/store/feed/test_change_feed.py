@@ -174,23 +174,6 @@ def test_change_that_begins_first_and_commits_last_is_read(store, database_url):
     second.close()
 
 
-def test_a_slow_reader_survives_pruning(store):
-    slow = Replica(store)
-    one = new_provider(store)
-    with slow.current():
-        pass
-    store.write(providers.write_inventories, one, {})
-    assert store.prune(timedelta(seconds=-1)) > 0
-    with slow.current() as forest:
-        followed, fresh, _, _ = equal_to_fresh(store, forest)
-    assert followed == fresh
-    new_provider(store)
-    with slow.current() as forest:
-        followed, fresh, _, _ = equal_to_fresh(store, forest)
-    assert followed == fresh
-    assert len(followed) == 2
-
-
 def test_unchanged_feed_returns_none(store):
     new_provider(store)
     changes = store.changes(None)

@@ -41,7 +41,7 @@ class Defect:
 _GENERATION = sa.select(tables.resource_providers.c.generation).where(
     tables.resource_providers.c.uuid == sa.bindparam("provider")
 )
-_SET_GENERATION = (
+SET_GENERATION = (
     sa.update(tables.resource_providers)
     .where(tables.resource_providers.c.uuid == sa.bindparam("provider"))
     .values(generation=sa.bindparam("next"))
@@ -91,7 +91,7 @@ def _count_in_two_transactions(session):
 
 
 def _raise(transaction, generation):
-    transaction.execute(_SET_GENERATION, provider=HOST, next=generation)
+    transaction.execute(SET_GENERATION, provider=HOST, next=generation)
     transaction.touch_providers([1])
 
 

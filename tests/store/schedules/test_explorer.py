@@ -6,40 +6,23 @@ import importlib
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 import treeclaim
 from tests.databases import EACH_SERVER
 from tests.store.schedules.cases import Case
+from tests.store.schedules.defects import DEFECTS, SET_GENERATION
 from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
 from tests.store.schedules.worlds import HOST, MINE, NEW, SPARE, WORLDS, claim, put, write
 from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
-from treeclaim.store.schema.tables import resource_providers
 from treeclaim.store.takeover import data_migrations
-
-_GENERATION = sa.select(resource_providers.c.generation).where(
-    resource_providers.c.uuid == sa.bindparam("provider")
-)
-_SET_GENERATION = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.uuid == sa.bindparam("provider"))
-    .values(generation=sa.bindparam("next"))
-)
-
-
-def count_up(transaction, statement=_GENERATION):
-    """Raise a generation by reading it and writing it: wrong, unless the row is locked first."""
-    generation = transaction.scalar(statement, provider=HOST)
-    transaction.execute(_SET_GENERATION, provider=HOST, next=generation + 1)
-    transaction.touch_providers([1])
 
 
 def count_up_silently(transaction):
     """Change a provider and tell no reader."""
-    transaction.execute(_SET_GENERATION, provider=HOST, next=77)
+    transaction.execute(SET_GENERATION, provider=HOST, next=77)
 
 
 def tell_what_cannot_be(transaction):
@@ -47,11 +30,11 @@ def tell_what_cannot_be(transaction):
     transaction.touch_usage(1, UsageChange({99: 1}, steps=1, generation=77, modified_at=0.0))
 
 
-def case_of(place, operation, *args):
+def case_of(place, operation):
     """Two clients that do the same."""
     world = World("counter")
     world.provider(HOST, VCPU=8)
-    world.add(script("count", write(operation, *args)))
+    world.add(script("count", write(operation)))
     return Case(place.kind, world, ("count", "count"), preemptions=1)
 
 
@@ -61,7 +44,8 @@ EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect
 
 @ON_SERVERS
 def test_lost_update_is_found_and_replays(place):
-    case = case_of(place, count_up)
+    defect = DEFECTS[-1]
+    case = Case(place.kind, defect.world, defect.scripts, preemptions=1)
     failure = next(Exploration(place, case).failures())
     assert failure.reasons == ("no serial order ends like this",)
     again = Exploration(place, case).replay(failure.course.choices)
