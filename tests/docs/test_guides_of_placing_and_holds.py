@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import uuid
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_examples_of_a_guide_work(tmp_path, monkeypatch, name):
     blocks = _BLOCK.findall((ROOT / page).read_text())
     monkeypatch.chdir(tmp_path)
     with served(tmp_path) as environment, client_in(environment) as client:
-        known = {
+        known: dict[str, Any] = {
             "client": client,
             "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
             "hosts": lambda found: [
