@@ -9,26 +9,10 @@ import jsonschema_rs
 
 from treeclaim.api.description.openapi import description
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.request.schemas import QUERY
 from treeclaim.api.routes import OPERATIONS, find
 from treeclaim.model.microversions import NEWEST
 
-
-def _admit_queries(node: Any) -> Any:
-    """Return a copy in which queries may have all parameters; the pattern is for makers of requests."""
-    if isinstance(node, list):
-        return [_admit_queries(part) for part in node]
-    if not isinstance(node, dict):
-        return node
-    is_query = node.get("pattern") == QUERY["pattern"]
-    return {
-        key: _admit_queries(part)
-        for key, part in node.items()
-        if not (is_query and key == "pattern")
-    }
-
-
-_DOCUMENT = _admit_queries(description(OPERATIONS))
+_DOCUMENT: Any = description(OPERATIONS)
 _JSON = "application/json"
 
 

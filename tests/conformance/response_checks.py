@@ -52,8 +52,9 @@ def _sent_document(test: Any) -> Any:
     data = test.test_data["data"]
     if not isinstance(data, str):
         return data
+    document = test.replace_template(data)
     try:
-        return json.loads(test.replace_template(data))
+        return json.loads(document) if isinstance(document, str) else document
     except ValueError:
         return None
 

@@ -14,6 +14,7 @@ from functools import cache
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import (
@@ -29,6 +30,7 @@ from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
 from tools import generated
 from treeclaim.api.description.openapi import description
+from treeclaim.api.protocol.request.schemas import QUERY
 from treeclaim.api.routes import OPERATIONS
 
 PROVIDER = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
@@ -131,6 +133,10 @@ def _application():
 def _call(environment, start_response):
     return _application()(environment, start_response)
 
+
+schemathesis.openapi.format(
+    QUERY["format"], st.from_regex(r"resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}", fullmatch=True)
+)
 
 # Requests at the edges of each schema are made while tests are collected, which takes ten seconds, and
 # each process of a run collects all. So they are made in a process of their own, and the others there.

@@ -97,7 +97,10 @@ ANY_UUID: Schema = text(UUID_PATTERN) | {
 MEMBER_OF: Schema = text(f"!?({UUID_PATTERN}|in:{list_pattern(UUID_PATTERN)})")
 """A value of `member_of` (contract page 90, section 1)."""
 
-QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {
-    "description": "A query string of GET /allocation_candidates; all its parameters are allowed."
+QUERY: Schema = {
+    "type": "string",
+    "format": "candidates-query",
+    "minLength": 1,
+    "description": "A query string of GET /allocation_candidates; all its parameters are allowed.",
 }
 """A query in a body, as the API description shows it."""
