@@ -111,7 +111,7 @@ class Arrival:
 
     def extended_by(self, seconds: float) -> "Arrival":
         """Return the arrival with a later deadline, for time that was spent on other work."""
-        return replace(self, end=self.end + seconds)
+        return Arrival(self.seconds, self.is_gone, self.begin, self.end + seconds, self.memory)
 
     @property
     def wait(self) -> float:
