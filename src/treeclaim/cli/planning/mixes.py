@@ -45,7 +45,12 @@ class SetMix(CloudAction):
     def act(self, client: Client, options: argparse.Namespace) -> None:
         file = options.file
         document = object_of(file, sys.stdin.read() if str(file) == _STDIN else text_in(file))
-        client.call("PUT", _path(options.name), document)
+        try:
+            client.call("PUT", _path(options.name), document)
+        except ClientError as error:
+            if error.status != HTTPStatus.BAD_REQUEST:
+                raise
+            raise CommandError(f"{file}: {error}") from error
 
 
 class DeleteMix(CloudAction):
