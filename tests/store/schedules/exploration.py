@@ -9,10 +9,14 @@ import pytest
 from tests.store.schedules.contents import renamed
 from tests.store.schedules.footprints import NOTHING
 from tests.store.schedules.frontier import Frontier, Watch
+from tests.store.schedules.observations import Observations
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
 from tests.store.schedules.scripts import written
 from treeclaim.store.writes import retries
+
+_OBSERVED = 2
+"""Sessions of a case whose states are told by what they observe."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,19 @@ class Exploration:
             session.touched = NOTHING
         alike = len(set(self._scripts)) == 1
         frontier = Frontier(sessions, self._preemptions, reduced=self._reduced, alike=alike)
-        for choices in frontier.beginnings():
+        for choices, before in frontier.beginnings():
             self.begun += 1
-            watch = Watch(frontier, len(choices))
+            watch = Watch(frontier, len(choices), before, self._observations(frontier))
             course, outcome = self._run(choices, watch)
             if outcome is not None:
                 self.count += 1
                 yield course, outcome
+
+    def _observations(self, frontier):
+        """Return the parts that distinguish states of two sessions; SQLite's driver does not let others see its answers."""
+        if not self._reduced or len(self._scripts) != _OBSERVED or self._place.kind == "sqlite":
+            return None
+        return Observations(frontier.observed, frontier.sessions, self._place)
 
     def failures(self):
         """Try the schedules; yield those that go wrong."""

@@ -157,6 +157,11 @@ class Transaction:
         return Footprint(shows=shows, frees=frees)
 
 
+def takes_snapshot(footprint):
+    """Return whether a statement decides what all later ones in its transaction see."""
+    return footprint.reads == _WHOLE and not footprint.locks
+
+
 def query(sql):
     """The footprint of a query outside of transactions."""
     return Footprint(reads=_rows(sql, ()))

@@ -38,42 +38,52 @@ class Frontier:
         self.preemptions = preemptions
         self.reduced = reduced
         self.histories = Histories()
+        self.observed = Histories()
         self._spent = {}
+        self._led_to = {}
         self._pending = []
         self._put_off = []
         self._ages = count()
 
     def beginnings(self):
         """Yield the choices to begin with, of which more may be added meanwhile."""
-        yield ()
+        yield (), None
         tried = 0
         while self._pending or self._taken_up():
             # All that the serial orders do is known before anybody is interrupted.
             if self._pending[0][0] > tried:
                 tried = self._pending[0][0]
                 self._taken_up()
-            spent, _, choices, node = heapq.heappop(self._pending)
-            if self._spent.get(node, _NEVER) > spent:
-                yield choices
+            spent, _, choices, node, before = heapq.heappop(self._pending)
+            after = self._led_to.get(before)
+            if self._spent.get(node, _NEVER) > spent and self._spent.get(after, _NEVER) > spent:
+                yield choices, before
 
-    def enter(self, node, spent):
-        """Mark a node as explored; return False if it was explored with as few preemptions."""
-        if self.reduced and self._spent.get(node, _NEVER) <= spent:
+    def enter(self, nodes, spent):
+        """Note that a node, by any of its names, is gone on from; False if that was done before."""
+        if self.reduced and any(self._spent.get(node, _NEVER) <= spent for node in nodes):
             return False
-        self._spent[node] = spent
+        for node in nodes:
+            self._spent[node] = spent
         return True
 
-    def add(self, spent, choices, node):
+    def leads(self, before, after):
+        """Note to which node the step of a session led."""
+        if before is not None:
+            self._led_to[before] = after
+
+    def add(self, spent, choices, node, before):
         """Add a beginning.
 
         Args:
             spent: Its preemptions.
             choices: The sessions.
             node: To which it leads, unless its last step waits or fails.
+            before: The state and the session of that step; None if the state is not known.
         """
         node = node if self.reduced else choices
         # Those with the same number of preemptions come depth first.
-        heapq.heappush(self._pending, (spent, -next(self._ages), choices, node))
+        heapq.heappush(self._pending, (spent, -next(self._ages), choices, node, before))
 
     def put_off(self, session, footprint, beginning):
         """Add a beginning only if others turn out to do what a statement of a session depends on."""
@@ -104,12 +114,16 @@ class Watch:
     Args:
         frontier: Of the case.
         prescribed: How many steps it was begun with; what could be done otherwise there is known.
+        before: The state and the session of the last of them, where that is known.
+        observations: Tells states by what is observed; None to tell them by the order alone.
     """
 
-    def __init__(self, frontier, prescribed):
+    def __init__(self, frontier, prescribed, before=None, observations=None):
         self._frontier = frontier
         self._prescribed = prescribed
+        self._before = before
         self._order = Order(frontier.histories, len(frontier.sessions))
+        self._observations = observations
         self._choices = []
         self._others = []
         self._putting_off = False
@@ -119,7 +133,14 @@ class Watch:
         self._others = []
         if moment.number < self._prescribed:
             return True
-        if not self._frontier.enter((self._order.state, moment.last), moment.spent):
+        nodes = [(self._order.state, moment.last)]
+        observed = None
+        if self._observations is not None:
+            observed = self._observations.state
+            nodes.append((observed, moment.last))
+            self._frontier.leads(self._before, nodes[-1])
+            self._before = (observed, chosen)
+        if not self._frontier.enter(nodes, moment.spent):
             return False
         self._putting_off = chosen == moment.last and not self._frontier.matters(
             chosen, sessions[chosen].footprint
@@ -131,7 +152,8 @@ class Watch:
             if other != chosen and spent <= self._frontier.preemptions:
                 session = sessions[other]
                 state = self._order.state_after(other, session.next_step, session.footprint)
-                self._others.append((spent, (*self._choices, other), (state, other)))
+                before = None if observed is None else (observed, other)
+                self._others.append((spent, (*self._choices, other), (state, other), before))
         return True
 
     def stepped(self, step):
@@ -144,3 +166,5 @@ class Watch:
                 self._frontier.add(*beginning)
         self._choices.append(step.session)
         self._order.add(step.session, step.statement, step.footprint, meets_all=step.meets_all)
+        if self._observations is not None:
+            self._observations.add(step)

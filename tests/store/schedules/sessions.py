@@ -4,7 +4,10 @@
 import queue
 import threading
 from dataclasses import dataclass, replace
+from itertools import count
 
+import psycopg
+import pymysql
 import sqlalchemy as sa
 
 from tests.store.schedules.footprints import (
@@ -66,6 +69,7 @@ class Session:
         writing: Whether it holds SQLite's write lock.
         touched: The footprint of all that it did since that was emptied.
         follower: Its reader of the feed, if it was asked.
+        observed: What the database answered to it, as texts, in their order.
     """
 
     def __init__(self, name, url):
@@ -79,6 +83,7 @@ class Session:
         sa.event.listen(engine, "before_cursor_execute", self._statement)
         sa.event.listen(engine, "commit", lambda _: self._end(COMMIT))
         sa.event.listen(engine, "rollback", lambda _: self._end(ROLLBACK))
+        sa.event.listen(engine, "after_cursor_execute", self._executed)
         sa.event.listen(engine, "checkout", _let_be_silent)
         sa.event.listen(engine, "handle_error", self._failure)
         self._stop_before_the_probe()
@@ -89,6 +94,7 @@ class Session:
         self.failed = False
         self.results = None
         self.writing = False
+        self.observed = []
         self._transaction = Transaction()
         self._abandoned = False
         self._reports = queue.SimpleQueue()
@@ -100,7 +106,9 @@ class Session:
 
         def rows(sql, parameters=()):
             self._reach(sql, query(sql))
-            return ask(sql, parameters)
+            rows = ask(sql, parameters)
+            self.observed.append(repr(rows))
+            return rows
 
         setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
@@ -128,6 +136,11 @@ class Session:
         self._thread.start()
         if not self.reported(LIMIT):
             raise StuckError(self.name)
+
+    def taken(self):
+        """Return the observations since the last call."""
+        observed, self.observed = self.observed, []
+        return observed
 
     def advance(self):
         """Execute the statement before which it stands; `reported` tells when that is done."""
@@ -195,8 +208,15 @@ class Session:
     def _end(self, how):
         self._reach(how, self._transaction.end(committed=how == COMMIT))
 
-    def _failure(self, _context):
+    def _executed(self, connection, cursor, *_):
+        rows = _rows_of(cursor, connection.dialect.name)
+        # The same for nobody else if it cannot be told.
+        self.observed.append(f"unknown {self.name} {next(_UNKNOWN)}" if rows is None else rows)
+
+    def _failure(self, context):
         self.failed = True
+        error = context.original_exception
+        self.observed.append(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
     def _reach(self, statement, footprint):
         self.touched |= footprint
@@ -221,6 +241,29 @@ def _let_be_silent(connection, *_):
     """Let a session wait for as long as the scheduler does: to look at the time costs much, too."""
     if isinstance(connection, BoundedConnection):
         connection.silence = None
+
+
+_UNKNOWN = count()
+
+
+def _rows_of(cursor, dialect):
+    """Return the result of a statement as a text, and leave it to be fetched; None if that cannot be told."""
+    if dialect == "postgresql" and type(cursor) is psycopg.Cursor:
+        result = cursor.pgresult
+        if result is None:
+            # Many rows were written, one by one.
+            return f"{cursor.rowcount}"
+        rows = [
+            tuple([result.get_value(row, column) for column in range(result.nfields)])
+            for row in range(result.ntuples)
+        ]
+        return f"{cursor.rowcount} {rows}"
+    if dialect == "mysql" and type(cursor) is pymysql.cursors.Cursor:
+        at = cursor.rownumber
+        answered = cursor.fetchall()
+        cursor.rownumber = at
+        return f"{cursor.rowcount} {cursor.lastrowid} {answered}"
+    return None
 
 
 def _backend(connection):

@@ -273,11 +273,11 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Con
     url = make_url(settings.url)
     file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
     if file is not None and not file.exists():
-        if file.parent.is_dir():
+        if not file.parent.is_dir():
+            yield places.error(*_CONNECTION, f"connection: there is no folder {file.parent}")
+        elif not configuration.options.placement_database.sync_on_startup:
             text = f"there is no file {file} yet; 'treeclaim db sync' makes it"
             yield places.warning(*_CONNECTION, f"connection: {text}")
-        else:
-            yield places.error(*_CONNECTION, f"connection: there is no folder {file.parent}")
         return
     try:
         with connected(engine):
