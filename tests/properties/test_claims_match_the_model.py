@@ -132,11 +132,11 @@ class Calls(RuleBasedStateMachine):
         for uuid in CONSUMERS:
             self.call("DELETE", f"/allocations/{uuid}")
         for _ in range(2):
-            self.store.prune(timedelta(days=30))
+            self.store.housekeeper.prune(timedelta(days=30))
             Clock.time += timedelta(days=2)
         for provider, key in itertools.product(PROVIDERS, CONDITION_KEYS):
             self.call("DELETE", condition_path(provider, key))
-        self.store.end_expired()
+        self.store.housekeeper.end_expired()
         entries = [
             {
                 "uuid": uuid,
@@ -571,15 +571,15 @@ class Calls(RuleBasedStateMachine):
         """Let time pass, without the removal of holds that have ended."""
         Clock.time += timedelta(seconds=seconds)
         # The store counts on from its last look by another clock.
-        self.store._next_end = 0.0
+        self.store.housekeeper._next_end = 0.0
         if is_tidied:
-            self.store.prune(timedelta(days=30))
+            self.store.housekeeper.prune(timedelta(days=30))
             self.model.prune_requests(Clock.time)
 
     @rule()
     def remove_ended(self):
         """Remove ended holds and conditions, as each worker does in time."""
-        self.store.end_expired()
+        self.store.housekeeper.end_expired()
         self.model.expire(Clock.time)
         self.model.remove_ended_conditions(Clock.time)
         self.changed = set()

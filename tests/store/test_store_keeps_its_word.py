@@ -16,8 +16,8 @@ from treeclaim.model.errors import (
 )
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store import store as store_module
 from treeclaim.store.database.transactions import RetryTransactionError
+from treeclaim.store.housekeeping import KEEP
 from treeclaim.store.operations.providers import providers
 
 
@@ -58,15 +58,16 @@ def test_operation_with_constant_conflicts_gives_up(store):
 
 def test_pruning_is_due_once_an_hour_and_after_new_streams(store, monkeypatch):
     pruned = []
-    monkeypatch.setattr(store, "prune", pruned.append)
+    housekeeper = store.housekeeper
+    monkeypatch.setattr(housekeeper, "prune", pruned.append)
     create_host(store, name="first")
     for _ in range(2):
-        store._prune_if_due()
-    assert pruned == [store_module.KEEP]
-    monkeypatch.setattr(store, "_prune_at", 0.0)
+        housekeeper.prune_if_due()
+    assert pruned == [KEEP]
+    monkeypatch.setattr(housekeeper, "_prune_at", 0.0)
     for _ in range(2):
-        store._prune_if_due()
-    assert pruned == [store_module.KEEP] * 2
+        housekeeper.prune_if_due()
+    assert pruned == [KEEP] * 2
 
 
 def test_missing_database_raises_unavailable_error(tmp_path):

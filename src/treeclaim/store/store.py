@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -27,20 +27,22 @@ from treeclaim.store.database.transactions import (
     ReadTransaction,
     WriteTransaction,
 )
-from treeclaim.store.feed import pruning
 from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import changes_since
+from treeclaim.store.housekeeping import (
+    ENDS_THREAD,
+    NEXT_SQL,
+    PRUNE_CHECK,
+    PRUNING_THREAD,
+    Housekeeper,
+)
 from treeclaim.store.operations.allocations import claims as claim_writes
-from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.providers import conditions as condition_writes
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
-from treeclaim.store.writes.hold_ends import CHECK_SECONDS, ENDS_THREAD, NEXT_SQL, SOON, Expired
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
 
 Arguments = ParamSpec("Arguments")
@@ -48,23 +50,8 @@ Result = TypeVar("Result")
 
 _LOG = logging.getLogger(__name__)
 
-KEEP = timedelta(hours=25)
-"""Age of the oldest rows kept in the feed; a reader that is further behind loads everything. Cursors
-of clients are good for 24 hours (contract page 99, section 4); the hour more is for clocks that
-differ and transactions that took long."""
-
-_PRUNE_INTERVAL = 3600.0
-"""Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
-
-_PRUNE_CHECK = 60.0
-"""Seconds after which a process that took a new stream prunes: there may be too many streams. All
-workers take some when they start, so not at once."""
-
 _LONGEST_LOOK = 5.0
 """Seconds that closing waits for each thread, whose steps mostly take a thousandth of one."""
-
-PRUNING_THREAD = "treeclaim-pruning"
-"""Name of the thread that prunes."""
 
 
 class Store:
@@ -74,6 +61,7 @@ class Store:
         engine: Its connections.
         timeouts: The timeouts of its waits.
         outages: Logs when the database fails, and when it answers again.
+        housekeeper: Removes what has ended, and prunes the feed.
     """
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
@@ -86,12 +74,10 @@ class Store:
         self._attempts = max(attempts, 1)
         self._committer = Committer(system_of(self.engine).for_writing(self.engine))
         self._closing = threading.Event()
-        self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
         self._group_committer = Committer(system_of(self.engine).for_writing(self._group_engine))
-        self._streams_taken = 0
-        self._next_end = 0.0
         self._threads: list[threading.Thread] = []
+        self.housekeeper = Housekeeper(self, self._closing)
         group_commit = GroupCommit(self._group_committer, self.outages, self.write, self._closing)
         self._groups = Groups(group_commit.run, self._write_alone)
 
@@ -158,6 +144,19 @@ class Store:
         """
         rows: Any = self._probe.rows("SELECT identity, position FROM treeclaim_streams")
         return dict(rows)
+
+    def next_ends(self) -> Any:
+        """Return the rows of `housekeeping.NEXT_SQL`.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return self._probe.rows(NEXT_SQL)
+
+    @property
+    def streams_taken(self) -> int:
+        """Return how many streams this process has taken so far."""
+        return self._committer.streams_taken + self._group_committer.streams_taken
 
     def write(
         self,
@@ -272,23 +271,14 @@ class Store:
         try:
             return write()
         except CapacityExceededError:
-            if not self.end_holds():
+            if not self.housekeeper.end_holds():
                 raise
         return write()
 
     def keep_order(self) -> None:
         """Remove holds as they end, and prune the feed, in threads of this process."""
-        self.repeat(ENDS_THREAD, 0.0, self._end_due)
-        self.repeat(PRUNING_THREAD, _PRUNE_CHECK, self._prune_if_due)
-
-    def _end_due(self) -> float:
-        """Remove the holds and conditions that have ended; return the seconds until the next check."""
-        try:
-            return SOON if self.end_expired() else CHECK_SECONDS
-        except TreeclaimError as error:
-            # The reason why the database failed is in the log already.
-            _LOG.debug("Holds were not checked for their ends: %s", error)
-            return CHECK_SECONDS
+        self.repeat(ENDS_THREAD, 0.0, self.housekeeper.end_due)
+        self.repeat(PRUNING_THREAD, PRUNE_CHECK, self.housekeeper.prune_if_due)
 
     def repeat(self, name: str, pause: float, step: Callable[[], float]) -> None:
         """Call a method again and again, in a thread of this process, until the store is closed or its object is gone.
@@ -308,33 +298,6 @@ class Store:
 
         self._threads.append(start_helper_thread(name, run))
 
-    def end_holds(self) -> bool:
-        """Remove the holds whose time is over, if there are any; return whether there were.
-
-        Nobody is asked where it is known that none has ended.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`.
-        """
-        return monotonic() >= self._next_end and self.end_expired()
-
-    def end_expired(self) -> bool:
-        """Remove holds and conditions whose time is over; return whether there were any.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`.
-        """
-        at = monotonic()
-        rows: Any = self._probe.rows(NEXT_SQL)
-        # Where no hold has an end there is nothing to compare.
-        expired = Expired.among(rows, self.now()) if rows else Expired()
-        self._next_end = at + expired.seconds_to_next
-        if expired.holds:
-            self.write(hold_writes.end, expired.holds)
-        if expired.conditions:
-            self.write(condition_writes.end, expired.conditions)
-        return bool(expired)
-
     def _submit(self, request: ClaimRequest) -> None:
         try:
             self._groups.submit(request, self._deadline())
@@ -346,50 +309,6 @@ class Store:
         request = member.request
         operation = partial(claim_writes.write_request, request=request)
         self.write_until(member.deadline, request.stages, operation)
-
-    def prune(self, keep: timedelta) -> int:
-        """Delete rows of the change feed that are older than `keep`; return how many.
-
-        Their age is that by the database's clock.
-
-        Many short transactions do it, so that no writer waits for long.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`; rows deleted so far stay
-                deleted.
-        """
-        now = self.now()
-        before = now - keep
-        deleted = 0
-        for stream_id in self.read(pruning.streams_with_rows):
-            batch = pruning.ROWS_PER_TRANSACTION
-            while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
-                batch = self.write(pruning.delete_oldest, stream_id, before)
-                deleted += batch
-        while not self._closing.is_set() and (lost := self.read(kept_requests.without_record)):
-            self.write(kept_requests.mark_without_record, lost)
-        self.write(kept_requests.delete_old)
-        self.write(pruning.remove_closed, before)
-        self.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))
-        return deleted
-
-    def _prune_if_due(self) -> float:
-        """Prune the feed once an hour, and soon after new streams were taken, so that no operator has to.
-
-        Returns:
-            The seconds until the next check.
-        """
-        streams_taken = self._committer.streams_taken + self._group_committer.streams_taken
-        if streams_taken == self._streams_taken and monotonic() < self._prune_at:
-            return _PRUNE_CHECK
-        self._streams_taken = streams_taken
-        self._prune_at = monotonic() + _PRUNE_INTERVAL
-        try:
-            self.prune(KEEP)
-        except (TreeclaimError, SQLAlchemyError) as error:
-            # The reason why the database failed is in the log already.
-            _LOG.warning("The change feed was not pruned: %s", error)
-        return _PRUNE_CHECK
 
     def close(self) -> None:
         """Close all connections."""

@@ -103,7 +103,7 @@ def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database
     while any(writer.is_alive() for writer in writers):
         if chance.random() < 1 / 3:
             # Of what the writers have just told, some or all; their streams are closed under them.
-            store.prune(timedelta(seconds=chance.choice([-1, 0, 0.2])))
+            store.housekeeper.prune(timedelta(seconds=chance.choice([-1, 0, 0.2])))
         # What a reader sees is a state that was committed: a fresh load can only be newer.
         with replica.current() as forest:
             seen = {record.uuid: record.generation for record in forest.records()}

@@ -12,11 +12,11 @@ from tests.store.hosts import create_host
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.news import news_since
 from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.housekeeping import KEEP
 from treeclaim.store.schema.tables import streams
 
 MANY = 420
@@ -51,14 +51,14 @@ def told_since(store, text):
 
 @pytest.mark.slow
 def test_pruning_closes_least_used_streams_to_keep_cursors_short(store):
-    store.prune(store_module.KEEP)
+    store.housekeeper.prune(KEEP)
     for _ in range(MANY):
         write_as_a_new_process(store)
     assert open_streams(store) > MANY
     before = present_text(store)
     assert told_since(store, before) == set()
     first = create_host(store)
-    store.prune(store_module.KEEP)
+    store.housekeeper.prune(KEEP)
     assert open_streams(store) == pruning.MOST_OPEN
     # A cursor that names streams as open which were closed meanwhile is as good as before.
     assert told_since(store, before) == {first}
@@ -70,11 +70,11 @@ def test_pruning_closes_least_used_streams_to_keep_cursors_short(store):
 
 
 def test_writer_with_closed_stream_opens_another_and_is_read(store, monkeypatch):
-    store.prune(store_module.KEEP)
+    store.housekeeper.prune(KEEP)
     monkeypatch.setattr(pruning, "MOST_OPEN", 0)
     create_host(store)
     text = present_text(store)
-    store.prune(store_module.KEEP)
+    store.housekeeper.prune(KEEP)
     assert open_streams(store) == 0
     written = create_host(store)
     assert told_since(store, text) == {written}

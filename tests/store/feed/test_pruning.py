@@ -58,22 +58,22 @@ def deletions(store, monkeypatch):
 
 
 def test_a_long_feed_is_pruned_in_pieces(store, deletions):
-    store.prune(EVERYTHING)
+    store.housekeeper.prune(EVERYTHING)
     deletions.clear()
     for _ in range(23):
         touch_together(store, 1)
-    assert store.prune(EVERYTHING) == 23
+    assert store.housekeeper.prune(EVERYTHING) == 23
     assert deletions == [5, 5, 5, 5, 3]
     assert rows_of(store, feed) == []
 
 
 def test_commit_is_pruned_whole_whatever_its_size(store, deletions):
-    store.prune(EVERYTHING)
+    store.housekeeper.prune(EVERYTHING)
     deletions.clear()
     touch_together(store, 3)
     touch_together(store, 12)
     touch_together(store, 1)
-    assert store.prune(EVERYTHING) == 16
+    assert store.housekeeper.prune(EVERYTHING) == 16
     assert deletions == [15, 1]
 
 
@@ -91,18 +91,18 @@ def test_interrupted_pruning_loses_no_changes_for_readers(store, deletions):
 
 def test_recent_rows_are_not_pruned(store):
     before = len(rows_of(store, feed))
-    assert store.prune(timedelta(hours=1)) == 0
+    assert store.housekeeper.prune(timedelta(hours=1)) == 0
     assert len(rows_of(store, feed)) == before
     assert [row for row in rows_of(store, streams) if row.closed_in is not None] == []
 
 
 def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
     (begun,) = (row.id for row in rows_of(store, streams) if row.epoch is None)
-    store.prune(EVERYTHING)
+    store.housekeeper.prune(EVERYTHING)
     closed = {row.id: row for row in rows_of(store, streams)}
     assert closed[begun].closed_in == 1
     assert {row.epoch for row in closed.values()} == {None, 0, 1}
-    store.prune(EVERYTHING)
+    store.housekeeper.prune(EVERYTHING)
     left = {row.id: row for row in rows_of(store, streams)}
     assert begun not in left
     assert {row.epoch for row in left.values()} == {1}
@@ -136,8 +136,8 @@ def test_failing_pruning_is_tried_again(store, database_url):
     with closing(Store(DatabaseSettings(database_url))) as busy:
         with busy.engine.begin() as connection:
             connection.exec_driver_sql("DROP TABLE treeclaim_feed")
-        busy._prune_at = 0.0
-        assert busy._prune_if_due() > 0
+        busy.housekeeper._prune_at = 0.0
+        assert busy.housekeeper.prune_if_due() > 0
 
 
 def lent_twice(error):

@@ -45,7 +45,7 @@ def prepare(url):
     store = Store(DatabaseSettings(url, sqlite_synchronous=False))
     schema.sync(store.engine)
     store.write(resource_classes.create, CLASS)
-    store.prune(EVERYTHING)
+    store.housekeeper.prune(EVERYTHING)
     store.close()
 
 

@@ -92,7 +92,7 @@ class Operations:
                 claimed(str(uuid.uuid4()), host, None), hold=HoldTerms(until, returns=True)
             )
             others.replace_allocations([replace(held, consumer_type=HOLD_TYPE, knows_holds=True)])
-        store.end_expired()
+        store.housekeeper.end_expired()
         self.cursor = store.changes(None).cursor
 
     def prepared(self, name):

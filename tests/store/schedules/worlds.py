@@ -156,7 +156,7 @@ FOLLOW = script("read", Operation((), lambda session: session.read()))
 
 
 def _prune(session):
-    session.store.prune(EVERYTHING)
+    session.store.housekeeper.prune(EVERYTHING)
 
 
 PRUNE = script(

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
 from treeclaim.store.database import systems, transactions
+from treeclaim.store.housekeeping import KEEP
 from treeclaim.store.reading.holders import load_requests
 from treeclaim.store.schema import tables
-from treeclaim.store.store import KEEP
 
 HOST, SERVER, MIGRATION = sorted(str(uuid.uuid4()) for _ in range(3))
 REQUEST = ["resources=VCPU:1&required=CUSTOM_Ä"]
@@ -44,12 +44,12 @@ def claim(consumer, amount, generation, **more):
 
 def test_request_returns_with_its_consumer(placed, ahead):
     placed.delete_allocations(SERVER)
-    placed.prune(KEEP)
+    placed.housekeeper.prune(KEEP)
     ahead[0] = 20
     placed.replace_allocations([claim(SERVER, 1, None)])
     placed.delete_allocations(SERVER)
     ahead[0] = 30
-    placed.prune(KEEP)
+    placed.housekeeper.prune(KEEP)
     assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
 
 
@@ -60,9 +60,9 @@ def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
         connection.execute(sa.delete(tables.allocations))
         connection.execute(sa.delete(tables.consumers))
         connection.execute(sa.insert(tables.requests), rows)
-    placed.prune(KEEP)
+    placed.housekeeper.prune(KEEP)
     assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
     ahead[0] = 25
-    placed.prune(KEEP)
+    placed.housekeeper.prune(KEEP)
     rows = placed.read(lambda transaction: transaction.rows(sa.select(tables.requests)))
     assert not rows

@@ -135,7 +135,7 @@ class PruneDatabase(_StoreCommand):
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
-        deleted = store.prune(timedelta(hours=options.keep_hours))
+        deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
         say(f"{deleted} rows of the change feed deleted")
 
 

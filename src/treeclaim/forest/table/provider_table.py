@@ -236,8 +236,6 @@ class ProviderTable:
             attributes=self.attributes_of(row),
         )
 
-    # -- writing rows --------------------------------------------------------------------------
-
     def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> range:
         """Add what records tell as dead rows, to be copied; return these rows.
 

@@ -147,7 +147,7 @@ def pruned_all_along(url):
 
     def prune():
         while not over.wait(0.5):
-            store.prune(timedelta(seconds=KEPT_SECONDS))
+            store.housekeeper.prune(timedelta(seconds=KEPT_SECONDS))
 
     with ThreadPoolExecutor(1) as pool:
         pruning = pool.submit(prune)

@@ -138,7 +138,7 @@ def test_cursor_of_pruned_changes_has_expired(tmp_path):
         assert (
             len(client.get(PATH, params={"since": cursor}, headers=headers).json()["changes"]) == 1
         )
-        services.store.prune(timedelta(0))
+        services.store.housekeeper.prune(timedelta(0))
         answer = client.get(PATH, params={"since": cursor}, headers=headers)
         assert answer.status_code == 410
         assert answer.json()["errors"][0]["code"] == "treeclaim.cursor_expired"

@@ -10,7 +10,8 @@ from operator import itemgetter
 import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
-from treeclaim.forest.placing.queries import IndependentQuery, Query, QueryPool, query_of
+from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
+from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
 from treeclaim.forest.solve.anchors import all_anchors

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes expired holds (contract page 100, section 3) and conditions (page 102, section 3), and prunes the feed.
+
+The clock is the database's. Each process looks for expired ones and removes them, whether or not anybody asks;
+a process that comes late finds nothing.
+"""
+
+import logging
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.store.database.transactions import as_datetime
+from treeclaim.store.feed import pruning
+from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.allocations import kept_requests
+from treeclaim.store.operations.providers import conditions as condition_writes
+
+if TYPE_CHECKING:
+    from treeclaim.store.store import Store
+
+_LOG = logging.getLogger(__name__)
+
+KEEP = timedelta(hours=25)
+"""Age of the oldest rows kept in the feed; a reader that is further behind loads everything. Cursors
+of clients are good for 24 hours (contract page 99, section 4); the hour more is for clocks that
+differ and transactions that took long."""
+
+_PRUNE_INTERVAL = 3600.0
+"""Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
+
+PRUNE_CHECK = 60.0
+"""Seconds after which a process that took a new stream prunes: there may be too many streams. All
+workers take some when they start, so not at once."""
+
+PRUNING_THREAD = "treeclaim-pruning"
+"""Name of the thread that prunes."""
+
+_CHECK_SECONDS = 0.4
+"""Seconds between two checks: each is a query by an index. A hold ends a second after it was written at the
+earliest, so a check finds it before its end."""
+
+_SOON = 0.01
+"""Seconds until the next check after a removal: there may be more."""
+
+_AT_ONCE = 100
+"""Holds removed in one transaction."""
+
+ENDS_THREAD = "treeclaim-holds"
+"""Name of the thread that removes holds."""
+
+_NO_PROVIDER = 0
+
+NEXT_SQL = f"""
+SELECT * FROM (
+SELECT treeclaim_holds.uuid, treeclaim_holds.ends_at, {_NO_PROVIDER} FROM treeclaim_holds
+JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
+JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE treeclaim_holds.ends_at IS NOT NULL AND consumer_types.name = '{HOLD_TYPE}'
+ORDER BY treeclaim_holds.ends_at LIMIT {_AT_ONCE}
+) of_holds UNION ALL SELECT * FROM (
+SELECT name, ends_at, resource_provider_id FROM treeclaim_conditions WHERE ends_at IS NOT NULL
+ORDER BY ends_at LIMIT {_AT_ONCE}
+) of_conditions
+"""  # noqa: S608 - of constants
+"""The holds and the conditions that end next, for the driver of any database: by uuid, and by key with the
+provider's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The holds and conditions that have ended; some of them if there are many.
+
+    Attributes:
+        holds: Their UUIDs.
+        conditions: Their provider ids and keys.
+        seconds_to_next: Seconds until the next one ends; 0 if one has ended.
+    """
+
+    holds: Sequence[str] = ()
+    conditions: Sequence[tuple[int, str]] = ()
+    seconds_to_next: float = math.inf
+
+    @classmethod
+    def among(cls, rows: Sequence[tuple[str, datetime | str, int]], now: datetime) -> "Expired":
+        """Return which of the rows of `NEXT_SQL` have ended by the database's clock."""
+        ends = [(name, as_datetime(ends_at) or now, provider) for name, ends_at, provider in rows]
+        over = [(name, provider) for name, ends_at, provider in ends if ends_at <= now]
+        return cls(
+            [uuid for uuid, provider in over if provider == _NO_PROVIDER],
+            [(provider, key) for key, provider in over if provider != _NO_PROVIDER],
+            max(min((end - now).total_seconds() for _, end, _ in ends), 0.0),
+        )
+
+    def __bool__(self) -> bool:
+        """Return whether anything has ended."""
+        return bool(self.holds or self.conditions)
+
+
+class Housekeeper:
+    """Keeps the database in order.
+
+    Args:
+        store: The database.
+        closing: Set when the store closes, which ends a pruning.
+    """
+
+    def __init__(self, store: "Store", closing: threading.Event) -> None:
+        self._store = store
+        self._closing = closing
+        self._prune_at = monotonic() + _PRUNE_INTERVAL
+        self._streams_taken = 0
+        self._next_end = 0.0
+
+    def end_due(self) -> float:
+        """Remove the holds and conditions that have ended; return the seconds until the next check."""
+        try:
+            return _SOON if self.end_expired() else _CHECK_SECONDS
+        except TreeclaimError as error:
+            # The reason why the database failed is in the log already.
+            _LOG.debug("Holds were not checked for their ends: %s", error)
+            return _CHECK_SECONDS
+
+    def end_holds(self) -> bool:
+        """Remove the holds whose time is over, if there are any; return whether there were.
+
+        Nobody is asked where it is known that none has ended.
+
+        Raises:
+            ConcurrentChangeError, StoreUnavailableError: as `write`.
+        """
+        return monotonic() >= self._next_end and self.end_expired()
+
+    def end_expired(self) -> bool:
+        """Remove holds and conditions whose time is over; return whether there were any.
+
+        Raises:
+            ConcurrentChangeError, StoreUnavailableError: as `write`.
+        """
+        at = monotonic()
+        rows = self._store.next_ends()
+        # Where no hold has an end there is nothing to compare.
+        expired = Expired.among(rows, self._store.now()) if rows else Expired()
+        self._next_end = at + expired.seconds_to_next
+        if expired.holds:
+            self._store.write(hold_writes.end, expired.holds)
+        if expired.conditions:
+            self._store.write(condition_writes.end, expired.conditions)
+        return bool(expired)
+
+    def prune(self, keep: timedelta) -> int:
+        """Delete rows of the change feed that are older than `keep`; return how many.
+
+        Their age is that by the database's clock.
+
+        Many short transactions do it, so that no writer waits for long.
+
+        Raises:
+            ConcurrentChangeError, StoreUnavailableError: as `write`; rows deleted so far stay
+                deleted.
+        """
+        now = self._store.now()
+        before = now - keep
+        deleted = 0
+        for stream_id in self._store.read(pruning.streams_with_rows):
+            batch = pruning.ROWS_PER_TRANSACTION
+            while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
+                batch = self._store.write(pruning.delete_oldest, stream_id, before)
+                deleted += batch
+        while not self._closing.is_set() and (
+            lost := self._store.read(kept_requests.without_record)
+        ):
+            self._store.write(kept_requests.mark_without_record, lost)
+        self._store.write(kept_requests.delete_old)
+        self._store.write(pruning.remove_closed, before)
+        self._store.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))
+        return deleted
+
+    def prune_if_due(self) -> float:
+        """Prune the feed once an hour, and soon after new streams were taken, so that no operator has to.
+
+        Returns:
+            The seconds until the next check.
+        """
+        streams_taken = self._store.streams_taken
+        if streams_taken == self._streams_taken and monotonic() < self._prune_at:
+            return PRUNE_CHECK
+        self._streams_taken = streams_taken
+        self._prune_at = monotonic() + _PRUNE_INTERVAL
+        try:
+            self.prune(KEEP)
+        except (TreeclaimError, SQLAlchemyError) as error:
+            # The reason why the database failed is in the log already.
+            _LOG.warning("The change feed was not pruned: %s", error)
+        return PRUNE_CHECK
