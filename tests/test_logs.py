@@ -115,9 +115,7 @@ def asked(text, caller=None, global_id=None, moment=0.0):
     """The record of a request at some moment."""
     caller = {"user": "me", "project": "here"} if caller is None else caller
     ids = (f"req-{moment}", global_id)
-    record = RequestLogRecord(
-        "asked for %s", (text,), caller, ids, {"status": "200"}, text_length=len(text)
-    )
+    record = RequestLogRecord("asked for %s", (text,), caller, ids, {"status": "200"})
     record.created = NOON + moment
     record.msecs = float(int(moment % 1 * 1000))
     return record
@@ -147,7 +145,7 @@ from treeclaim import config, log_lines, log_queue, logs
 options = config.load(config_files=[]).options
 logs.set_up_logging(options, "treeclaim")
 log_queue.start_log_thread()
-record = log_lines.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {}, text_length=1)
+record = log_lines.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
 log_lines.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:

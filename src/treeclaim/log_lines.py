@@ -29,8 +29,6 @@ class RequestLogRecord(logging.LogRecord):
         caller: Mapping[str, Any],
         request_ids: tuple[str, str | None],
         extra: Mapping[str, Any],
-        *,
-        text_length: int,
     ) -> None:
         """Copy what all requests have in common; `LogRecord` would compute it for each.
 
@@ -40,7 +38,6 @@ class RequestLogRecord(logging.LogRecord):
             caller: What formatters show of the caller; the same object for the same caller, if possible.
             request_ids: The id of the request, and the global one.
             extra: Members for structured formats.
-            text_length: Characters of the texts among the arguments that the client chose.
         """
         self.__dict__.update(_COMMON)
         now, thread = time.time(), threading.current_thread()
@@ -49,7 +46,6 @@ class RequestLogRecord(logging.LogRecord):
         self.relativeCreated += (now - _COMMON["created"]) * 1000
         self.process, self.thread, self.threadName = os.getpid(), thread.ident, thread.name
         self.caller, self.request_ids, self.extra = caller, request_ids, extra
-        self.text_length = text_length
 
     @property
     def context(self) -> dict[str, Any]:
@@ -138,7 +134,7 @@ def _clean(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def text_length(record: logging.LogRecord) -> int:
-    """Return the characters of the texts that a record keeps in memory; the other ones are short."""
-    if isinstance(record, RequestLogRecord):
-        return record.text_length
+    """Return the characters of the texts that a record keeps in memory."""
+    if isinstance(record, RequestLogRecord) and isinstance(record.args, tuple):
+        return sum(len(value) for value in record.args if isinstance(value, str))
     return len(getattr(record, "formatted", ""))

@@ -172,7 +172,7 @@ def _conditions(group):
     )
 
 
-class Found:
+class FoundCandidates:
     """An answer in the reference's terms."""
 
     def __init__(self, world, body):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
+from tests.properties.forest_adapter import FoundCandidates, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import (
     cards,
@@ -108,7 +108,7 @@ def is_too_large(request):
 
 def compare(world, reference, forest, request, expected):
     body = ask(forest, request)
-    result = Found(world, body)
+    result = FoundCandidates(world, body)
     assert result.candidates == expected, difference(world, request, result.candidates, expected)
     assert len(result.listed) == len(expected), "a candidate comes twice"
     summaries = reference.summaries(expected, expected, nested=request.nested)
@@ -129,13 +129,13 @@ def compare(world, reference, forest, request, expected):
 
 def compare_limited(world, reference, forest, request, expected, limit):
     for options in ({}, {"breadth_first": True}, {"randomize": True}):
-        result = Found(world, ask(forest, request, limit, **options))
+        result = FoundCandidates(world, ask(forest, request, limit, **options))
         where = (str(world), request, limit, options)
         assert result.candidates <= expected, where
         if "randomize" not in options:
-            everything = Found(world, ask(forest, request, **options)).listed
+            everything = FoundCandidates(world, ask(forest, request, **options)).listed
             assert result.listed == everything[:limit], where
-            capped = Found(world, ask(forest, request, maximum=limit, **options))
+            capped = FoundCandidates(world, ask(forest, request, maximum=limit, **options))
             assert capped.listed == everything[:limit], where
         assert len(result.listed) == len(result.candidates) == min(limit, len(expected)), where
         summaries = reference.summaries(expected, result.candidates, nested=request.nested)

@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
-    Found,
+    FoundCandidates,
     ask,
     candidate_request,
     every_path,
@@ -103,7 +103,7 @@ def request_for(asked, mix, limit=None):
 def listed(world, request):
     """All candidates in the usual order, of which few are tried."""
     plain = replace(request, order=(), preferred=())
-    found = Found(world, ask(forest_of(world), plain)).listed
+    found = FoundCandidates(world, ask(forest_of(world), plain)).listed
     if len(found) > MOST_CANDIDATES:
         raise TooManyError
     return found
@@ -151,7 +151,7 @@ def compare(world, mix, asked):
     forest = forest_of(world)
     for limit in (None, 1, 2, len(usual) // 2 or 1):
         body = b"".join(search(forest, request_for(asked, mix, limit), SearchOptions()).pieces())
-        result = Found(world, body)
+        result = FoundCandidates(world, body)
         where = (str(world), mix, asked, limit)
         assert result.scores == [float(score) for score, _ in expected[:limit]], where
         assert result.listed == [candidate for _, candidate in expected[:limit]], where
@@ -221,7 +221,7 @@ def place_in_turn(world, mix, calls):
         body = b"".join(
             search(forest_of(world), request_for(asked, mix, 1), SearchOptions()).pieces()
         )
-        expected = Found(world, body).listed
+        expected = FoundCandidates(world, body).listed
         where = (str(world), mix, calls[: number + 1])
         if found is None:
             assert expected == [], where

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.properties.forest_adapter import Found, ask, candidate_request, forest_of
+from tests.properties.forest_adapter import FoundCandidates, ask, candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.counts import count_everywhere
 from tests.reference.moves import Consumer, Model, Question, Rule
@@ -61,7 +61,7 @@ def request_of(chance, has_pools):
 
 def listed(world, request):
     """All candidates as {(provider, class): units}; those that give the same once."""
-    candidates = Found(world, ask(forest_of(world), request)).listed
+    candidates = FoundCandidates(world, ask(forest_of(world), request)).listed
     amounts = []
     for alloc, _ in candidates:
         cells = Counter()

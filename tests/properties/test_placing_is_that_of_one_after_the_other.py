@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
-    Found,
+    FoundCandidates,
     ask,
     candidate_request,
     every_path,
@@ -136,7 +136,9 @@ def test_batch_placement_equals_sequential_placements(sizes):
 
 def ordered(world, request):
     """The candidates of a query in its order, as the definitions have it."""
-    usual = Found(world, ask(forest_of(world), replace(request, order=(), preferred=()))).listed
+    usual = FoundCandidates(
+        world, ask(forest_of(world), replace(request, order=(), preferred=()))
+    ).listed
     if len(usual) > MOST_CANDIDATES:
         raise TooManyError
     if not request.order:

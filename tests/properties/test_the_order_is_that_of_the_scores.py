@@ -8,7 +8,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import LOWERED, Found, ask, every_path, forest_of, lowered
+from tests.properties.forest_adapter import (
+    LOWERED,
+    FoundCandidates,
+    ask,
+    every_path,
+    forest_of,
+    lowered,
+)
 from tests.reference.candidates import Reference
 from tests.reference.scores import Scores
 from tests.reference.strategies import (
@@ -91,7 +98,7 @@ def compare_heuristic(world, forest, request):
     expected = sorted(scores, reverse=True)
     for limit in {None, 1, 2, len(usual) // 2 or 1}:
         where = (str(world), request, limit)
-        result = Found(world, ask(forest, request, limit))
+        result = FoundCandidates(world, ask(forest, request, limit))
         assert len(result.candidates) == len(result.listed) == len(usual[:limit]), where
         assert result.candidates <= score_of.keys(), where
         assert result.scores == [float(score_of[one]) for one in result.listed], where
@@ -105,7 +112,7 @@ def compare_heuristic(world, forest, request):
 
 def scored(world, forest, request):
     """The candidates in the usual order, and their rounded scores; None if these cannot be compared."""
-    usual = Found(world, ask(forest, replace(request, order=(), preferred=()))).listed
+    usual = FoundCandidates(world, ask(forest, replace(request, order=(), preferred=()))).listed
     if len(usual) > MOST_CANDIDATES:
         return usual, None
     scores = Scores(Reference(world), request)
@@ -123,9 +130,11 @@ def compare(world, forest, request):
     event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
     for limit in {None, 1, 2, len(usual) // 2 or 1}:
         where = (str(world), request, limit)
-        result = Found(world, ask(forest, request, limit))
+        result = FoundCandidates(world, ask(forest, request, limit))
         assert result.listed == [candidate for _, candidate in expected[:limit]], where
         assert result.scores == [float(score) for score, _ in expected[:limit]], where
         assert not result.is_approximate, where
-    capped = Found(world, ask(forest, request, maximum=2, breadth_first=True, randomize=True))
+    capped = FoundCandidates(
+        world, ask(forest, request, maximum=2, breadth_first=True, randomize=True)
+    )
     assert capped.listed == [candidate for _, candidate in expected[:2]]

@@ -15,7 +15,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
-    Found,
+    FoundCandidates,
     ask,
     candidate_request,
     every_path,
@@ -159,7 +159,7 @@ def test_summaries_count_held_amounts_as_used(question):
     for request, named in asked:
         drawing = replace(candidate_request(request), from_holds=named)
         body = answered(forest_of(written).holding(held_by(holds)), drawing)
-        for name, summary in Found(written, body).summaries.items():
+        for name, summary in FoundCandidates(written, body).summaries.items():
             (there,) = [provider for provider in written.providers if provider.name == name]
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
                 c: reference.used(name, c) for c in there.stock

@@ -111,7 +111,7 @@ class Arrival:
 
     def extended_by(self, seconds: float) -> "Arrival":
         """Return the arrival with a later deadline, for time that was spent on other work."""
-        return Arrival(self.seconds, self.is_gone, self.begin, self.end + seconds, self.memory)
+        return replace(self, end=self.end + seconds)
 
     @property
     def wait(self) -> float:

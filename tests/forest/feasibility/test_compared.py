@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.forest.building import LimitedBudget, record
 from tests.forest.building import forest_of as forest_of_records
-from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
+from tests.properties.forest_adapter import FoundCandidates, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.strategies import comparisons
 from tests.reference.world import Group, Provider, Request, Stock, World
@@ -53,7 +53,7 @@ def test_candidates_equal_the_reference(sizes):
     @given(questions())
     def check(question):
         world, request = question
-        result = Found(world, ask(forest_of(world), request))
+        result = FoundCandidates(world, ask(forest_of(world), request))
         assert result.candidates == Reference(world).candidates(request), (str(world), request)
 
     with lowered(sizes):

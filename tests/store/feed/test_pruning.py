@@ -116,7 +116,7 @@ def test_concurrent_prunings_create_distinct_epochs(store, database_url):
         for _ in range(5):
             create_host(mine)
             meet.wait(60)
-            mine.prune(EVERYTHING)
+            mine.housekeeper.prune(EVERYTHING)
 
     threads = [threading.Thread(target=prune_often, args=(mine,)) for mine in other_stores]
     replica = Replica(store)

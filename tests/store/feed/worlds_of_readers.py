@@ -187,12 +187,12 @@ class World:
 
     def prune_everything(self, writer, _which):
         """Prune with nothing kept."""
-        self.stores[writer].prune(EVERYTHING)
+        self.stores[writer].housekeeper.prune(EVERYTHING)
 
     def prune_old(self, writer, _which):
         """Prune what was told before time last passed, or nothing if it never did."""
         long_ago = AN_HOUR if self.aged_at is None else utc_now() - self.aged_at
-        self.stores[writer].prune(long_ago)
+        self.stores[writer].housekeeper.prune(long_ago)
 
     def age(self, _writer, _which):
         """Let so much time pass that all that was told until now is old.

@@ -150,11 +150,10 @@ def _cut(text: str) -> str:
 def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     microversion = str(environment.get(VERSION_KEY, "-"))
-    method, target = _cut(environment.get("REQUEST_METHOD", "-")), _target(environment)
     arguments = (
         environment.get("REMOTE_ADDR") or "-",
-        method,
-        target,
+        _cut(environment.get("REQUEST_METHOD", "-")),
+        _target(environment),
         code,
         length,
         microversion,
@@ -163,8 +162,7 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
     caller = log_fields_of(environment)
     ids = (request_id_of(environment), environment.get(GLOBAL_REQUEST_ID))
-    texts = len(method) + len(target)
-    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, caller, ids, extra, text_length=texts))
+    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, caller, ids, extra))
 
 
 class Draining:

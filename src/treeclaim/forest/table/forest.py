@@ -29,7 +29,14 @@ from treeclaim.forest.table.change.compaction import Compaction, is_too_large
 from treeclaim.forest.table.change.in_place import InPlaceWriter
 from treeclaim.forest.table.change.rewriting import edit_order, rewrite_trees
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Column, Mask, RecentEntries, Rows
+from treeclaim.forest.table.columns import (
+    NO_ROW,
+    Column,
+    Mask,
+    RecentEntries,
+    Rows,
+    expand_ranges,
+)
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.order import Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ProviderTable
@@ -358,7 +365,7 @@ class Forest(ProviderTable):
     def without_trees(self, trees: Mask) -> "Forest":
         """Return the same Forest as if some trees did not exist, to be searched at once."""
         roots = self.order.roots[trees]
-        rows = np.concatenate([np.arange(0), *map(np.arange, roots, self.end.values[roots])])
+        rows = expand_ranges(roots, self.end.values[roots] - roots)
         forest_copy = copy.copy(self)
         forest_copy._leave_out(rows)  # noqa: SLF001 - of this class
         return forest_copy

@@ -188,7 +188,11 @@ class WriteTransaction(ReadTransaction):
         rows: int | None = None,
         error: type[Exception] = RetryTransactionError,
     ) -> None:
-        """Execute, as `change` does, a statement that is ready for the driver; `error` is for another number of rows."""
+        """Execute, as `change` does, a statement that is ready for the driver.
+
+        Raises:
+            RetryTransactionError: `error`, if it changes another number of rows.
+        """
         self.check_deadline()
         self._deferred.append(_DeferredStatement(ready, rows, error))
         if not self._sends_together:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.properties.forest_adapter import Found, ask, forest_of
+from tests.properties.forest_adapter import FoundCandidates, ask, forest_of
 from tests.reference.candidates import SHARING, Reference
 from tests.reference.scores import Scores
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
@@ -34,7 +34,7 @@ def test_candidates_of_several_trees_are_shuffled_by_the_smallest_root(seed):
     assert len(set(smaller)) == 2
     scores = Scores(Reference(world), request)
     for asked in (request, replace(request, groups=groups[::-1])):
-        result = Found(world, ask(forest_of(world), asked))
+        result = FoundCandidates(world, ask(forest_of(world), asked))
         assert len(result.listed) == 16
         expected = [round(float(scores.score(candidate)), 12) for candidate in result.listed]
         assert result.scores == expected == sorted(expected, reverse=True)

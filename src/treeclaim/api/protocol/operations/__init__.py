@@ -180,13 +180,16 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
 
     def declare(handler: Handler) -> Handler:
         models = handler.__annotations__
+        readers: dict[str, Callable[[Call], Any]] = {}
         if "query" in models:
-            attributes["query"] = QueryReader(models["query"])
+            query = attributes["query"] = QueryReader(models["query"])
+            readers["query"] = lambda call: query.read_pairs(call.query())
         if "body" in models:
             attributes["body"] = BodyReader(models["body"])
             attributes.setdefault("most_values", MOST_VALUES_IN_BULK)
+            readers["body"] = Call.json
         summary = _SECTION.sub("", (handler.__doc__ or "").split("\n", 1)[0])
-        answer = _reading_parameters(handler) if {"query", "body"} & models.keys() else handler
+        answer = _with_parameters(handler, readers) if readers else handler
         declared = Operation(method, path, answer, summary=summary, **attributes)
         _declared.setdefault(handler.__module__, []).append(declared)
         return handler
@@ -194,19 +197,14 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
     return declare
 
 
-def _reading_parameters(handler: Callable[..., Reply]) -> Callable[[Call], Reply]:
-    """Return a handler that reads the parameters which it declares."""
-    models = handler.__annotations__
-    query_reader = QueryReader(models["query"]) if "query" in models else None
+def _with_parameters(
+    handler: Callable[..., Reply], readers: Mapping[str, Callable[[Call], Any]]
+) -> Callable[[Call], Reply]:
+    """Return a handler that reads its parameters from the call."""
 
     @wraps(handler)
     def answer(call: Call) -> Reply:
-        parameters = {}
-        if query_reader is not None:
-            parameters["query"] = query_reader.read_pairs(call.query())
-        if "body" in models:
-            parameters["body"] = call.json()
-        return handler(call, **parameters)
+        return handler(call, **{name: read(call) for name, read in readers.items()})
 
     return answer
 

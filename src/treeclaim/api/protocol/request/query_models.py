@@ -41,7 +41,7 @@ class QueryReader(BodyReader):
         """Read the names and values of a query string.
 
         Raises:
-            ApiError: 400 with the name and the words of the first problem.
+            InvalidQueryError: with the name and the words of the first problem.
         """
         values: dict[str, Any] = {}
         for name, value in pairs:

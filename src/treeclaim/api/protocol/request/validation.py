@@ -219,7 +219,7 @@ def query_pairs(query_string: str) -> list[tuple[str, str]]:
     """Split a query string into decoded names and values, in order.
 
     Raises:
-        ApiError: 400 if it has too many of them, or is not UTF-8 behind its percent-encoding.
+        InvalidQueryError: if it has too many of them, or is not UTF-8 behind its percent-encoding.
     """
     count = query_string.count("&") + 1
     if count > _MOST_PARAMETERS:
@@ -239,7 +239,7 @@ def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, s
     """Check a query string of which the last occurrence of each parameter counts.
 
     Raises:
-        ApiError: 400 with the validator's text.
+        InvalidQueryError: with the validator's text.
     """
     query = dict(pairs)
     problem = checker.problem(query, length=length_of_pairs(pairs))
