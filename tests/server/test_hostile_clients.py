@@ -83,9 +83,12 @@ def test_silent_connections_are_evicted_before_kept_ones():
 def test_longest_idle_kept_connection_is_evicted_for_a_new_client():
     with running(connections=10) as server, ExitStack() as stack:
         kept = connections(stack, server, 10)
-        for client in kept:
+        idle = lambda: server.front.table.count(Phase.IDLE) + len(server.front.answered)  # noqa: E731
+        for number, client in enumerate(kept, 1):
             client.sendall(HELLO)
             assert receive(client).body == b"hello"
+            # The thread that answered may note that after the client has read it.
+            eventually(lambda: idle() == number, "the answer was not noted")  # noqa: B023
         assert server.ask().body == b"hello"
         assert is_closed(kept[0])
 
