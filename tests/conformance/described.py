@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks requests and responses of the extension against the API description."""
+"""Checks requests and responses at the newest versions against the API description."""
 
 from functools import cache
 from http import HTTPStatus
@@ -10,10 +10,12 @@ import jsonschema_rs
 from treeclaim.api.description.openapi import description
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.routes import OPERATIONS, find
-from treeclaim.model.microversions import NEWEST
+from treeclaim.model.microversions import MAXIMUM, NEWEST
 
 _DOCUMENT: Any = description(OPERATIONS)
 _JSON = "application/json"
+_DESCRIBED_AT = (NEWEST.header, MAXIMUM.header)
+"""Versions of the operations that the description is true of; an operation of the extension exists at the first."""
 
 
 def find_faults(
@@ -29,10 +31,10 @@ def find_faults(
         received: The parsed body of the response; None without one.
     """
     route = find(path)
-    if route is None or method not in route.operations or version != NEWEST.header:
+    if route is None or method not in route.operations:
         return []
     operation = route.operations[method]
-    if not operation.needs_opt_in:
+    if version not in _DESCRIBED_AT[: 1 if operation.needs_opt_in else 2]:
         return []
     described = _DOCUMENT["paths"][operation.path][method.lower()]
     if str(status) not in described["responses"]:

@@ -12,6 +12,7 @@ from treeclaim import __version__
 from treeclaim.api.description.names import SchemaNames
 from treeclaim.api.description.responses import (
     ERROR,
+    KEYSTONE_ERROR,
     SEGMENT,
     body_form,
     description_of,
@@ -59,7 +60,7 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
 
 def _name_schemas(paths: dict[str, dict[str, Any]]) -> SchemaNames:
     """Replace the schemas of bodies by references to named ones, and return these; responses come first."""
-    names = SchemaNames(Error=ERROR)
+    names = SchemaNames(Error=ERROR, KeystoneError=KEYSTONE_ERROR)
     described = [operation for methods in paths.values() for operation in methods.values()]
     for operation in described:
         for status, response in operation["responses"].items():
@@ -111,7 +112,13 @@ def _since(operation: Operation) -> str:
 
 def _newest(operation: Operation) -> Version:
     """Return the version at which an operation is described."""
-    return NEWEST if operation.needs_opt_in or operation.has_extension_parameters else MAXIMUM
+    return NEWEST if operation.needs_opt_in or _is_extended(operation) else MAXIMUM
+
+
+def _is_extended(operation: Operation) -> bool:
+    """Tell whether the extension adds parameters, or members of the body, to an operation."""
+    checked = [schemas for schemas in (operation.body, operation.query) if schemas is not None]
+    return any(schemas.at(NEWEST).schema != schemas.at(MAXIMUM).schema for schemas in checked)
 
 
 def _version(operation: Operation) -> Schema:
@@ -121,9 +128,7 @@ def _version(operation: Operation) -> Schema:
     """
     header_values = [_newest(operation).header]
     if not operation.needs_opt_in:
-        header_values += [MAXIMUM.header] * operation.has_extension_parameters + [
-            "placement latest"
-        ]
+        header_values += [MAXIMUM.header] * _is_extended(operation) + ["placement latest"]
     return {
         "name": "OpenStack-API-Version",
         "in": "header",

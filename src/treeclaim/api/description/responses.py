@@ -69,6 +69,9 @@ ERROR: Schema = record(
 )
 """The body of an error (contract page 00, section 6)."""
 
+KEYSTONE_ERROR = record({"error": record({"code": INTEGER, "title": STRING, "message": STRING})})
+"""The body with which keystonemiddleware refuses a token (contract page 05, section 1.2)."""
+
 SEGMENT: Schema = text("[^/]+")
 """A segment of a path, which has no other form (contract page 00, section 1)."""
 
@@ -146,10 +149,17 @@ def _errors(operation: Operation) -> set[HTTPStatus]:
 
 
 def _error(status: HTTPStatus) -> dict[str, Any]:
-    error = {"$ref": "#/components/schemas/Error"}
-    content: dict[str, Any] = {"application/json": {"schema": error}}
-    if status is not HTTPStatus.UNAUTHORIZED:
-        # By the header Accept; what refuses a token knows nothing of it.
+    error: Schema = {"$ref": "#/components/schemas/Error"}
+    content: dict[str, Any]
+    if status is HTTPStatus.UNAUTHORIZED:
+        # What refuses a token knows nothing of the header Accept.
+        content = {
+            "application/json": {
+                "schema": {"anyOf": [error, {"$ref": "#/components/schemas/KeystoneError"}]}
+            }
+        }
+    else:
+        content = {"application/json": {"schema": error}}
         content |= {"text/html": {"schema": STRING}, "text/plain": {"schema": STRING}}
     return {"description": _MEANINGS[status], "headers": _HEADERS, "content": content}
 

@@ -49,7 +49,6 @@ def _described_body(schema: Schema) -> Schema:
     body=VersionedSchema(reshape_body),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=_described_body),
-    has_extension_parameters=True,
 )
 def reshape(call: Call) -> Reply:
     """Replace inventories and claims in one step."""

@@ -112,8 +112,6 @@ class Operation:
         only_reads: True for a POST that changes nothing.
         most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.
         errors: Statuses of errors that no other operation has.
-        has_extension_parameters: True where the extension adds parameters or members of the body to an operation of
-            Placement.
     """
 
     method: str
@@ -135,7 +133,6 @@ class Operation:
     only_reads: bool = False
     most_values: int = MOST_VALUES
     errors: frozenset[HTTPStatus] = frozenset()
-    has_extension_parameters: bool = False
 
     @property
     def name(self) -> str:

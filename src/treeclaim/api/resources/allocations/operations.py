@@ -81,7 +81,6 @@ def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
     body=VersionedSchema(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
-    has_extension_parameters=True,
 )
 def replace_allocations(call: Call) -> Reply:
     """Replace what a consumer holds (section 3)."""
@@ -102,7 +101,6 @@ def replace_allocations(call: Call) -> Reply:
     body=VersionedSchema(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=schemas.described_claims),
-    has_extension_parameters=True,
 )
 def manage_allocations(call: Call) -> Reply:
     """Replace what several consumers hold, all or nothing (section 4)."""

@@ -30,7 +30,6 @@ DRAW_RULE = "treeclaim:holds:draw"
     since=Feature.ALLOCATION_CANDIDATES,
     query=schemas.QUERY,
     forms=schemas.SEARCH_FORMS,
-    has_extension_parameters=True,
 )
 def list_candidates(call: Call) -> Reply:
     """List combinations of providers that satisfy a request."""
