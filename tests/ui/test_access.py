@@ -17,6 +17,10 @@ LOOKS: dict[str, dict[str, Any]] = {
 """Colours do not depend on the width."""
 STILL = {"reduced_motion": "reduce"}
 
+FOCUSABLE = (
+    "a[href], button:not(:disabled), input, select, textarea, summary, [tabindex='0'], h1, main"
+)
+
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_no_violation(visit, cloud, routes, look):
@@ -27,6 +31,7 @@ def test_axe_finds_no_violation(visit, cloud, routes, look):
         page = visitor.open(route) if look == "light" else visitor.go(route)
         page.locator(shown).first.wait_for()
         violations += violations_of(page, route)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), route
     page = visitor.open(token=None)
     page.get_by_label("Token").wait_for()
     violations += violations_of(page, "the token")
@@ -101,3 +106,26 @@ def test_skip_link_leads_to_the_content(visit, cloud):
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     assert "#/cloud" in page.url
+
+
+MISSED = """
+selector => [...document.querySelectorAll(selector)]
+  .filter((one) => one.checkVisibility() && one.tabIndex >= 0 && !window.visited.has(one))
+  .map((one) => one.outerHTML.slice(0, 100))
+"""
+"""Return the elements that can have the focus and did not get it."""
+
+
+def test_tab_key_reaches_every_control(visit, cloud, routes):
+    visitor = visit(cloud, reduced_motion="reduce")
+    for route, shown in routes.items():
+        page = visitor.open(route)
+        page.locator(shown).first.wait_for()
+        page.wait_for_function("() => !document.querySelector('.busy')")
+        page.evaluate(
+            "() => { window.visited = new Set();"
+            " addEventListener('focusin', ({ target }) => window.visited.add(target)); }"
+        )
+        for _ in range(len(page.evaluate(MISSED, FOCUSABLE)) + 3):
+            page.keyboard.press("Tab")
+        assert page.evaluate(MISSED, FOCUSABLE) == [], route

@@ -369,32 +369,3 @@ def test_form_round_trips_queries(visit, cloud):
             query,
         )
         assert sorted(map(tuple, read)) == sorted(map(tuple, written)), query
-
-
-def test_the_map_follows_a_stream_of_changes(visit, cloud, client):
-    """Between page and service stands one that streams what really changed, once."""
-    device, consumer = tree_of(client, "host-5_numa1_device"), str(uuid.uuid4())
-    change = {"changes": [{"uuid": device, "what": ["allocations"]}], "catalogue": False}
-    claim = {"allocations": {device: {"resources": {"VGPU": 3}}}}
-    asked = []
-
-    def stream(route):
-        asked.append(route.request.headers)
-        if len(asked) == 1:
-            client.claim(consumer, claim, project_id="p", user_id="u")
-        data = json.dumps(change)
-        body = f": ping\n\nid: cursor-{len(asked)}\nevent: changes\ndata: {data}\n\n"
-        route.fulfill(content_type="text/event-stream", body=body)
-
-    visitor = visit(cloud)
-    visitor.page.route("**/treeclaim/changes", stream)
-    visitor.open("#/cloud?class=VGPU")
-    try:
-        visitor.see("3 of 40 used")
-        visitor.see("live: changes come as they are made")
-        with visitor.page.expect_request("**/treeclaim/changes") as again:
-            pass
-        assert asked[0]["accept"] == "text/event-stream"
-        assert again.value.headers["last-event-id"].startswith("cursor-")
-    finally:
-        client.release(consumer)
