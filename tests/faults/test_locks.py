@@ -73,17 +73,6 @@ def lock(connection, provider):
     )
 
 
-def test_a_claim_waits_for_a_lock_and_succeeds(place):
-    world = build(place.service.url, with_holds=False)
-    with place.engine.connect() as holder:
-        lock(holder, world.hosts[0])
-        claim = Claim(place.service.url, world)
-        await_waiter(place.engine, session_of(holder))
-        assert claim.answer is None
-        holder.commit()
-    assert claim.finished().status_code == 204
-
-
 def test_deadlocked_claim_is_retried(place):
     world = build(place.service.url, with_holds=False)
     with place.engine.connect() as holder:

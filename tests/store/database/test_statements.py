@@ -81,24 +81,6 @@ def test_list_parameters_of_any_length_match_their_values(store):
                 assert {row.external_id for row in rows} == set(names[:length]) - set(others)
 
 
-def test_lists_of_all_lengths_are_compiled_once(store, monkeypatch):
-    """Groups of claims have ever new lengths, and searches would wait while one is compiled."""
-    dialect = store.engine.dialect
-    compiler, compiled = dialect.statement_compiler, []
-
-    def count(*arguments, **options):
-        compiled.append(arguments)
-        return compiler(*arguments, **options)
-
-    monkeypatch.setattr(dialect, "statement_compiler", count)
-    statement = CompiledStatement(FOUND)
-    texts = {
-        statement.ready(dialect, {"names": ["a"] * length, "others": ["b"]}).sql
-        for length in range(1, 65)
-    }
-    assert (len(texts), len(compiled)) == (7, 1)
-
-
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
 @pytest.mark.parametrize("longest", [300, 1_000_000])
 def test_written_values_round_trip(store, sql_mode, longest, monkeypatch):

@@ -153,27 +153,6 @@ def test_a_writer_killed_before_its_commit_leaves_no_trace(store, database_url):
     assert sum(one.generation for one in followed) == sum(one.generation for one in before) + 2
 
 
-def test_change_that_begins_first_and_commits_last_is_read(store, database_url):
-    early = new_provider(store)
-    replica = Replica(store)
-    with replica.current():
-        pass
-    if database_url.startswith("sqlite"):
-        pytest.skip("SQLite has one writer at a time")
-    second = Store(DatabaseSettings(database_url))
-
-    def overtaken(transaction):
-        providers.write_inventories(transaction, early, {})
-        new_provider(second)
-        with replica.current() as forest:
-            assert [record.generation for record in forest.records()] == [1, 1]
-
-    store.write(overtaken)
-    with replica.current() as forest:
-        assert [record.generation for record in forest.records()] == [2, 1]
-    second.close()
-
-
 def test_unchanged_feed_returns_none(store):
     new_provider(store)
     changes = store.changes(None)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many claim at once through one store: each has its own outcome, and nothing is overbooked."""
 
-import random
-import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,7 +8,6 @@ from contextlib import closing
 import pytest
 import sqlalchemy as sa
 
-from tests.faults.harness.linearizability import Step, explained
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
@@ -31,8 +28,6 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema.tables import consumers, resource_providers
 
-THREADS = 12
-CLAIMS = 15
 LONG = 60.0
 
 
@@ -125,78 +120,6 @@ def test_group_of_refused_claims_leaves_nothing(store):
     assert [type(refusal) for refusal in caught.value.refusals] == [CapacityExceededError] * 3
     assert rows_of(store, consumers) == 0
     assert store.positions() == before
-
-
-class Crowd:
-    """Threads that use one store at once, and the steps that they took, for one host."""
-
-    def __init__(self, store, host):
-        self.store = store
-        self.host = host
-        self.clock = 0
-        self.lock = threading.Lock()
-        self.steps = []
-        self.held = 0
-
-    def now(self):
-        with self.lock:
-            self.clock += 1
-            return self.clock
-
-    def act(self, seed):
-        """Claim, move, shrink and release; every thread has consumers of its own."""
-        chance = random.Random(seed)
-        mine = {}
-        for _ in range(CLAIMS):
-            if mine and chance.random() < 0.4:
-                consumer = chance.choice(sorted(mine))
-                amount, generation = mine.pop(consumer)
-                if chance.random() < 0.5:
-                    self.step(-amount, 0, lambda c=consumer: self.store.delete_allocations(c))
-                    continue
-                new, known = 1, generation
-            else:
-                consumer, amount, known = str(uuid.uuid4()), 0, None
-                new = chance.randint(1, 3)
-            wanted = claim(consumer, {self.host: new}, known)
-            if self.step(new - amount, 1, lambda w=wanted: self.store.replace_allocations([w])):
-                mine[consumer] = (new, (known or 0) + 1)
-            elif known is not None:
-                mine[consumer] = (amount, known)
-        with self.lock:
-            self.held += sum(amount for amount, _ in mine.values())
-
-    def step(self, usage, generations, action):
-        start = self.now()
-        try:
-            action()
-        except CapacityExceededError:
-            self.steps.append(Step("refusal", start, self.now(), usage))
-            return False
-        self.steps.append(Step("success", start, self.now(), usage, generations))
-        return True
-
-
-@pytest.mark.slow
-def test_concurrent_claims_of_one_process_are_linearizable(store):
-    """Some of the claims are in groups: with a dozen threads nearly all are."""
-    host = create_host(store, 10)
-    crowd = Crowd(store, host)
-    with ThreadPoolExecutor(THREADS) as pool:
-        working = [pool.submit(crowd.act, seed) for seed in range(THREADS)]
-        while any(not one.done() for one in working):
-            start = crowd.now()
-            used, generation = used_of(store, host)
-            crowd.steps.append(Step("read", start, crowd.now(), used, generation - 1))
-            assert used <= 10
-        for one in working:
-            one.result()
-    used, generation = used_of(store, host)
-    assert used == crowd.held
-    successes = [step for step in crowd.steps if step.kind == "success"]
-    assert generation - 1 == sum(step.generation for step in successes)
-    assert any(step.kind == "refusal" for step in crowd.steps)
-    assert explained(sorted(crowd.steps, key=lambda step: step.start), capacity=10)
 
 
 def at_once(*actions):
