@@ -59,11 +59,14 @@ def names_of(world):
 
 
 def ids_of(world):
-    """Return ids by name, with gaps, in which later providers that are called `new0`, `new1` ... come."""
+    """Return ids by name, with gaps for later providers, which are called `new0`, `new1` and so on.
+
+    `new0x` has the id of `new0`, which is deleted by then.
+    """
     first = [provider.name for provider in world.providers if not provider.name.startswith("new")]
     later = [provider.name for provider in world.providers if provider.name.startswith("new")]
     numbers = {name: 10 * number for number, name in enumerate(first, 1)}
-    return numbers | {name: 10 * int(name.removeprefix("new")) + 5 for name in later}
+    return numbers | {name: 10 * int(name.strip("newx")) + 5 for name in later}
 
 
 def records_of(world):

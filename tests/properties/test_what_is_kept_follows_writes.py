@@ -80,7 +80,9 @@ def written(draw, world):
         stock[name] = replace(stock[name], used=used, allocation_ratio=ratio)
         providers[number] = replace(providers[number], stock=stock)
     for change in draw(
-        st.lists(st.sampled_from((relabel, relabel, move, create, delete)), max_size=2)
+        st.lists(
+            st.sampled_from((relabel, relabel, move, create, create, delete, succeed)), max_size=2
+        )
     ):
         change(draw, providers)
     return World(tuple(providers))
@@ -111,7 +113,7 @@ def create(draw, providers):
     """Add a provider whose id is between those of others, and may be that of a deleted one."""
     names = [provider.name for provider in providers]
     name = draw(st.sampled_from([f"new{number}" for number in range(5)]))
-    if name in names:
+    if {name, f"{name}x"} & set(names):
         return
     parent = draw(st.sampled_from([None, *names]))
     stock = draw(st.dictionaries(st.sampled_from(CLASSES), stocks(), max_size=3))
@@ -124,6 +126,15 @@ def delete(_draw, providers):
     consumed = {key[0] for one in providers for keys in one.consumes.values() for key in keys}
     if len(providers) > 1 and last not in consumed | {one.parent for one in providers}:
         providers.pop()
+
+
+def succeed(draw, providers):
+    """Delete the last provider; if it is a later one, another provider gets its id, as in some databases."""
+    former, count = providers[-1], len(providers)
+    delete(draw, providers)
+    if former.name.startswith("new") and len(providers) < count:
+        name = former.name.strip("x") if former.name.endswith("x") else f"{former.name}x"
+        providers.append(replace(former, name=name))
 
 
 @st.composite

@@ -5,8 +5,6 @@ import pytest
 
 from tests.forest.building import LimitedBudget, answer_of, forest_of, record, wide_trees
 from treeclaim.forest.search import search
-from treeclaim.model.errors import SearchGivenUpError
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
 
 SECONDS = 1.0
@@ -45,36 +43,3 @@ def test_easy_query_on_many_different_providers_is_answered():
     forest = forest_of([record(1), *children])
     answer = answer_of(forest, question(range(10, 24)), SearchOptions(seconds=SECONDS))
     assert len(answer["allocation_requests"]) == 10
-
-
-@pytest.mark.slow
-def test_hard_query_times_out():
-    # Sixty sizes, and hardly any room to spare: beyond what is judged exactly.
-    amounts = [200 + (number * 7919) % 700 for number in range(60)]
-    forest = forest_of(wide_trees(2, 33, 1000))
-    with pytest.raises(SearchGivenUpError):
-        answer_of(forest, question(amounts), SearchOptions(seconds=SECONDS))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{"randomize": True}, {"breadth_first": True}, {}])
-def test_query_with_too_many_candidates_times_out(options):
-    forest = forest_of(wide_trees(1, 40, 100))
-    with pytest.raises(SearchGivenUpError):
-        answer_of(
-            forest, question([1] * 12, limit=None), SearchOptions(seconds=SECONDS, **options)
-        )
-
-
-@pytest.mark.slow
-def test_unreachable_split_amount_times_out():
-    # Each child gives all it has or nothing: which of them sum to the amount is a hard question.
-    records = [record(1)]
-    for number in range(2, 42):
-        units = 100_001 + number * number * 6
-        whole = Inventory(total=units, min_unit=units, max_unit=units)
-        records.append(record(number, 1, 1, {"CUSTOM_DEVICE": whole}))
-    group = RequestGroup("", {"CUSTOM_DEVICE": 2_050_001})
-    request = CandidateRequest((group,), can_split=frozenset({"CUSTOM_DEVICE"}), limit=10)
-    with pytest.raises(SearchGivenUpError):
-        answer_of(forest_of(records), request, SearchOptions(seconds=SECONDS))

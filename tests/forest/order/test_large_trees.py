@@ -3,13 +3,8 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.forest.building import answer_of, distinct, forest_of, provider_uuid, record
-from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.placer import Placer
 from treeclaim.model.extension.order import Order, Preference, Term, TermName
-from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import CandidateRequest, RequestGroup, SubtreeList
 
@@ -105,15 +100,6 @@ def test_sixteen_groups_are_served_by_the_fullest_pools():
     assert answer["scores"][0] == round((1 / 8 + (800 + 16) / 1000) / 2, 12)
 
 
-@pytest.mark.parametrize("name", [TermName.PACK, TermName.SPREAD])
-def test_tree_level_order_is_exact(name):
-    forest = forest_of(host(unlike(16)))
-    answer = answer_of(forest, isolated(10, name))
-    unordered = answer_of(forest, replace(isolated(10, name), order=None))
-    assert "approximate" not in answer
-    assert answer["allocation_requests"] == unordered["allocation_requests"]
-
-
 def test_large_tree_without_the_best_candidate_keeps_results_exact():
     forest = forest_of(host([(100, 90)] * 16) + host([(100, 0)] * 10, root=50))
     answer = answer_of(forest, isolated(10, TermName.SPREAD_PROVIDERS, limit=1))
@@ -138,29 +124,6 @@ def test_heuristic_finds_a_candidate_among_dead_ends():
     assert len(distinct(answer)) == 5
     nodes = {candidate["mappings"]["_NODE"][0] for candidate in answer["allocation_requests"]}
     assert nodes == {provider_uuid(number - 11)}
-
-
-EACH_TREE_ONCE = Rule(
-    domains=None,
-    max_per_domain=1,
-    requests=frozenset({0}),
-)
-
-
-def test_placements_state_whether_they_are_approximate():
-    forest = forest_of(host(unlike(24)) + host([(100, 99)] * 10, root=50))
-    for groups, are_approximate in ((10, [True, False]), (2, [False, False])):
-        call = PlacingRequest(
-            (isolated(groups, TermName.SPREAD_PROVIDERS, limit=None),),
-            ("first", "second"),
-            "project",
-            "user",
-            "INSTANCE",
-        )
-        attempt = Placer(forest, Placing((call,), (EACH_TREE_ONCE,)), {}, Budget()).place_all()
-        found = [attempt.placed[consumer] for consumer in ("first", "second")]
-        assert [placement.is_approximate for placement in found] == are_approximate
-        assert [placement.roots[0][0] for placement in found] == list(map(provider_uuid, (1, 50)))
 
 
 def test_first_candidate_of_equal_groups_is_exact():

@@ -34,7 +34,7 @@ def four_hosts(client):
     applied(
         client,
         host("a", "r1", VCPU=8),
-        host("b", "r1", VCPU=4),
+        host("b", "r1", VCPU=4) | {"attributes": {"ecc": True}},
         host("c", "r2", VCPU=6, MEMORY_MB=64),
         host("d", VCPU=2),
         host("a-child", parent="a", CUSTOM_GPU=4),
@@ -70,6 +70,7 @@ QUERIES = (
     "resources=VCPU:1",
     "resources=VCPU:5",
     "resources=VCPU:3&order_by=pack",
+    "resources=VCPU:1&where=ecc",
     "resources_N=CUSTOM_NEW:1&required_N=CUSTOM_SHINY",
     f"resources=VCPU:1&from_holds={uuid_of('h')}",
 )
@@ -151,6 +152,8 @@ CHANGES: dict[str, Any] = {
                     },
                 },
                 {"uuid": uuid_of("d"), "name": "renamed", "traits": ["CUSTOM_SHINY"]},
+                {"uuid": uuid_of("a"), "name": "a", "attributes": {"ecc": True, "gib": 80}},
+                {"uuid": uuid_of("b"), "name": "b", "traits": ["CUSTOM_SHINY"]},
             ]
         },
         None,

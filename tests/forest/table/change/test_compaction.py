@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.forest.building import (
     CATALOGUE,
@@ -17,102 +15,15 @@ from tests.forest.building import (
     record,
     wide_trees,
 )
-from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud
-from tests.properties.forest_adapter import LOWERED, lowered
-from tests.tiers import examples
+from tests.properties.forest_adapter import lowered
 from treeclaim.forest.domains import relation
-from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
-from treeclaim.model.changes import Catalogue, CatalogueEntry, UsageChange
+from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
-
-
-class Compacted(Cloud):
-    """A Forest whose table is made small meanwhile, with all kinds of changes."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set()
-
-    def count(self, number, other):
-        """Claims change what is used of a provider."""
-        answer = self.records.get(number)
-        if answer is not None:
-            used = {it.class_id: other for it in answer.inventories}
-            change = UsageChange(used, 1, answer.generation + 1, 1.0)
-            self.records[number] = replace(
-                answer,
-                generation=answer.generation + 1,
-                modified_at=1.0,
-                inventories=tuple(replace(it, used=it.used + other) for it in answer.inventories),
-            )
-            self.forest.apply(
-                news(usage={number: change}),
-            )
-
-    def rename(self, number, other):
-        """Two providers swap their names."""
-        one, two = self.records.get(number), self.records.get(other)
-        if one is not None and two is not None and one is not two:
-            self.tell(replace(one, name=two.name), replace(two, name=one.name))
-
-    def replace_by_another(self, number, _other):
-        """A deleted provider's id is given to a new one."""
-        answer = self.records.get(number)
-        if answer is not None and all(it.parent_id != number for it in self.records.values()):
-            uuid = f"{number:08x}-0000-4000-8000-{len(self.names):012x}"
-            self.names.add(uuid)
-            self.tell(replace(answer, uuid=uuid, name=uuid))
-
-    def describe(self, number, other):
-        """A provider has attributes of other values, or of other types."""
-        if number in self.records:
-            value = (None, True, False, 1, "1", "text", 80)[other % 7]
-            attributes = {} if value is None else {"mem_gib": value, f"n{other}": number}
-            self.tell(replace(self.records[number], attributes=attributes))
-
-    def tidy(self, _number, other):
-        """Take some steps of a compaction though nothing changes."""
-        for _ in range(other):
-            self.forest.tidy()
-
-    def all_is_as_if_fresh(self, kept):
-        """Compare all that can be seen with a Forest that knows no history."""
-        fresh = forest_of(self.records.values())
-        assert self.forest.records() == fresh.records()
-        assert self.forest.associated_traits() == fresh.associated_traits()
-        for request in REQUESTS[::3]:
-            assert body_of(self.forest, request) == body_of(fresh, request)
-        behind = int(min(self.records, default=0))
-        rows = page_of(self.forest, self.forest.living_rows, behind, 5).rows
-        assert self.forest.id.values[rows].tolist() == sorted(self.records)[1:6]
-        for one in self.records.values():
-            row = self.forest.row_of(one.uuid)
-            assert row == self.forest.row_of_name(one.name)
-            assert self.forest.id.values[row] == one.id
-            anew = ListingTexts().joined(fresh, np.array([fresh.row_of(one.uuid)]), INCLUDABLE)
-            assert kept.joined(self.forest, np.array([row]), INCLUDABLE) == anew
-
-
-ACTIONS = (
-    *("create", "create", "delete", "change", "change", "use", "move", "share"),
-    *("count", "rename", "replace_by_another", "describe", "describe", "tidy", "tidy"),
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(25), deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(ACTIONS), IDS, IDS), min_size=10, max_size=40))
-def test_compaction_steps_never_change_a_response(story):
-    with lowered(LOWERED):
-        cloud, kept = Compacted(), ListingTexts()
-        for name, number, other in story:
-            getattr(cloud, name)(number, other)
-            cloud.all_is_as_if_fresh(kept)
 
 
 def tell(forest, *records, removed=(), catalogue=None):
@@ -179,6 +90,14 @@ def test_reassigned_trait_id_shows_the_new_name():
     tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
     tell(forest, with_trait(forest, "provider 1", 3))
     assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
+
+
+def test_two_providers_swap_names():
+    forest = forest_of(wide_trees_from(1, 2))
+    first, second = forest.records()
+    tell(forest, replace(first, name=second.name), replace(second, name=first.name))
+    assert forest.row_of_name(second.name) == forest.row_of(first.uuid)
+    assert forest.row_of_name(first.name) == forest.row_of(second.uuid)
 
 
 def test_forked_process_does_not_share_columns():
