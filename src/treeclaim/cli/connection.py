@@ -32,34 +32,38 @@ ENDPOINT_OPTIONS = f"""
 @contextmanager
 def open_client(options: argparse.Namespace) -> Iterator[Client]:
     """Give a client for the endpoint that a command's options and the environment name."""
-    with (
-        _failures_in_words(
-            "start a service with `treeclaim serve`, or name a running one with --endpoint or "
-            "--os-cloud"
-        ),
-        _client(options) as client,
-    ):
+    advice = "start a service with `treeclaim serve`, or name a running one with --endpoint or --os-cloud"
+    with _failures_in_words(advice), _client(options) as client:
         yield client
 
 
 @contextmanager
-def open_client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client]:
-    """Give a client for a URL and token, or, without a URL, for a cloud of clouds.yaml."""
-    with (
-        _failures_in_words("check its URL or cloud, and that the service runs"),
-        _client_at(url, token) if url else _client_of_cloud(cloud or "") as client,
-    ):
-        yield client
+def open_client_of(end: str, options: argparse.Namespace) -> Iterator[Client]:
+    """Give a client for one of two services.
 
-
-def _patience() -> Patience:
-    """Return the usual patience, which says on the terminal what it waits for."""
-    return Patience(tell=lambda text: warn(f"treeclaim: {text}"))
+    Args:
+        end: Begins the names of the options, and of the variable `TREECLAIM_END_TOKEN`.
+        options: With `END_url`, `END_token` and, for a cloud of clouds.yaml instead, `END_cloud`.
+    """
+    token, cloud = getattr(options, f"{end}_token"), getattr(options, f"{end}_cloud", None)
+    if token and cloud:
+        raise CommandError(
+            f"--{end}-token is for --{end}; a cloud of clouds.yaml has its own authentication"
+        )
+    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
+    tokens = [token, *(os.environ.get(name) for name in names), _TOKEN]
+    with _failures_in_words("check its URL or cloud, and that the service runs"):
+        client = (
+            _client_of_cloud(cloud)
+            if cloud
+            else _client_at(getattr(options, f"{end}_url"), next(filter(None, tokens)))
+        )
+        with client:
+            yield client
 
 
 @contextmanager
 def _failures_in_words(advice: str) -> Iterator[None]:
-    """Turn failures of calls into those of a command."""
     try:
         yield
     except UnreachableError as error:
@@ -68,34 +72,36 @@ def _failures_in_words(advice: str) -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def _client_at(url: str, token: str) -> Client:
-    return Client(url, token, patience=_patience())
-
-
 def _client(options: argparse.Namespace) -> Client:
     """Return a client of the endpoint that the options name, else Treeclaim's or OpenStack's variables.
 
     Without any of them it is the endpoint of this machine.
     """
     environment = os.environ
-    token = options.token or environment.get("OS_TOKEN") or _TOKEN
-    if options.os_cloud and options.token:
+    url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
+    cloud = options.os_cloud or (not url and environment.get("OS_CLOUD"))
+    has_login = not url and (
+        environment.get("OS_AUTH_TYPE") == "http_basic" or environment.get("OS_AUTH_URL")
+    )
+    if options.token and options.os_cloud:
         raise CommandError(
             "--token is for --endpoint; a cloud of clouds.yaml has its own authentication"
         )
-    if options.os_cloud:
-        return _client_of_cloud(options.os_cloud)
-    url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
-    if url:
-        return _client_at(url, token)
-    is_basic = environment.get("OS_AUTH_TYPE") == "http_basic"
-    if is_basic or environment.get("OS_CLOUD") or environment.get("OS_AUTH_URL"):
-        if options.token:
-            raise CommandError("--token needs --endpoint: the environment names a cloud")
-        if environment.get("OS_CLOUD"):
-            return _client_of_cloud(environment["OS_CLOUD"])
+    if options.token and (cloud or has_login):
+        raise CommandError("--token needs --endpoint: the environment names a cloud")
+    if cloud:
+        return _client_of_cloud(cloud)
+    if has_login:
         return _client_of_environment()
-    return _client_at(_LOCAL, token)
+    return _client_at(url or _LOCAL, options.token or environment.get("OS_TOKEN") or _TOKEN)
+
+
+def _client_at(url: str, token: str) -> Client:
+    return Client(url, token, patience=_patience())
+
+
+def _patience() -> Patience:
+    return Patience(tell=lambda text: warn(f"treeclaim: {text}"))
 
 
 @contextmanager
@@ -160,15 +166,3 @@ def _client_of_environment() -> Client:
         endpoint_override=environment.get("OS_PLACEMENT_ENDPOINT_OVERRIDE") or None,
     )
     return Client(adapter=adapter, patience=_patience())
-
-
-def token_of_end(options: argparse.Namespace, end: str) -> str:
-    """Return the token for one of two services: that of the options, or of the environment.
-
-    Args:
-        options: With `END_token`.
-        end: Of the option and of the variable `TREECLAIM_END_TOKEN`.
-    """
-    token: str | None = getattr(options, f"{end}_token")
-    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
-    return token or next((os.environ[name] for name in names if os.environ.get(name)), _TOKEN)

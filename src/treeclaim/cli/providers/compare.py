@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from treeclaim.cli.arguments import LocalCommand
-from treeclaim.cli.connection import open_client_at, token_of_end
+from treeclaim.cli.connection import open_client_of
 from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.comparison.access_log import read_requests
@@ -38,8 +38,8 @@ class CompareServices(LocalCommand):
     failure_status = FAILED
 
     arguments = f"""
-        old:OLD-URL               the service in use, such as Placement
-        new:NEW-URL               the service that is to replace it
+        old_url:OLD-URL           the service in use, such as Placement
+        new_url:NEW-URL           the service that is to replace it
         --requests ACCESS-LOG     make the reads in this log (of uWSGI, Apache, Placement or Treeclaim; - for standard input); without it, read everything that the old service has, and candidates of its classes
         --microversion 1.N = {_LATEST}  of reads for which the log names none
         --old-token TOKEN         token for the old service (or TREECLAIM_OLD_TOKEN, or OS_TOKEN)
@@ -53,8 +53,8 @@ class CompareServices(LocalCommand):
             raise CommandError(text)
         reads = None if options.requests is None else list(_reads_of_log(options))
         with (
-            open_client_at(options.old, token_of_end(options, "old"), None) as old,
-            open_client_at(options.new, token_of_end(options, "new"), None) as new,
+            open_client_of("old", options) as old,
+            open_client_of("new", options) as new,
             shown_progress() as report,
         ):
             if reads is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from treeclaim.cli.arguments import LocalCommand
 from treeclaim.cli.command import CloudAction
-from treeclaim.cli.connection import open_client_at, token_of_end
+from treeclaim.cli.connection import open_client_of
 from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
 from treeclaim.cli.progress import shown_progress
 from treeclaim.client import Client
@@ -83,10 +83,8 @@ class CopyService(LocalCommand):
 
     def act(self, options: argparse.Namespace) -> int:
         with (
-            open_client_at(
-                options.from_url, _token(options, "from"), options.from_cloud
-            ) as source,
-            open_client_at(options.to_url, _token(options, "to"), options.to_cloud) as target,
+            open_client_of("from", options) as source,
+            open_client_of("to", options) as target,
             shown_progress() as report,
         ):
             if options.compare:
@@ -155,14 +153,6 @@ def _summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
         f"{created} {'would be ' if dry_run else ''}created, {changed} changed, "
         f"{deleted} deleted, {unchanged} unchanged{refused}"
     )
-
-
-def _token(options: argparse.Namespace, end: str) -> str:
-    if getattr(options, f"{end}_token") and getattr(options, f"{end}_cloud"):
-        raise CommandError(
-            f"--{end}-token is for --{end}; a cloud of clouds.yaml has its own authentication"
-        )
-    return token_of_end(options, end)
 
 
 def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:

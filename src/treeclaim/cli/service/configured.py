@@ -15,15 +15,10 @@ from oslo_policy import generator as policy_generator
 from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
 from treeclaim.cli.output import CommandError, say, say_script, warn
 from treeclaim.cli.service.findings import (
+    CHECKS,
     ConfigFinding,
     OptionPlaces,
-    authentication,
-    database,
-    flavors,
     known_place,
-    log_handlers,
-    missing_files,
-    policy,
     unknown_options,
     without_effect,
 )
@@ -91,33 +86,15 @@ class CheckConfig(LocalCommand):
             configuration = configuration_of(options)
             keystone = _register_keystone_options(configuration.options)
         except CommandError as error:
-            return _report(
-                [
-                    *unknown_options(all_options(_keystone_options("password")), places),
-                    *(
-                        ConfigFinding(True, known_place(line, places), line)
-                        for line in error.lines
-                    ),
-                ]
-            )
+            unknown = unknown_options(all_options(_keystone_options("password")), places)
+            errors = (ConfigFinding(True, known_place(line, places), line) for line in error.lines)
+            return _report([*unknown, *errors])
+        groups = all_options(keystone)
         _print_options(configuration, keystone, places, with_defaults=options.all)
-        return _report(_findings(configuration, all_options(keystone), places))
-
-
-def _findings(
-    configuration: Configuration, groups: OptionGroups, places: OptionPlaces
-) -> list[ConfigFinding]:
-    options = configuration.options
-    return [
-        *unknown_options(groups, places),
-        *without_effect(groups, places),
-        *missing_files(options, places),
-        *log_handlers(configuration, places),
-        *database(configuration, places),
-        *authentication(configuration, places),
-        *flavors(configuration, places),
-        *policy(options, places),
-    ]
+        findings = [*unknown_options(groups, places), *without_effect(groups, places)]
+        for check in CHECKS:
+            findings += check(configuration, places)
+        return _report(findings)
 
 
 def _report(findings: Sequence[ConfigFinding]) -> int:

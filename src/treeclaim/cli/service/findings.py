@@ -7,10 +7,11 @@ The lines of the configuration files are read here: oslo.config knows only the f
 import difflib
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from oslo_config import cfg
 from sqlalchemy.engine import make_url
@@ -44,7 +45,6 @@ _DEFAULT = "DEFAULT"
 _KEYSTONE = "keystone_authtoken"
 _CONNECTION = ("placement_database", "connection")
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-_NAMED_OPTION = re.compile(r"\[DEFAULT\]/(\w+)")
 _FILES = (
     ("oslo_policy", "policy_file"),
     (_KEYSTONE, "cafile"),
@@ -76,18 +76,8 @@ class ConfigFinding:
         return f"{'error  ' if self.is_error else 'warning'} {self.where}: {self.text}"
 
 
-class SettingLine(NamedTuple):
-    """A line of a file.
-
-    Attributes:
-        where: The place as editors and compilers write it.
-        group: Section that it is in.
-        name: The option's name, with underscores; None for the beginning of a section.
-    """
-
-    where: str
-    group: str
-    name: str | None
+SettingLine = tuple[str, str, str | None]
+"""A line of a file: its place as compilers write it, its section, its option; None for a new section."""
 
 
 class OptionPlaces:
@@ -107,7 +97,7 @@ class OptionPlaces:
         for directory in config_dirs:
             files += sorted(str(path) for path in Path(directory).glob("*.conf"))
         self.lines = [line for file in files for line in _lines(file)]
-        self._places = {(line.group, line.name): line.where for line in self.lines}
+        self._places = {(group, name): where for where, group, name in self.lines}
 
     def find(self, group: str | None, name: str) -> str | None:
         """Return where an option is set, None if it is nowhere."""
@@ -134,43 +124,33 @@ def _lines(file: str) -> Iterator[SettingLine]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("["):
             group = line.strip().strip("[]")
-            yield SettingLine(f"{file}:{number}", group, None)
+            yield f"{file}:{number}", group, None
         elif line and not line.startswith((" ", "\t", "#", ";")):
             name = re.split("[=:]", line)[0].strip()
-            yield SettingLine(f"{file}:{number}", group, name.replace("-", "_"))
+            yield f"{file}:{number}", group, name.replace("-", "_")
 
 
 def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find unknown sections and options in files and in the environment."""
-    known = _known_names(groups)
+    known: defaultdict[str, set[str]] = defaultdict(set)
+    for group, options in groups:
+        for option in options:
+            known[group or _DEFAULT] |= {option.dest, option.name.replace("-", "_")}
+            for former in option.deprecated_opts:
+                name = former.name or option.name
+                known[former.group or group or _DEFAULT].add(name.replace("-", "_"))
     for where, group, name in places.lines:
-        if group not in known:
-            if name is None:
-                yield ConfigFinding(
-                    False, where, f"unknown section [{group}]{_near(group, known)}"
-                )
-        elif name is not None and name not in known[group]:
+        if group in known and name is not None and name not in known[group]:
             near = _near(name, known[group])
             yield ConfigFinding(False, where, f"unknown option {name} in [{group}]{near}")
+        elif group not in known and name is None:
+            yield ConfigFinding(False, where, f"unknown section [{group}]{_near(group, known)}")
     upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
-        if match is not None and match[2] not in upper.get(match[1], set()):
-            near = _near(match[2], upper.get(match[1], set()))
-            yield ConfigFinding(False, variable, f"this variable names no option{near}")
-
-
-def _known_names(groups: OptionGroups) -> dict[str, set[str]]:
-    """Return the names of all options by section, including those of former releases."""
-    names_by_section: dict[str, set[str]] = {}
-    for group, options in groups:
-        for option in options:
-            names = names_by_section.setdefault(group or _DEFAULT, set())
-            names |= {option.dest, option.name.replace("-", "_")}
-            for old in option.deprecated_opts:
-                place = names_by_section.setdefault(old.group or group or _DEFAULT, set())
-                place.add((old.name or option.name).replace("-", "_"))
-    return names_by_section
+        if match is not None and match[2] not in (names := upper.get(match[1], set())):
+            text = f"this variable names no option{_near(match[2], names)}"
+            yield ConfigFinding(False, variable, text)
 
 
 def _near(name: str, existing_names: Iterable[str]) -> str:
@@ -188,8 +168,8 @@ def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Confi
                 yield ConfigFinding(False, place, f"{option.dest} has no effect: {why}")
 
 
-def missing_files(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]:
-    """Find files that are named but missing."""
+def _missing_files(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+    options: Any = configuration.options
     for group, name in _FILES:
         is_set = places.find(group, name) is not None
         value = str(getattr(options[group], name, None) or "") if is_set else ""
@@ -201,18 +181,18 @@ def missing_files(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]
                 yield places.error(group, name, text)
 
 
-def log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether logging can be set up, by setting it up."""
     try:
         check_logging(configuration.options, PROJECT)
     except LoggingError as error:
-        match = _NAMED_OPTION.match(str(error))
-        names = _LOG_FILES if match is None else (match[1],)
-        name = next((name for name in names if places.find(_DEFAULT, name)), names[0])
-        yield places.error(_DEFAULT, name, str(error))
+        is_set = (name for name in _LOG_FILES if places.find(_DEFAULT, name))
+        place = _find_named_option(str(error), places)
+        finding = places.error(_DEFAULT, next(is_set, _LOG_FILES[0]), str(error))
+        yield replace(finding, where=place or finding.where)
 
 
-def authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether tokens can be validated and kept, or the password file can be used."""
     options = configuration.options
     if options.api.auth_strategy == "http_basic":
@@ -241,8 +221,7 @@ def authentication(configuration: Configuration, places: OptionPlaces) -> Iterat
         yield places.warning(_KEYSTONE, "memcached_servers", f"memcached_servers: {text}")
 
 
-def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
-    """Find out whether the metrics of flavors can be had."""
+def _flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     options, metrics = configuration.options.treeclaim, configuration.metrics
     if metrics is None:
         for name in ("metrics_of_aggregates", "metrics_of_flavors"):
@@ -256,7 +235,7 @@ def flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Conf
             yield places.error("treeclaim", "metrics_of_flavors", str(error))
 
 
-def database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether the database can be used, without writing to it.
 
     It is an error if the URL cannot be used or the server refuses it; a server that does not answer, and a
@@ -297,12 +276,13 @@ def database(configuration: Configuration, places: OptionPlaces) -> Iterator[Con
         engine.dispose()
 
 
-def policy(options: Any, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _policy(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find what is wrong in the policy files; an error is what the service itself refuses.
 
     Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, and what
     is given twice, are warnings.
     """
+    options = configuration.options
     refused = None
     warnings: list[Mapping[str, str]] = []
     try:
@@ -346,7 +326,15 @@ def _read_policy(file: Path, problems: list[DocumentFault]) -> Any:
 
 def known_place(text: str, places: OptionPlaces) -> str:
     """Return where the option is set that an error of oslo.config names, or the line that it names."""
-    option = re.search(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)", text)
-    place = option and places.find(option[1], option[2].replace("-", "_"))
     line = re.search(r"at (\S+):(\d+)", text)
-    return place or ("configuration" if line is None else f"{line[1]}:{line[2]}")
+    named_line = "configuration" if line is None else f"{line[1]}:{line[2]}"
+    return _find_named_option(text, places) or named_line
+
+
+def _find_named_option(text: str, places: OptionPlaces) -> str | None:
+    option = re.search(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)", text)
+    return option and places.find(option[1], option[2].replace("-", "_"))
+
+
+CHECKS = (_missing_files, _log_handlers, _database, _authentication, _flavors, _policy)
+"""Checks of a configuration that has no invalid value."""
