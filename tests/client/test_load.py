@@ -6,8 +6,7 @@ import pytest
 from tests.service import InProcess, WithoutExtension
 from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
-from treeclaim.client.load_plans import make_plan, with_endpoint_problems
-from treeclaim.client.loading import apply_plan, apply_topology
+from treeclaim.client.loading import apply_plan, apply_topology, make_plan, with_endpoint_problems
 from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import TopologyError, read_topology
 

@@ -25,6 +25,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -72,17 +73,7 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
 
-def positive(text: str) -> int:
-    """Read a whole number of at least 1, for argparse."""
-    return _whole(text, 1)
-
-
-def natural(text: str) -> int:
-    """Read a whole number of at least 0, for argparse."""
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
+def _whole(text: str, *, least: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(
             f"{text[:40]!r} is not a whole number of at least {least}"
@@ -94,15 +85,13 @@ def _whole(text: str, least: int) -> int:
     return int(text)
 
 
-def port(text: str) -> int:
-    """Read a TCP port, for argparse; 0 is any free port."""
-    if natural(text) > _LAST_PORT:
+def _port(text: str) -> int:
+    if _natural(text) > _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
     return int(text)
 
 
-def hours(text: str) -> float:
-    """Read a number of hours, for argparse."""
+def _hours(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -112,23 +101,25 @@ def hours(text: str) -> float:
     return number
 
 
-def permissions(text: str) -> int:
-    """Read permissions as chmod takes them, for argparse."""
+def _permissions(text: str) -> int:
     try:
         return int(text, 8)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not an octal number") from None
 
 
+_positive = partial(_whole, least=1)
+_natural = partial(_whole, least=0)
+
 _TYPES: Mapping[str, Callable[[str], Any]] = {
-    "N": positive,
-    "MIB": positive,
-    "LEVELS": natural,
-    "PERCENT": natural,
-    "SECONDS": natural,
-    "HOURS": hours,
-    "OCTAL": permissions,
-    "PORT": port,
+    "N": _positive,
+    "MIB": _positive,
+    "LEVELS": _natural,
+    "PERCENT": _natural,
+    "SECONDS": _natural,
+    "HOURS": _hours,
+    "OCTAL": _permissions,
+    "PORT": _port,
     "FILE": Path,
     "PATH": os.path.abspath,
 }
@@ -162,7 +153,6 @@ def declare_arguments(parser: argparse.ArgumentParser, table: str) -> None:
 
 
 def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
-    """Return the name and the settings of an argument, as argparse takes them."""
     match = _ARGUMENT.fullmatch(argument)
     assert match is not None, argument  # noqa: S101 - tests read all tables
     option, destination, value, count, default = match.groups()
@@ -196,11 +186,13 @@ class DeclaredCommand:
         arguments: The table of its arguments.
         example: Arguments of an example, for the help.
         failure_status: Exit status of a failure; 2 where 1 is an answer.
+        program: Begins the message of a failure.
     """
 
     arguments: ClassVar[str] = ""
     example: ClassVar[str] = ""
     failure_status: ClassVar[int] = 1
+    program = "treeclaim"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of the command."""
@@ -216,38 +208,23 @@ class DeclaredCommand:
         self.add_arguments(parser)
         return parser
 
-
-class LocalCommand(DeclaredCommand):
-    """A command of `treeclaim` that needs no endpoint of a cloud."""
-
-    def act(self, options: argparse.Namespace) -> int | None:
+    def execute(self, options: argparse.Namespace) -> int | None:
         """Run the command; return an exit status other than 0."""
         raise NotImplementedError
 
-    def run(self, options: argparse.Namespace) -> int:
-        """Run the command; return its exit status."""
-        return report_failures(lambda: self.act(options) or 0, failure_status=self.failure_status)
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command, and print its failure; return its exit status.
 
-
-def report_failures(
-    run: Callable[[], int], *, failure_status: int, program: str = "treeclaim"
-) -> int:
-    """Run a command; return its exit status.
-
-    Args:
-        run: Runs the command.
-        failure_status: Exit status of a failure that names none; 2 where 1 is an answer. Then each
-            unexpected error has it, too.
-        program: Begins the message.
-    """
-    try:
-        return run()
-    except CommandError as error:
-        failure = error
-    except (LookupError, OSError, TypeError, ValueError) as error:
-        if failure_status == 1:
-            raise
-        failure = CommandError(f"unexpected {type(error).__name__}: {error}")
-    first, *further_lines = failure.lines
-    warn(f"{program}: {first}", *further_lines)
-    return failure_status if failure.exit_code == 1 else failure.exit_code
+        Where 1 is an answer, an unexpected error has the status of a failure, too.
+        """
+        try:
+            return self.execute(parsed_args) or 0
+        except CommandError as error:
+            failure = error
+        except (LookupError, OSError, TypeError, ValueError) as error:
+            if self.failure_status == 1:
+                raise
+            failure = CommandError(f"unexpected {type(error).__name__}: {error}")
+        first, *further_lines = failure.lines
+        warn(f"{self.program}: {first}", *further_lines)
+        return self.failure_status if failure.exit_code == 1 else failure.exit_code

@@ -22,18 +22,11 @@ from cliff.show import ShowOne
 from keystoneauth1.adapter import Adapter
 from rich.console import RenderableType
 
-from treeclaim.cli.arguments import DeclaredCommand, declare_arguments, report_failures
+from treeclaim.cli.arguments import DeclaredCommand, declare_arguments
 from treeclaim.cli.compute import COMPUTE, compute_of
 from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client, region_adapter
-from treeclaim.cli.output import (
-    CommandError,
-    Streams,
-    printer,
-    say,
-    say_document,
-    warn,
-)
-from treeclaim.cli.printing import Printer, amounts_in_words
+from treeclaim.cli.output import CommandError, Streams, say, say_document, warn
+from treeclaim.cli.printing import Printer, amounts_in_words, printer
 from treeclaim.cli.query_arguments import query_of
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.model.texts import one_line
@@ -78,26 +71,17 @@ class CloudCommand(DeclaredCommand, Command):
     def __init__(self, app: Any = None, app_args: Any = None, cmd_name: str | None = None) -> None:
         super().__init__(cast("Any", app or Streams()), app_args, cmd_name)
         self._is_plugin = app is not None
+        if self._is_plugin:
+            self.program = "openstack"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of the command."""
         parser = super().get_parser(prog_name)
         if not self._is_plugin:
             declare_arguments(parser, ENDPOINT_OPTIONS)
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; return its exit status."""
-        return self._report_failures(super().run, parsed_args)
-
-    def _report_failures(
-        self, run: Callable[[argparse.Namespace], int], options: argparse.Namespace
-    ) -> int:
-        """Run the command; each failure of a call, a file or an argument becomes a line."""
-        program = "openstack" if self._is_plugin else "treeclaim"
-        return report_failures(
-            lambda: run(options), failure_status=self.failure_status, program=program
-        )
+    def execute(self, options: argparse.Namespace) -> int:
+        return Command.run(self, options)
 
     @contextmanager
     def client(self, options: argparse.Namespace) -> Iterator[Client]:
@@ -127,7 +111,6 @@ class CloudAction(CloudCommand):
     """A command that prints no table."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command."""
         with self.client(parsed_args) as client:
             return self.act(client, parsed_args) or 0
 
@@ -145,23 +128,23 @@ class _ResultCommand(DisplayCommandBase[Any], CloudCommand):
         super().__init__(app, app_args, cmd_name)
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        """Return the result."""
         raise NotImplementedError
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
-        """Return columns and rows, or fields and values."""
         with self.client(parsed_args) as client:
             self._result = self.answer(client, parsed_args)
         return self._result.columns, self._result.rows
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; return its exit status."""
-        return self._report_failures(super().run, parsed_args) or self._result.status
+        return CloudCommand.run(self, parsed_args)
+
+    def execute(self, options: argparse.Namespace) -> int:
+        DisplayCommandBase.run(self, options)
+        return self._result.status
 
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
-        """Print the result in the format of the options."""
         _require_columns(parsed_args.columns, column_names)
         if not _is_printed_whole(self._result, parsed_args):
             cell = partial(cell_for, parsed_args.formatter)

@@ -4,11 +4,11 @@
 import argparse
 from collections.abc import Iterator
 
-from treeclaim.cli.arguments import LocalCommand
+from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.output import say_script
 
 
-class PrintCompletion(LocalCommand):
+class PrintCompletion(DeclaredCommand):
     """Print a completion script for a shell.
 
     For bash: source <(treeclaim completion bash). For zsh: the same, after compinit. For fish: treeclaim
@@ -19,7 +19,7 @@ class PrintCompletion(LocalCommand):
 
     arguments = "shell:bash|fish|powershell|tcsh|zsh  the shell"
 
-    def act(self, options: argparse.Namespace) -> None:
+    def execute(self, options: argparse.Namespace) -> None:
         # All commands, which only this one needs.
         import shtab  # noqa: PLC0415
 

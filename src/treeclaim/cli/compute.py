@@ -126,7 +126,6 @@ def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
 
 
 def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
-    """Return servers and unfinished migrations, of all cells."""
     everywhere = {"all_tenants": "True"}
     list_all = partial(list_pages, compute, microversion=SERVERS_VERSION)
     servers = list(list_all("/servers", "servers", everywhere))

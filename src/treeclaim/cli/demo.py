@@ -18,8 +18,9 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand
-from treeclaim.cli.output import CommandError, printer, say, say_script, text_in
+from treeclaim.cli.arguments import DeclaredCommand
+from treeclaim.cli.output import CommandError, say, say_script, text_in
+from treeclaim.cli.printing import printer
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.cli.registry import run_command
 from treeclaim.client import Client, ClientError
@@ -59,7 +60,7 @@ _FLAVORS = {
 }
 
 
-class Demo(LocalCommand):
+class Demo(DeclaredCommand):
     """Show the main job: start a service on a new SQLite database, load a small cloud, search and claim.
 
     Nothing is left behind.
@@ -73,7 +74,7 @@ class Demo(LocalCommand):
         --topology  only print the package's topology
     """
 
-    def act(self, options: argparse.Namespace) -> int:
+    def execute(self, options: argparse.Namespace) -> int:
         if options.topology:
             say_script(_topology(), end="")
             return 0
@@ -226,12 +227,11 @@ def _await_service(endpoint: str, process: "subprocess.Popen[bytes]", log: Path)
             try:
                 client.get("/")
             except ClientError as error:
-                lines = log.read_text(errors="replace").splitlines()
-                if process.poll() is not None:
-                    raise CommandError("the service did not start:", *lines) from error
-                if time.monotonic() > deadline:
-                    within = f"the service did not start within {_START_SECONDS} seconds:"
-                    raise CommandError(within, *lines) from error
+                has_ended = process.poll() is not None
+                if has_ended or time.monotonic() > deadline:
+                    within = "" if has_ended else f" within {_START_SECONDS} seconds"
+                    lines = log.read_text(errors="replace").splitlines()
+                    raise CommandError(f"the service did not start{within}:", *lines) from error
                 time.sleep(_PAUSE)
             else:
                 return

@@ -12,21 +12,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from treeclaim.model.texts import one_line
-
-if TYPE_CHECKING:
-    from treeclaim.cli.printing import Printer
 
 PORT = 8778
 """The conventional port of the Placement API."""
 
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
-
-_WIDEST = 1_000_000
-"""Columns of a pipe or a file: lines are not cut there."""
 
 _LONGEST = 2_000
 """Characters of a line on standard error: a server's words may be an attacker's."""
@@ -167,27 +161,6 @@ def object_of(file: Path, text: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise CommandError(f"{file}: it is not an object")
     return document
-
-
-def is_watched() -> bool:
-    """Tell whether somebody sees what is printed beside the result."""
-    return sys.stderr.isatty()
-
-
-def printer() -> "Printer":
-    """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
-    # Four megabytes, which the first process of a service does without.
-    from treeclaim.cli.printing import Printer  # noqa: PLC0415
-
-    is_seen = sys.stdout.isatty()
-    return Printer(
-        width=None if is_seen else _WIDEST,
-        color_system="auto" if is_seen else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=not is_seen,
-    )
 
 
 def discard_output() -> None:

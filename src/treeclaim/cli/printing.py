@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints tables, trees, bars and their texts; each text is one line.
+"""Prints tables, trees, bars and progress; each text is one line.
 
 Rich takes a text's own line breaks, and passes what controls a terminal on to it. So no other module
 makes its `Text` or `Console` (`make lint` holds that), and a plain string is made safe here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from treeclaim.model.texts import one_line
+
+if TYPE_CHECKING:
+    from treeclaim.client.session import Progress
+
+_WIDEST = 1_000_000
+"""Columns of a pipe or a file: lines are not cut there."""
 
 _BAR = 30
 """Characters of a bar."""
@@ -30,6 +38,19 @@ class Printer(Console):
     def render_str(self, text: str, **how: Any) -> Text:
         """Make a text of a string, for whatever is printed: rich asks here for all of them."""
         return super().render_str(one_line(text), **how)
+
+
+def printer() -> Printer:
+    """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
+    is_seen = sys.stdout.isatty()
+    return Printer(
+        width=None if is_seen else _WIDEST,
+        color_system="auto" if is_seen else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=not is_seen,
+    )
 
 
 def line(*parts: Part, style: str = "") -> Line:
@@ -65,3 +86,34 @@ def bars(title: str, counts: Sequence[tuple[str, int]]) -> Table:
     for name, count in counts:
         table.add_row(name, "█" * max(1, round(_BAR * count / most)), str(count))
     return table
+
+
+@contextmanager
+def shown_progress() -> Iterator["Progress"]:
+    """Give a function that shows how far each stage is."""
+    # Slow to import, and only some commands take long.
+    from rich import progress  # noqa: PLC0415
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    is_seen = sys.stderr.isatty()
+    with progress.Progress(*columns, console=Printer(stderr=True), disable=not is_seen) as bars:
+        stages: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bars.add_task(stage)
+            bars.update(stages[stage], completed=done, total=total)
+
+        yield report
+
+
+@contextmanager
+def shown_waiting(what: str) -> Iterator[None]:
+    """Show on a terminal that a call is under way."""
+    with Printer(stderr=True).status(what) if sys.stderr.isatty() else nullcontext():
+        yield

@@ -9,7 +9,8 @@ Nova would send.
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.compute import document, list_pages
 from treeclaim.cli.output import CommandError, reason_of, warn
-from treeclaim.client import CandidateQuery, Flavor, FlavorError
+from treeclaim.client import CandidateQuery, Flavor
 from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
 from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 from treeclaim.model.server_flavors import (
@@ -145,12 +146,19 @@ def _unknown(name: str, known_names: Iterable[str]) -> str:
 
 
 def _amount(name: str, value: str) -> int:
+    if not value:
+        raise CommandError(f"--flavor: {name!r} has no amount")
+    with _naming("--flavor"):
+        return amount_of(name, value)
+
+
+@contextmanager
+def _naming(source: Path | str) -> Iterator[None]:
+    """Make failures to read a flavor those of a command, which name its place."""
     try:
-        if value:
-            return amount_of(name, value)
-    except FlavorError as error:
-        raise CommandError(f"--flavor: {error}") from error
-    raise CommandError(f"--flavor: {name!r} has no amount")
+        yield
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise CommandError(f"{source}: {reason_of(error)}") from error
 
 
 def translated(flavor: Flavor, source: str) -> CandidateQuery:
@@ -160,10 +168,8 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
         flavor: The flavor.
         source: The flavor's place, for messages.
     """
-    try:
+    with _naming(source):
         translation = server_flavor(flavor)
-    except FlavorError as error:
-        raise CommandError(f"{source}: {error}") from error
     if translation.unasked:
         unasked = ", ".join(translation.unasked)
         warn(f"Nova checks these itself, so they are not part of the query: {unasked}")
@@ -171,7 +177,6 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
 
 
 def _read(file: Path) -> Flavor:
-    """Return the flavor of a file."""
     flavors = flavors_in(file)
     if len(flavors) != 1:
         raise CommandError(f"{file}: there are {len(flavors)} flavors in it, not one")
@@ -180,23 +185,16 @@ def _read(file: Path) -> Flavor:
 
 def flavors_in(file: Path) -> dict[str, Flavor]:
     """Return the flavors of a file by name."""
-    try:
+    with _naming(file):
         return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
-    except FlavorError as error:
-        raise CommandError(f"{file}: {error}") from error
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise CommandError(f"{file}: {reason_of(error)}") from error
 
 
 def _query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
-    """Return the query that Nova sends for a flavor of its own, by name or id."""
     row = _flavor(compute, name)
     specs = document(compute, f"/flavors/{row['id']}/os-extra_specs", "extra_specs")
     source = f"flavor {name} cannot be read"
-    try:
+    with _naming(source):
         flavor = replace(flavor_of(row, is_typed=False), extra_specs=specs["extra_specs"])
-    except FlavorError as error:
-        raise CommandError(f"{source}: {error}") from error
     return translated(flavor, source)
 
 

@@ -7,7 +7,7 @@ import stat
 from importlib.util import find_spec
 from pathlib import Path
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
+from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import PORT, CommandError
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
@@ -21,7 +21,7 @@ _SERVICE_PACKAGES = ("falcon", "numpy", "oslo_log", "sqlalchemy")
 """Packages that the loader imports; the first process needs none of them."""
 
 
-class Serve(LocalCommand):
+class Serve(DeclaredCommand):
     """Serve the API until stopped. SIGHUP reloads code and configuration without losing a request."""
 
     example = "--workers 4 --config-file /etc/placement/placement.conf"
@@ -43,7 +43,7 @@ class Serve(LocalCommand):
         {CONFIG_OPTIONS}
     """
 
-    def act(self, options: argparse.Namespace) -> None:
+    def execute(self, options: argparse.Namespace) -> None:
         settings = ServerSettings(**vars(options))
         if settings.lifetime is not None and settings.lifetime < _SHORTEST_LIFETIME:
             raise CommandError(f"--worker-lifetime must be at least {_SHORTEST_LIFETIME} seconds")
@@ -55,7 +55,7 @@ class Serve(LocalCommand):
         _serve_until_stopped(settings)
 
 
-class ServeAdmin(LocalCommand):
+class ServeAdmin(DeclaredCommand):
     """Serve liveness, readiness and metrics until stopped.
 
     'treeclaim serve' does so by itself; this command is for other WSGI servers, with the same
@@ -67,7 +67,7 @@ class ServeAdmin(LocalCommand):
 
     arguments = CONFIG_OPTIONS
 
-    def act(self, options: argparse.Namespace) -> None:
+    def execute(self, options: argparse.Namespace) -> None:
         _serve_until_stopped(ServerSettings(workers=0, **vars(options)))
 
 

@@ -270,7 +270,6 @@ class Client:
     def _search(
         self, method: str, path: str, queries: Sequence[str | CandidateQuery], json: Any = None
     ) -> dict[str, Any]:
-        """Make a call with queries."""
         for query in map(CandidateQuery.of, queries):
             for name in query.extended_names():
                 self.require_extension(name)
@@ -364,6 +363,5 @@ class Client:
 
 
 def _highest_minor(response: Any) -> int:
-    """Return the highest minor version of a version document."""
     versions = orjson.loads(response.content)["versions"]
     return max(int(version["max_version"].partition(".")[2]) for version in versions)

@@ -9,12 +9,15 @@ from http import HTTPStatus
 
 from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
-from treeclaim.client.contents import Amounts, ConsumerContents, Contents, read_contents
-from treeclaim.client.differences import (
+from treeclaim.client.contents import (
     REQUEST,
+    Amounts,
+    ConsumerContents,
+    Contents,
     consumer_differences,
     differing_items,
     find_differences,
+    read_contents,
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
@@ -162,7 +165,6 @@ class _Copier:
                 self._target.call("PUT", path, members)
 
     def copy_requests(self) -> None:
-        """Write the kept requests, where the source has any."""
         if not self._source.is_extended:
             return
         source, present = (

@@ -1,20 +1,246 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out plans of `treeclaim load`: writes whole trees, then deletes."""
+"""Plans of `treeclaim load`, from an endpoint to a topology, and their execution. Whatever the topology omits stays."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import groupby
+from typing import Any
 
-from treeclaim.client.aggregates import name_aggregates
+from treeclaim.client.aggregates import LONGEST_NAME, name_aggregates, read_aggregate_names
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.load_plans import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
 from treeclaim.client.session import Progress, in_parallel, no_progress
-from treeclaim.client.states import read_rows
-from treeclaim.client.topology import Topology
-from treeclaim.client.topology.tree import order_trees
+from treeclaim.client.states import State, read_rows, state_of
+from treeclaim.client.topology import (
+    DocumentFault,
+    PlannedProvider,
+    Topology,
+    TopologyError,
+    rename_consumed,
+)
+from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
+from treeclaim.model.names import is_custom_name, normalised_uuid
+from treeclaim.model.parts import INVENTORIES, PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """A plan of changes.
+
+    Attributes:
+        changes: One for each provider of the file, then the deletions, the deepest first.
+        traits, classes: Custom names that do not exist yet.
+        aggregates: Names of aggregates that have none yet: the file's words, by uuid.
+        names: Names of all providers by uuid, as they will be.
+        parents: Uuids of the parents of all providers, as they will be.
+    """
+
+    changes: Sequence[PlannedChange]
+    traits: Sequence[str]
+    classes: Sequence[str]
+    aggregates: Mapping[str, str]
+    names: Mapping[str, str]
+    parents: Mapping[str, str | None]
+
+
+def make_plan(
+    client: Client,
+    topology: Topology,
+    *,
+    prune: bool = False,
+    progress: Progress = no_progress,
+) -> LoadPlan:
+    """Plan the changes from an endpoint to a file; write nothing.
+
+    Raises:
+        TopologyError: with all faults that only the endpoint can show.
+        UnsupportedFeatureError: if the endpoint has no extension.
+        ClientError: if a call fails.
+    """
+    planner = _Planner(client, topology, prune=prune)
+    traits, classes = planner.missing_names()
+    planner.place()
+    states = planner.states(lambda done, total: progress("reading", done, total))
+    changes = [planner.change(planned, states) for planned in topology.providers]
+    if planner.problems:
+        raise TopologyError(topology.source, planner.problems)
+    return LoadPlan(
+        [*changes, *planner.deletions()],
+        traits,
+        classes,
+        _unnamed_words(client, topology),
+        planner.names(),
+        planner.parents,
+    )
+
+
+def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyError:
+    """Return the problems of a file, and those that only the endpoint can show if it answers."""
+    if error.readable is not None:
+        try:
+            make_plan(client, error.readable)
+        except TopologyError as shown:
+            return TopologyError(error.readable.source, [*error.problems, *shown.problems])
+        except ClientError:
+            pass
+    return error
+
+
+def _unnamed_words(client: Client, topology: Topology) -> dict[str, str]:
+    """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
+    names = read_aggregate_names(client) if topology.aggregates else None
+    if names is None:
+        return {}
+    return {
+        uuid: word
+        for uuid, word in sorted(topology.aggregates.items())
+        if uuid not in names and len(word) <= LONGEST_NAME
+    }
+
+
+class _Planner:
+    """Compares the file with the endpoint, and collects all faults."""
+
+    def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
+        self.problems: list[DocumentFault] = []
+        self._client = client
+        self._topology = topology
+        self._prune = prune
+        client.require_extension("loading")
+        rows = list(client.provider_states())
+        self._by_uuid = {row["uuid"]: row for row in rows}
+        self._by_name = {row["name"]: row["uuid"] for row in rows}
+        self._uuids: dict[str, str] = {}
+        """Uuids of the file's providers by name."""
+        self._in_file: set[str] = set()
+        self.parents: dict[str, str | None] = {
+            row["uuid"]: row["parent_provider_uuid"] for row in rows
+        }
+        """Uuids of parents, as they will be."""
+
+    def missing_names(self) -> tuple[list[str], list[str]]:
+        """Return the custom traits and classes to create; standard names must exist."""
+        traits = self._missing("trait", self._topology.traits, "traits")
+        classes = self._missing("resource class", self._topology.classes, "resource_classes")
+        return traits, classes
+
+    def _missing(self, kind: str, lines: Mapping[str, int], path: str) -> list[str]:
+        if not lines:
+            return []
+        existing_names = {
+            entry if isinstance(entry, str) else entry["name"]
+            for entry in self._client.get(f"/{path}")[path]
+        }
+        missing = sorted(lines.keys() - existing_names)
+        for name in missing:
+            if not is_custom_name(name):
+                near = difflib.get_close_matches(name, [*existing_names, f"CUSTOM_{name}"], 1)
+                advice = f"; did you mean {near[0]}?" if near else ""
+                text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
+                self._report(lines[name], text)
+        return [name for name in missing if is_custom_name(name)]
+
+    def place(self) -> None:
+        """Find each provider's uuid and parent, and check that the trees have no cycle."""
+        for planned in self._topology.providers:
+            self._uuids[planned.name] = self._uuid_of(planned)
+        self._in_file = set(self._uuids.values())
+        for planned in self._topology.providers:
+            uuid = self._uuids[planned.name]
+            if not planned.parent_line:
+                self.parents.setdefault(uuid, None)
+            elif planned.parent is None:
+                self.parents[uuid] = None
+            else:
+                parent = self._resolve(planned.parent, planned.parent_line)
+                self.parents[uuid] = parent or self.parents.get(uuid)
+        in_cycle = find_cycles(self.parents)
+        for planned in self._topology.providers:
+            if planned.parent_line and self._uuids[planned.name] in in_cycle:
+                self._report(planned.parent_line, f"{planned.name!r} would be below itself")
+
+    def _uuid_of(self, planned: PlannedProvider) -> str:
+        by_name = self._by_name.get(planned.name)
+        if not planned.has_own_uuid:
+            if by_name is None and planned.uuid in self._by_uuid:
+                current_name = self._by_uuid[planned.uuid]["name"]
+                self._report(
+                    planned.line,
+                    f"{planned.name!r} was renamed to {current_name!r} since it was loaded; give its "
+                    f"uuid to name it back, or {planned.name!r} another uuid",
+                )
+            return by_name or planned.uuid
+        if by_name is not None and by_name != planned.uuid:
+            text = f"{planned.name!r} exists with uuid {by_name}, and a uuid cannot be changed"
+            self._report(planned.line, text)
+        return planned.uuid
+
+    def _resolve(self, name: str, line: int) -> str | None:
+        """Return the uuid of a provider, by name or uuid; report it if there is none."""
+        uuid = self._uuids.get(name) or self._by_name.get(name)
+        if uuid is None:
+            uuid = normalised_uuid(name)
+            if uuid not in self._by_uuid and uuid not in self._in_file:
+                self._report(
+                    line, f"there is no provider {name!r}, neither here nor in the service"
+                )
+                return None
+        return uuid
+
+    def states(self, progress: Callable[[int, int], None]) -> Mapping[str, Any]:
+        """Read the parts that the file mentions of the file's providers that exist, by uuid."""
+        mentioned = {name for planned in self._topology.providers for name in planned.values}
+        uuids = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
+        include = [part.name for part in PARTS if part.name in mentioned]
+        return read_rows(self._client, uuids, include, progress=progress)
+
+    def change(self, planned: PlannedProvider, rows: Mapping[str, Any]) -> PlannedChange:
+        values = rename_consumed(
+            planned.values, lambda name: self._resolve(name, planned.line) or ""
+        )
+        uuid = self._uuids[planned.name]
+        before = state_of(rows[uuid], planned.parts) if uuid in rows else None
+        new_state = State(uuid, planned.name, self.parents[uuid], values=values)
+        change = PlannedChange(before, new_state, self._prune, planned.line)
+        inventories = INVENTORIES.or_empty(change.after.values)
+        for name in INVENTORIES.or_empty(values):
+            fields = inventories.get(name, {})
+            if "total" not in fields:
+                text = f"{planned.name}: a new inventory of {name} needs a total"
+                self._report(planned.line, text)
+            elif fields["reserved"] > fields["total"]:
+                self._report(
+                    planned.line,
+                    f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
+                    f"more than the total of {fields['total']}",
+                )
+        return change
+
+    def deletions(self) -> list[PlannedChange]:
+        """Return the deletions of all providers below those that list their children, without the file's own.
+
+        The deepest come first.
+        """
+        if not self._prune:
+            return []
+        listing = {
+            self._uuids[planned.name]
+            for planned in self._topology.providers
+            if planned.lists_children
+        }
+        going = find_descendants(self.parents, listing) - self._in_file
+        rows = [self._by_uuid[uuid] for uuid in order_trees(self.parents) if uuid in going]
+        return [PlannedChange(state_of(row, ()), None) for row in reversed(rows)]
+
+    def names(self) -> dict[str, str]:
+        name_by_uuid = {uuid: row["name"] for uuid, row in self._by_uuid.items()}
+        return name_by_uuid | {uuid: name for name, uuid in self._uuids.items()}
+
+    def _report(self, line: int, text: str) -> None:
+        self.problems.append(DocumentFault(line, text))
 
 
 @dataclass(slots=True)

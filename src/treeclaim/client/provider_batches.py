@@ -10,10 +10,17 @@ from http import HTTPStatus
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
-from treeclaim.client.part_changes import FieldChange, find_differences, merge
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.session import BATCH, in_batches
-from treeclaim.client.states import State, changed_parts, is_moved, state_of
+from treeclaim.client.states import (
+    FieldChange,
+    State,
+    changed_parts,
+    find_field_changes,
+    is_moved,
+    merge,
+    state_of,
+)
 from treeclaim.client.topology.tree import TreePlace, order_trees
 from treeclaim.model.parts import PARTS
 
@@ -128,7 +135,7 @@ class PlannedChange:
         for part in PARTS:
             value = part.value_in(after.values)
             if value is not None:
-                yield from find_differences(part, part.or_empty(before.values), value)
+                yield from find_field_changes(part, part.or_empty(before.values), value)
 
 
 Tree = Sequence[PlannedChange]

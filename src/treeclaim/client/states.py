@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider as an endpoint has it, or as it is to be; how it is read, compared and sent."""
+"""Providers as an endpoint has them, or as they are to be: read, merged and compared."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from treeclaim.client.client import Client
 from treeclaim.client.session import in_batches, in_parallel
-from treeclaim.model.parts import PARTS, ProviderPart, Values
+from treeclaim.model.attributes import AttributeValue
+from treeclaim.model.inventory import AMOUNTS, Inventory
+from treeclaim.model.parts import (
+    INVENTORIES,
+    PARTS,
+    Names,
+    ProviderPart,
+    Values,
+    without_consumption,
+)
 
 UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""
@@ -91,3 +101,117 @@ def read_rows(
     batches = list(in_batches(uuids, UUIDS_AT_ONCE))
     pages = in_parallel(read, batches, progress=report)
     return {row["uuid"]: row for rows in pages for row in rows}
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    field.name: field.default
+    for field in fields(Inventory)
+    if field.name in AMOUNTS and field.default is not MISSING
+}
+"""Default values of the fields of a new inventory (contract page 30, section 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A difference in one field.
+
+    Attributes:
+        sign: `+` for what comes, `-` for what goes, `~` for what has another value.
+        field: Such as `inventories.VCPU.total`.
+        old, new: In words; None where there is none.
+    """
+
+    sign: str
+    field: str
+    old: str | None = None
+    new: str | None = None
+
+    def __str__(self) -> str:
+        """Write it in a line."""
+        if self.old is not None and self.new is not None:
+            return f"{self.sign} {self.field}: {self.old} → {self.new}"
+        value = self.new if self.old is None else self.old
+        return f"{self.sign} {self.field}" + ("" if value is None else f": {value}")
+
+
+def merge(part: ProviderPart[Any], before: Any, given: Any, *, prune: bool) -> Any:
+    """Return the value of a part after a topology file was loaded.
+
+    Args:
+        part: The part.
+        before: The present value.
+        given: The value in the file; an empty one empties the part.
+        prune: Whether to remove what the file does not list.
+    """
+    if part is INVENTORIES:
+        given = {name: _merge_inventory(before.get(name, {}), new) for name, new in given.items()}
+    return given if prune or not given else before | given
+
+
+def _merge_inventory(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**_DEFAULTS, **before, **given}
+    consumes_nothing = merged.get("consumes") == [] and not before.get("consumes")
+    return without_consumption(merged) if consumes_nothing else merged
+
+
+def find_field_changes(part: ProviderPart[Any], before: Any, after: Any) -> Iterator[FieldChange]:
+    """Yield the differences of two values of a part, in the order in which they are shown."""
+    if part is INVENTORIES:
+        yield from _compare_inventories(before, after)
+    elif isinstance(part, Names):
+        for sign, names in (("+", after - before), ("-", before - after)):
+            for name in sorted(names):
+                yield FieldChange(sign, f"{part.single} {name}")
+    else:
+        old, new = (
+            {name: attribute_in_words(value) for name, value in values.items()}
+            for values in (before, after)
+        )
+        for name in sorted(old.keys() | new.keys()):
+            was, now = old.get(name), new.get(name)
+            if was != now:
+                sign = "+" if was is None else "-" if now is None else "~"
+                yield FieldChange(sign, f"{part.single} {name}", was, now)
+
+
+def attribute_in_words(value: AttributeValue) -> str:
+    """Return a value as people read it; a text has quotes, in which every character is as it is."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _compare_inventories(
+    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
+) -> Iterator[FieldChange]:
+    for name in sorted(before.keys() | after.keys()):
+        path = f"{INVENTORIES.name}.{name}"
+        if name not in before:
+            yield FieldChange("+", path, new=_inventory_in_words(after[name]))
+        elif name not in after:
+            yield FieldChange("-", path, _inventory_in_words(before[name]))
+        else:
+            for field, new in after[name].items():
+                if before[name].get(field) != new:
+                    old = _field_in_words(before[name].get(field))
+                    yield FieldChange("~", f"{path}.{field}", old, _field_in_words(new))
+
+
+def _field_in_words(value: Any) -> str:
+    """Return a field of an inventory in words: a number, or what each unit consumes."""
+    return _consumption_in_words(value) or "nothing" if isinstance(value, list) else str(value)
+
+
+def _consumption_in_words(consumes: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(
+        f"{entry['amount']} {entry['resource_class']} of {entry['provider']}" for entry in consumes
+    )
+
+
+def _inventory_in_words(inventory: Mapping[str, Any]) -> str:
+    unusual = [
+        f"{field} {inventory[field]}"
+        for field, usual in _DEFAULTS.items()
+        if inventory.get(field, usual) != usual
+    ]
+    if inventory.get("consumes"):
+        unusual.append(f"each consumes {_consumption_in_words(inventory['consumes'])}")
+    return ", ".join([f"total {inventory['total']}", *unusual])

@@ -104,7 +104,6 @@ def follow(
 
 
 def _list_all(client: Client, filters: Mapping[str, str]) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return all pages of a list, and the cursor of the first."""
     pages = _repeat(lambda: list(client.pages("/treeclaim/providers", **filters)))
     rows = {provider["uuid"]: provider for page in pages for provider in page["providers"]}
     return rows, pages[0]["cursor"]
@@ -116,7 +115,6 @@ def _refresh(
     copy: dict[str, dict[str, Any]],
     uuids: Sequence[str],
 ) -> None:
-    """Bring some providers of a copy up to date."""
     for batch in in_batches(uuids, UUIDS_AT_ONCE):
         query = {**filters, "uuid": f"in:{','.join(batch)}", "limit": str(UUIDS_AT_ONCE)}
         page = _get(client, "/treeclaim/providers", query)

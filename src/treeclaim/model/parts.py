@@ -9,7 +9,7 @@ written as JSON. Each layer has a list of its own for what it alone does with a 
 - `store/operations/providers/entries.py`: how it is written;
 - `forest/listing/texts.py`: its JSON text, where the names of what it has are looked up;
 - `api/resources/extension/parts.py`: the schemas of a value;
-- `client/part_changes.py`: how values are merged and compared;
+- `client/states.py`: how values are merged and compared;
 - `client/topology/entries.py`: how a person writes it down.
 
 `tests/model/test_parts.py` fails where a list lacks a part.

@@ -11,7 +11,7 @@ from tests.servers import usual_environment
 
 _WAIT = """\
 import sys
-from treeclaim.cli.progress import shown_waiting
+from treeclaim.cli.printing import shown_waiting
 with shown_waiting("placing 3"):
     sys.stdin.read(1)
 print("done")

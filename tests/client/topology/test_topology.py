@@ -49,7 +49,7 @@ def test_omitted_and_empty_parts_differ():
     ).providers
     assert left_out.values == {}
     assert empty.values == {"inventories": {}, "traits": set(), "aggregates": set()}
-    assert (left_out.parent, empty.parent.name) == (None, None)
+    assert (left_out.parent_line, empty.parent_line, empty.parent) == (0, 1, None)
     assert (left_out.lists_children, empty.lists_children) == (False, True)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that change a cloud: load, edit, claim, release, copy."""
+"""Commands on consumers: allocations, holds, stored requests, and the audit."""

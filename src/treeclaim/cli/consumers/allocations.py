@@ -4,15 +4,13 @@
 import argparse
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, provider_names, with_uuids
 from treeclaim.cli.output import CommandError, warn
-from treeclaim.cli.printing import amounts_in_words
-from treeclaim.cli.progress import shown_waiting
+from treeclaim.cli.printing import amounts_in_words, shown_waiting
 from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
     QUERY_ARGUMENTS,
@@ -172,13 +170,79 @@ class ShowAllocation(CloudShow):
         )
 
 
-class PlaceConsumers(CloudLister):
+class PlacingCommand(CloudLister):
+    """A command that finds places for consumers, or for holds, in one transaction.
+
+    Attributes:
+        item: Name of a placed item, as the column of its uuid has it.
+        waiting: Shown while the call is under way, before the number of items.
+    """
+
+    item: ClassVar[str]
+    waiting: ClassVar[str]
+
+    def request(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Return the members of the request that only this command has."""
+        raise NotImplementedError
+
+    def members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        """Return further members of the body of the call."""
+        del client, options
+        return {}
+
+    def answer(self, client: Client, options: argparse.Namespace) -> Result:
+        query = self.query(options)
+        named = [consumer_uuid(text) for text in getattr(options, "consumer", ())]
+        consumers = named or [str(uuid.uuid4()) for _ in range(options.amount)]
+        request, members = self.request(options), self.members(client, options)
+        request |= {
+            "alternatives": [str(with_uuids(client, query))],
+            "consumers": consumers,
+            "project_id": options.project,
+            "user_id": options.user,
+        }
+        try:
+            with shown_waiting(f"{self.waiting} {len(consumers)}"):
+                placed = client.place([request], dry_run=options.dry_run, **members)
+        except ClientError as error:
+            if not error.members.get("unplaced"):
+                raise
+            # Random uuids of items that do not exist would mislead.
+            items = f"{self.item.lower()}s ({options.amount})"
+            reason = str(error) if named else f"There is no place for the requested {items}"
+            advice = f"'treeclaim explain {in_words(query)}' shows the reason"
+            raise CommandError(reason, advice) from error
+        return self._placed(placed, is_dry=options.dry_run)
+
+    def _placed(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
+        """Return a row for each item; the status is 1 if any has no place."""
+        placements, unplaced = document["placements"], document["unplaced"]
+        rows: list[tuple[Any, ...]] = [
+            (
+                placement["consumer"],
+                _trees([root["name"] for root in placement["root_providers"]]),
+                amounts(add_up(amounts_by_provider(placement["allocations"]).values())),
+                # A consumer that was placed before the call has no mappings.
+                placement["mappings"] is None,
+            )
+            for placement in placements
+        ]
+        rows += [(consumer, _trees(()), amounts({}), False) for consumer in unplaced]
+        missing = f", no place for {len(unplaced)}" if unplaced else ""
+        note = f"{len(placements)}{' would be' if is_dry else ''} placed{missing}"
+        columns = (self.item, "Trees", "Takes", "Already Placed")
+        return Result(columns, rows, document, notes=[note], status=1 if unplaced else 0)
+
+
+class PlaceConsumers(PlacingCommand):
     """Find places for consumers and claim them in one transaction.
 
     A call with --consumer may be repeated: consumers that are placed already stay where they are.
     Exit status: 0 if all are placed, 1 if not.
     """
 
+    item = "Consumer"
+    waiting = "placing"
     example = "resources=VCPU:4 --amount 50 --spread tree"
 
     arguments = f"""
@@ -197,89 +261,24 @@ class PlaceConsumers(CloudLister):
         --consumer-type TYPE = {_DEFAULT_TYPE}  type of the consumers
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = self.query(options)
-        consumers = [consumer_uuid(text) for text in options.consumer]
-        consumers = consumers or [str(uuid.uuid4()) for _ in range(options.amount)]
+    def request(self, options: argparse.Namespace) -> dict[str, Any]:
         from_holds = [consumer_uuid(text) for text in options.from_hold]
-        rules = _rules(client, options)
-        request = {
-            "alternatives": [str(with_uuids(client, query))],
-            "consumers": consumers,
-            "project_id": options.project,
-            "user_id": options.user,
-            "consumer_type": options.consumer_type,
-        }
-        if from_holds:
-            request["from_holds"] = from_holds
-        items = "" if options.consumer else "consumers"
-        with (
-            explained_refusals(query, items, options.amount),
-            shown_waiting(f"placing {len(consumers)}"),
-        ):
-            placed = client.place(
-                [request], rules, partial=options.partial, dry_run=options.dry_run
-            )
-        return placed_result(placed, "Consumer", is_dry=options.dry_run)
+        request: dict[str, Any] = {"from_holds": from_holds} if from_holds else {}
+        return request | {"consumer_type": options.consumer_type}
 
-
-@contextmanager
-def explained_refusals(query: CandidateQuery, items: str, count: int) -> Iterator[None]:
-    """Suggest `explain` where there is no place for all.
-
-    Args:
-        query: The query of the consumers or holds.
-        items: What was to be created, whose random uuids the message leaves out; empty for named consumers.
-        count: How many.
-    """
-    try:
-        yield
-    except ClientError as error:
-        if not error.members.get("unplaced"):
-            raise
-        reason = f"There is no place for the requested {items} ({count})" if items else str(error)
-        advice = f"'treeclaim explain {in_words(query)}' shows the reason"
-        raise CommandError(reason, advice) from error
-
-
-def placed_result(document: Mapping[str, Any], kind: str, *, is_dry: bool) -> Result:
-    """Return a row for each consumer or hold; the status is 1 if any has no place."""
-    placements, unplaced = document["placements"], document["unplaced"]
-    rows: list[tuple[Any, ...]] = [
-        (
-            placement["consumer"],
-            _trees([root["name"] for root in placement["root_providers"]]),
-            amounts(add_up(amounts_by_provider(placement["allocations"]).values())),
-            # A consumer that was placed before the call has no mappings.
-            placement["mappings"] is None,
-        )
-        for placement in placements
-    ]
-    rows += [(consumer, _trees(()), amounts({}), False) for consumer in unplaced]
-    missing = f", no place for {len(unplaced)}" if unplaced else ""
-    note = f"{len(placements)}{' would be' if is_dry else ''} placed{missing}"
-    return Result(
-        (kind, "Trees", "Takes", "Already Placed"),
-        rows,
-        document,
-        notes=[note],
-        status=1 if unplaced else 0,
-    )
+    def members(self, client: Client, options: argparse.Namespace) -> dict[str, Any]:
+        rules: list[dict[str, Any]] = []
+        if options.most is not None:
+            rules.append({"domains": TREES, "max_per_domain": options.most})
+        if options.spread is not None:
+            rules.append({"domains": domains_of(client, options.spread), "max_skew": 1})
+        if options.together is not None:
+            rules.append({"domains": domains_of(client, options.together), "same_domain": True})
+        return {"rules": rules, "partial": options.partial}
 
 
 def _trees(names: Sequence[str]) -> Cell:
     return Cell(list(names), lambda trees: [", ".join(trees) or "no place"])
-
-
-def _rules(client: Client, options: argparse.Namespace) -> list[dict[str, Any]]:
-    rules: list[dict[str, Any]] = []
-    if options.most is not None:
-        rules.append({"domains": TREES, "max_per_domain": options.most})
-    if options.spread is not None:
-        rules.append({"domains": domains_of(client, options.spread), "max_skew": 1})
-    if options.together is not None:
-        rules.append({"domains": domains_of(client, options.together), "same_domain": True})
-    return rules
 
 
 def add_up(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -83,7 +83,6 @@ class Audit(CloudLister):
 
 
 def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each kind that has findings."""
     for kind, findings in findings_by_kind.items():
         missing = findings["count"] - len(findings["items"])
         if findings["count"]:
@@ -94,7 +93,6 @@ def _counts(findings_by_kind: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _audit(
     client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the findings by kind: their number, and the first of them."""
     query = {"limit": str(_MOST if options.repair else min(options.limit, _MOST))}
     if options.kind:
         query["kind"] = ",".join(options.kind)
@@ -166,7 +164,6 @@ def _may_be_released(
 def _provider_names(
     client: Client, findings_by_kind: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return the names of the providers in some findings, by UUID."""
     items = [item for findings in findings_by_kind.values() for item in findings["items"]]
     members = ("provider", "uuid")
     return provider_names(

@@ -2,32 +2,25 @@
 """`hold create` and `list`: capacity reserved for later claims (contract page 100)."""
 
 import argparse
-import uuid
+from typing import Any
 
 from treeclaim.cli.command import CloudLister, Result, amounts, lines
-from treeclaim.cli.consumers.allocations import (
-    DEFAULT_OWNER,
-    add_up,
-    explained_refusals,
-    placed_result,
-)
-from treeclaim.cli.names import TREE_OPTION, tree_filter, with_uuids
-from treeclaim.cli.progress import shown_waiting
-from treeclaim.cli.query_arguments import (
-    ORDER_OPTION,
-    QUERY_ARGUMENTS,
-)
+from treeclaim.cli.consumers.allocations import DEFAULT_OWNER, PlacingCommand, add_up
+from treeclaim.cli.names import TREE_OPTION, tree_filter
+from treeclaim.cli.query_arguments import ORDER_OPTION, QUERY_ARGUMENTS
 from treeclaim.client import Client
 
 _FILTERS = ("project_id", "drawable_by", "until_before")
 
 
-class CreateHolds(CloudLister):
+class CreateHolds(PlacingCommand):
     """Reserve capacity for later claims, all or nothing.
 
     Claims draw from holds with --from-hold; 'allocation release' ends a hold.
     """
 
+    item = "Hold"
+    waiting = "finding room for"
     example = "resources=VCPU:8 --amount 3 --until 2026-12-01T08:00:00Z"
 
     arguments = f"""
@@ -43,26 +36,14 @@ class CreateHolds(CloudLister):
         --user ID = {DEFAULT_OWNER}     user of the holds
     """
 
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        query = self.query(options)
-        request = {
-            "alternatives": [str(with_uuids(client, query))],
-            "consumers": [str(uuid.uuid4()) for _ in range(options.amount)],
-            "project_id": options.project,
-            "user_id": options.user,
-            "hold": {
-                "until": options.until,
-                "returns": options.returns,
-                "projects": options.drawable_by,
-                "note": options.note,
-            },
+    def request(self, options: argparse.Namespace) -> dict[str, Any]:
+        terms = {
+            "until": options.until,
+            "returns": options.returns,
+            "projects": options.drawable_by,
+            "note": options.note,
         }
-        with (
-            explained_refusals(query, "holds", options.amount),
-            shown_waiting(f"finding room for {options.amount}"),
-        ):
-            placed = client.place([request], dry_run=options.dry_run)
-        return placed_result(placed, "Hold", is_dry=options.dry_run)
+        return {"hold": terms}
 
 
 class ListHolds(CloudLister):

@@ -14,7 +14,7 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
 from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
-from treeclaim.cli.progress import shown_progress
+from treeclaim.cli.printing import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
 from treeclaim.model.flavors import flavor_of
@@ -105,7 +105,6 @@ def _query(server: Mapping[str, Any]) -> str:
 
 
 def _requests_in(path: Path) -> _Requests:
-    """Read lines of consumers and their requests."""
     requests: _Requests = {}
     for number, line in enumerate(text_in(path).splitlines(), 1):
         if not line.strip():

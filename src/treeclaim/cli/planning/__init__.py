@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that ask for candidates, and why there are none."""
+"""Commands for mixes, plans and survival."""

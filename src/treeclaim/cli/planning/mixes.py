@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from treeclaim.cli.command import CloudAction, CloudLister, Result
 from treeclaim.cli.output import CommandError, object_of, text_in, warn
-from treeclaim.cli.progress import shown_progress
+from treeclaim.cli.printing import shown_progress
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import Client, ClientError
 from treeclaim.client.session import escape_url, query_string
@@ -127,7 +127,6 @@ def _mix_result(mix: Mapping[str, Any]) -> Result:
 
 
 def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
-    """Return the requests of a mix made from those of consumers."""
     filters = {"created_since": since} if since else {}
     counts: Counter[str] = Counter()
     with shown_progress() as report:

@@ -146,7 +146,6 @@ def _names_of(roots: Sequence[Mapping[str, str]]) -> str:
 
 
 def _nova_command(move: Mapping[str, Any], *, is_cold: bool) -> str:
-    """Return the command that moves a server of Nova to the host of a step."""
     kind = "" if is_cold else "--live-migration "
     host = shlex.quote(_names_of(move["to_roots"][:1]))
     return f"openstack server migrate {kind}--host {host} {move['consumer']}"
@@ -182,7 +181,6 @@ def _cells(move: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _follow(client: Client, plan: Mapping[str, Any]) -> None:
-    """Print each step when the step before it is done."""
     # The cursor is read before the first check, so that no change is missed.
     cursor = client.get("/treeclaim/changes")["cursor"]
     changes = watch(client, cursor)

@@ -74,7 +74,6 @@ class CheckSurvival(CloudLister):
 
 
 def _summary(answer: Mapping[str, Any]) -> str:
-    """Return the numbers of domains that survive, that fail, and that are unknown."""
     late = "" if answer["complete"] else "; the time was up before all were checked"
     fail, unknown = (
         f", {answer[outcome]} {outcome}" if answer[outcome] else ""

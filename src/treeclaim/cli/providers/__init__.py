@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that show what a cloud has: providers as trees, consumers, usage."""
+"""Commands on providers: shown, loaded, edited and compared."""

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand
+from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.connection import open_client_of
 from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
-from treeclaim.cli.progress import shown_progress
+from treeclaim.cli.printing import shown_progress
 from treeclaim.comparison.access_log import read_requests
 from treeclaim.comparison.comparison import Request
 from treeclaim.comparison.services import (
@@ -24,7 +24,7 @@ from treeclaim.model.microversions import MAXIMUM
 _LATEST = f"{MAXIMUM.major}.{MAXIMUM.minor}"
 
 
-class CompareServices(LocalCommand):
+class CompareServices(DeclaredCommand):
     """Compare the answers of two services, such as Placement and Treeclaim.
 
     Sends the same reads to both and lists the differences. Both need the same data: give both a copy of
@@ -47,7 +47,7 @@ class CompareServices(LocalCommand):
         -f,--format json|value = value  format of the result
     """
 
-    def act(self, options: argparse.Namespace) -> int:
+    def execute(self, options: argparse.Namespace) -> int:
         if not re.fullmatch(r"1\.\d{1,3}", options.microversion):
             text = f"--microversion: {options.microversion!r} is not one such as {_LATEST}"
             raise CommandError(text)

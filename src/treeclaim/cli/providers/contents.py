@@ -9,9 +9,8 @@ from typing import Any
 from treeclaim.cli.names import Row
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
-from treeclaim.client.part_changes import attribute_in_words
 from treeclaim.client.session import Progress
-from treeclaim.client.states import capacity_of, read_rows
+from treeclaim.client.states import attribute_in_words, capacity_of, read_rows
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, ProviderPart
 
 _WHOLE = 100
@@ -64,7 +63,6 @@ def read_contents(
 
 
 def _add_consumers(documents: Mapping[str, Document]) -> None:
-    """Add to each inventory those that consume from it."""
     consumers: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
     for document in documents.values():
         for name, fields in document[INVENTORIES.name].items():

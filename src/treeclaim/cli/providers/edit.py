@@ -17,7 +17,7 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.names import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.load_plans import make_plan
+from treeclaim.client.loading import make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.states import State, state_of
@@ -67,7 +67,6 @@ class _Session:
         self._base = self._read()
 
     def run(self, file: Path) -> int:
-        """Edit, and write the result."""
         first = text = _text_of(self._base)
         notes: list[str] = []
         for _ in range(_MOST_EDITS):
@@ -104,7 +103,6 @@ class _Session:
         raise CommandError(f"provider {self._uuid} is gone")
 
     def _write(self, text: str) -> list[str]:
-        """Write what a text says; return what was changed, in words."""
         topology = parse_topology(text, "the edited file")
         self._require_this_provider(topology)
         plan = make_plan(self._client, topology, prune=True)

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from treeclaim.cli.arguments import LocalCommand
+from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.connection import open_client_of
-from treeclaim.cli.output import INTERRUPTED, CommandError, printer, say, warn
-from treeclaim.cli.progress import shown_progress
+from treeclaim.cli.output import INTERRUPTED, CommandError, say, warn
+from treeclaim.cli.printing import printer, shown_progress
 from treeclaim.client import Client
 from treeclaim.client.copy import CopyOutcome, compare, copy
-from treeclaim.client.load_plans import make_plan, with_endpoint_problems
-from treeclaim.client.loading import LoadOutcome, apply_plan
+from treeclaim.client.loading import LoadOutcome, apply_plan, make_plan, with_endpoint_problems
 from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import Topology, TopologyError, read_topology
 from treeclaim.model.parts import PARTS
@@ -63,7 +62,7 @@ def _read(client: Client, file: Path) -> Topology:
         raise with_endpoint_problems(client, error) from error
 
 
-class CopyService(LocalCommand):
+class CopyService(DeclaredCommand):
     """Copy everything from one Placement API endpoint to another, and compare the two.
 
     Exit status: 0 if the target has everything in the end, 1 if not.
@@ -81,7 +80,7 @@ class CopyService(LocalCommand):
         --compare              only compare the two; nothing is written
     """
 
-    def act(self, options: argparse.Namespace) -> int:
+    def execute(self, options: argparse.Namespace) -> int:
         with (
             open_client_of("from", options) as source,
             open_client_of("to", options) as target,

@@ -11,8 +11,7 @@ from rich.tree import Tree
 
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.names import Row, find_provider, providers_of_tree
-from treeclaim.cli.printing import Line, bar, line, lines
-from treeclaim.cli.progress import shown_progress
+from treeclaim.cli.printing import Line, bar, line, lines, shown_progress
 from treeclaim.cli.providers.contents import (
     Document,
     add_held,
@@ -140,7 +139,6 @@ def _preorder(rows: Sequence[Row], depth: int | None) -> Iterator[DepthRow]:
 
 
 def _with_ancestors(rows: Sequence[DepthRow], documents: Mapping[str, Any]) -> list[DepthRow]:
-    """Return the providers that have a document, and those above them."""
     kept: set[str | None] = set(documents)
     for _, row in reversed(rows):
         if row["uuid"] in kept:
@@ -162,7 +160,6 @@ def _is_shown(document: Document, options: argparse.Namespace) -> bool:
 
 
 def _nest(rows: Sequence[DepthRow], documents: Mapping[str, Document]) -> list[Document]:
-    """Return the documents of roots, each with those of its children."""
     levels: list[list[Document]] = [[]]
     for depth, row in rows:
         document = documents.get(row["uuid"], {"uuid": row["uuid"], "name": row["name"]})

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that talk to any Placement API endpoint.
-
-They know `treeclaim.client` and nothing of the service: neither its store nor its configuration.
-"""
+"""Commands that search for candidates."""

@@ -57,20 +57,17 @@ def explanation(
 
 def useful_advice(answer: Mapping[str, Any], query: CandidateQuery) -> list[str]:
     """Return the advice of an explanation, except where following it would leave an empty request."""
-    return [advice for advice in answer["advice"] if _is_useful(advice, query)]
 
+    def is_useful(advice: str) -> bool:
+        match = _WITHOUT.match(advice)
+        dropped = set(match[2].split(",")) if match else set()
+        return match is None or any(
+            set(value.split(",")) - (dropped if name == match[1] else set())
+            for name, value in query.parameters
+            if name.startswith("resources")
+        )
 
-def _is_useful(advice: str, query: CandidateQuery) -> bool:
-    """Tell whether anything is still requested if an advice is followed."""
-    match = _WITHOUT.match(advice)
-    if match is None:
-        return True
-    dropped = set(match[2].split(","))
-    return any(
-        set(value.split(",")) - (dropped if name == match[1] else set())
-        for name, value in query.parameters
-        if name.startswith("resources")
-    )
+    return list(filter(is_useful, answer["advice"]))
 
 
 def _verdict(answer: Mapping[str, Any]) -> Line:

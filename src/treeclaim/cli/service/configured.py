@@ -12,7 +12,7 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
+from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import CommandError, say, say_script, warn
 from treeclaim.cli.service.findings import (
     CHECKS,
@@ -44,10 +44,10 @@ _NAMESPACES = (
 )
 
 
-class PrintConfigSample(LocalCommand):
+class PrintConfigSample(DeclaredCommand):
     """Print a commented placement.conf."""
 
-    def act(self, options: argparse.Namespace) -> None:
+    def execute(self, options: argparse.Namespace) -> None:
         del options
         conf = cfg.ConfigOpts()
         generator.register_cli_opts(conf)
@@ -58,16 +58,16 @@ class PrintConfigSample(LocalCommand):
         say_script(sample.getvalue(), end="")
 
 
-class PrintPolicySample(LocalCommand):
+class PrintPolicySample(DeclaredCommand):
     """Print a commented policy.yaml."""
 
-    def act(self, options: argparse.Namespace) -> None:
+    def execute(self, options: argparse.Namespace) -> None:
         del options
         # Without arguments the generator reads the command line of the process.
         policy_generator.generate_sample(["--namespace", PROJECT], conf=cfg.ConfigOpts())
 
 
-class CheckConfig(LocalCommand):
+class CheckConfig(DeclaredCommand):
     """Check the configuration, and print the options in effect with the places that set them.
 
     Exit status: 0 if the service can use it, 1 for errors.
@@ -80,7 +80,7 @@ class CheckConfig(LocalCommand):
         {CONFIG_OPTIONS}
     """
 
-    def act(self, options: argparse.Namespace) -> int:
+    def execute(self, options: argparse.Namespace) -> int:
         places = OptionPlaces(options.config_files, options.config_dirs)
         try:
             configuration = configuration_of(options)

@@ -12,9 +12,9 @@ from datetime import timedelta
 import sqlalchemy as sa
 from prettytable import PrettyTable
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
-from treeclaim.cli.output import FAILED, CommandError, printer, say
-from treeclaim.cli.printing import line
+from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
+from treeclaim.cli.output import FAILED, CommandError, say
+from treeclaim.cli.printing import line, printer
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
@@ -52,12 +52,12 @@ _MORE_TO_DO = 1
 _WRONG_COUNT = 127
 
 
-class _StoreCommand(LocalCommand):
+class _StoreCommand(DeclaredCommand):
     """A command on the database of a configuration."""
 
     arguments = CONFIG_OPTIONS
 
-    def act(self, options: argparse.Namespace) -> int | None:
+    def execute(self, options: argparse.Namespace) -> int | None:
         configuration = configuration_of(options)
         with opened_store(configuration) as store:
             return self.use(store, configuration, options)
@@ -139,7 +139,7 @@ class PruneDatabase(_StoreCommand):
         say(f"{deleted} rows of the change feed deleted")
 
 
-class CheckDatabase(LocalCommand):
+class CheckDatabase(DeclaredCommand):
     """Check whether the database can be taken over. Nothing is changed.
 
     Exit status: 0 if it can, 1 for warnings, 2 for errors.
@@ -149,7 +149,7 @@ class CheckDatabase(LocalCommand):
 
     arguments = CONFIG_OPTIONS
 
-    def act(self, options: argparse.Namespace) -> int:
+    def execute(self, options: argparse.Namespace) -> int:
         findings = check(configuration_of(options).database)
         console = printer()
         for finding in findings:

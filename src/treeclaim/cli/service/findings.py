@@ -137,8 +137,8 @@ def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[Conf
         for option in options:
             known[group or _DEFAULT] |= {option.dest, option.name.replace("-", "_")}
             for former in option.deprecated_opts:
-                name = former.name or option.name
-                known[former.group or group or _DEFAULT].add(name.replace("-", "_"))
+                former_name = (former.name or option.name).replace("-", "_")
+                known[former.group or group or _DEFAULT].add(former_name)
     for where, group, name in places.lines:
         if group in known and name is not None and name not in known[group]:
             near = _near(name, known[group])

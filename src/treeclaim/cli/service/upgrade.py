@@ -7,7 +7,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, LocalCommand
+from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.store import Store
@@ -19,7 +19,7 @@ _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 _UNEXPECTED = 255
 
 
-class CheckUpgrade(LocalCommand):
+class CheckUpgrade(DeclaredCommand):
     """Check whether anything has to be done before an upgrade.
 
     Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
@@ -29,7 +29,7 @@ class CheckUpgrade(LocalCommand):
 
     arguments = CONFIG_OPTIONS
 
-    def act(self, options: argparse.Namespace) -> int:
+    def execute(self, options: argparse.Namespace) -> int:
         configuration = configuration_of(options)
         try:
             with opened_store(configuration) as store:

@@ -4,7 +4,6 @@
 from treeclaim.client.topology.document import DocumentFault
 from treeclaim.client.topology.entries import as_written, rename_consumed
 from treeclaim.client.topology.file import (
-    Parent,
     PlannedProvider,
     Topology,
     TopologyError,
@@ -14,7 +13,6 @@ from treeclaim.client.topology.file import (
 
 __all__ = [
     "DocumentFault",
-    "Parent",
     "PlannedProvider",
     "Topology",
     "TopologyError",

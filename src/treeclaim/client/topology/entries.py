@@ -299,7 +299,6 @@ class EntryReader:
         return first
 
     def _positions(self, card: Card, line: int) -> Iterator[FileEntry]:
-        """Yield an entry for each position of each MIG profile of a card."""
         for end, stock in card.positions():
             members = _Members(name=f"{{parent}}_{end}")
             values = {INVENTORIES.name: self._with_classes(stock, line)}

@@ -25,14 +25,6 @@ STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
-    """The parent of a provider in a file: its name or uuid, None for a root, and the line."""
-
-    name: str | None
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedProvider:
     """A provider as a file describes it.
 
@@ -40,7 +32,8 @@ class PlannedProvider:
         name: Unique.
         uuid: Given, or made from the name.
         has_own_uuid: Whether the file gives the uuid.
-        parent: The parent; None where the file omits it.
+        parent: Name or uuid of the parent; None for a root.
+        parent_line: The line that gives the parent; 0 where the file omits it.
         values: Values of the parts that the file does not omit.
         lists_children: Whether the file lists the providers below it.
         line: Where it is in the file.
@@ -49,7 +42,8 @@ class PlannedProvider:
     name: str
     uuid: str
     has_own_uuid: bool
-    parent: Parent | None
+    parent: str | None
+    parent_line: int
     values: Values
     lists_children: bool
     line: int
@@ -167,7 +161,6 @@ def _expand_all(
 
 def _expand(entry: FileEntry, parent: str | None) -> Iterator[PlannedProvider]:
     """Yield the providers of an entry: as many as its count says, each with its children."""
-    written = Parent(entry.members.parent, entry.parent_line) if entry.parent_line else None
     for number in range(1, entry.members.count + 1):
         fill_in = partial(filled_in, number=number, parent=parent or "")
         name = fill_in(entry.members.name)
@@ -175,7 +168,8 @@ def _expand(entry: FileEntry, parent: str | None) -> Iterator[PlannedProvider]:
             name=name,
             uuid=entry.members.uuid or str(uuid.uuid5(NAMESPACE, name)),
             has_own_uuid=entry.members.uuid is not None,
-            parent=written if parent is None else Parent(parent, entry.line),
+            parent=parent or entry.members.parent,
+            parent_line=entry.line if parent else entry.parent_line,
             values=rename_consumed(entry.values, fill_in),
             lists_children=entry.children is not None,
             line=entry.line,

@@ -14,8 +14,7 @@ from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
 from treeclaim.cli.providers.edit import _edit_text, _text_of, _with_notes
 from treeclaim.client.copy import copy
-from treeclaim.client.load_plans import make_plan
-from treeclaim.client.loading import apply_topology
+from treeclaim.client.loading import apply_topology, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import as_written, parse_topology
