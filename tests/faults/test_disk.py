@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk is full, or nothing may be written: a clear refusal, and on it goes afterwards."""
 
-import contextlib
-import subprocess
 import tempfile
 import uuid
 from pathlib import Path
@@ -13,31 +11,11 @@ from sqlalchemy.engine import make_url
 
 from tests import databases
 from tests.databases import EACH_SERVER, new_server_of
+from tests.faults.harness.disks import fill, small_disk
 from tests.faults.harness.service import body_of, client_of, eventually, running
-from tests.resources import MISSING
 
 ROOM = 4_000_000
 ROOM_OF_A_SERVER = 400_000_000
-
-
-@contextlib.contextmanager
-def disk_of(folder, room):
-    """A folder on a file system of its own with little room."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip(f"{MISSING}the right to mount file systems")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A store on an SQLite file."""
-    with disk_of(tmp_path / "small", ROOM) as folder:
-        yield folder
 
 
 @pytest.fixture(params=EACH_SERVER)
@@ -46,7 +24,7 @@ def small_server(request, monkeypatch):
     # Names of Unix sockets are short, and servers run as another user.
     with (
         tempfile.TemporaryDirectory() as folder,
-        disk_of(Path(folder, "small"), ROOM_OF_A_SERVER) as disk,
+        small_disk(Path(folder, "small"), ROOM_OF_A_SERVER) as disk,
     ):
         Path(folder).chmod(0o755)
         monkeypatch.setattr(databases, "_memory", lambda: disk)
@@ -58,15 +36,6 @@ def small_server(request, monkeypatch):
                 yield made, disk
         finally:
             server.stop()
-
-
-def fill(disk):
-    """Leave no room on a disk; returns the file to remove for some."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as output, contextlib.suppress(OSError):
-        while output.write(b"x" * 4096):
-            pass
-    return filler
 
 
 def create_until_refused(client, promised):
@@ -97,11 +66,14 @@ def names(client):
 
 
 @pytest.mark.slow
-def test_full_disk_refuses_only_writes_until_space_is_freed(small_disk, tmp_path):
-    database = f"sqlite:///{small_disk / 'placement.db'}"
-    with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:
+def test_full_disk_refuses_only_writes_until_space_is_freed(tmp_path):
+    with (
+        small_disk(tmp_path / "small", ROOM) as disk,
+        running(f"sqlite:///{disk / 'placement.db'}", tmp_path, workers=2) as service,
+        client_of(service.url) as client,
+    ):
         promised = {create(client).json()["name"] for _ in range(5)}
-        filler = fill(small_disk)
+        filler = fill(disk)
         create_until_refused(client, promised)
         filler.unlink()
         promised.add(create(client).json()["name"])

@@ -66,18 +66,18 @@ def with_port(database, port):
 def held(database):
     """All allocations, as one node has them."""
     engine = sa.create_engine(database)
-    question = "SELECT consumer_id, resource_provider_id, used FROM allocations"
+    query = "SELECT consumer_id, resource_provider_id, used FROM allocations"
     with engine.connect() as connection:
         connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 1")
-        found = sorted(tuple(row) for row in connection.exec_driver_sql(question))
+        allocations = sorted(tuple(row) for row in connection.exec_driver_sql(query))
     engine.dispose()
-    return found
+    return allocations
 
 
 def require_equal(cluster, database):
     """Check that all nodes have the same allocations."""
-    first, *others = (held(at_node(database, one)) for one in cluster)
-    assert all(one == first for one in others)
+    first, *others = (held(at_node(database, node)) for node in cluster)
+    assert all(allocations == first for allocations in others)
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,8 @@ def services(cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("services")
     with cluster[0].database(folder) as database, ExitStack() as stack:
         yield [
-            stack.enter_context(running(at_node(database, one), folder, workers=2))
-            for one in cluster
+            stack.enter_context(running(at_node(database, node), folder, workers=2))
+            for node in cluster
         ]
 
 
@@ -113,9 +113,9 @@ def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
                 assert total_stored(reader, provider) == 10 + turn
 
 
-@pytest.mark.parametrize("question", ["candidates", "inventory"])
-def test_worker_on_a_lagging_node_waits_for_current_data(cluster, services, question):
-    ask = {"candidates": total_in_candidates, "inventory": total_stored}[question]
+@pytest.mark.parametrize("source", ["candidates", "inventory"])
+def test_worker_on_a_lagging_node_waits_for_current_data(cluster, services, source):
+    read_total = {"candidates": total_in_candidates, "inventory": total_stored}[source]
     provider = build(services[0].url, with_holds=False).hosts[0]
     engine = sa.create_engine(cluster[1].url("mysql"))
     with (
@@ -123,18 +123,18 @@ def test_worker_on_a_lagging_node_waits_for_current_data(cluster, services, ques
         client_of(services[1].url) as reading,
         engine.connect() as connection,
     ):
-        ask(reading, provider)
+        read_total(reading, provider)
         # From here on the node receives what others commit, but does not carry it out.
         connection.exec_driver_sql("FLUSH TABLES WITH READ LOCK")
         set_total(writing, provider, 77, generation=1)
-        seen = []
-        asking = threading.Thread(target=lambda: seen.append(ask(reading, provider)))
-        asking.start()
-        asking.join(timeout=1)
-        assert not seen
+        totals = []
+        reader = threading.Thread(target=lambda: totals.append(read_total(reading, provider)))
+        reader.start()
+        reader.join(timeout=1)
+        assert not totals
         connection.exec_driver_sql("UNLOCK TABLES")
-        asking.join(timeout=30)
-        assert seen == [77]
+        reader.join(timeout=30)
+        assert totals == [77]
     engine.dispose()
 
 
@@ -205,11 +205,11 @@ class Paused:
 def stores(cluster, tmp_path):
     """The store, at the first node and at the second."""
     with cluster[0].database(tmp_path) as database:
-        pair = [Store(DatabaseSettings(at_node(database, one))) for one in cluster[:2]]
+        pair = [Store(DatabaseSettings(at_node(database, node))) for node in cluster[:2]]
         schema.sync(pair[0].engine)
         yield pair
-        for one in pair:
-            one.close()
+        for store in pair:
+            store.close()
 
 
 def make(store, name, parent=None):
@@ -257,11 +257,11 @@ def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
 
 def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
     here, there = stores
-    one = make(here, "one")
+    host = make(here, "host")
     here.write(standard_names.sync_standard_names)
-    here.write(providers.write_inventories, one.uuid, {"VCPU": Inventory(8)})
+    here.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
     mine, theirs = (
-        [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
+        [ConsumerClaim(str(uuid.uuid4()), {host.uuid: {"VCPU": 5}}, "project", "user", None)]
         for _ in range(2)
     )
     claim = Paused(
@@ -336,10 +336,10 @@ def test_lock_rows_taken_on_two_nodes_conflict(stores):
     here.write(marking)
     assert marking.runs == 2
     with here.engine.connect() as connection:
-        left = connection.exec_driver_sql(
+        lock_rows = connection.exec_driver_sql(
             "SELECT count(*) FROM treeclaim_feed WHERE stream_id = 0"
         ).scalar()
-    assert left == 0
+    assert lock_rows == 0
 
 
 @pytest.fixture
@@ -407,10 +407,10 @@ LOST_RACES = {
 
 @pytest.mark.parametrize("lags", [False, True])
 @pytest.mark.parametrize("written", LOST_RACES)
-def test_nothing_is_left_of_what_another_node_deletes(stores, lag, written, lags):
+def test_write_that_another_node_deletes_leaves_nothing(stores, lag, written, lags):
     here, there = stores
     error, write_of, deletion_of = LOST_RACES[written]
-    uuid = make(here, "one").uuid
+    uuid = make(here, "host").uuid
     here.write(resource_classes.create, "CUSTOM_GOLD")
     write, arguments = write_of(uuid)
     deletion, deleted = deletion_of(uuid)

@@ -17,37 +17,14 @@ import pytest
 import sqlalchemy as sa
 
 from tests.databases import new_server_of
+from tests.faults.harness.disks import fill, small_disk
 from tests.faults.harness.service import client_of, eventually, running
 from tests.ports import free_port
-from tests.resources import MISSING
 from tests.servers import TREECLAIM, answers, service_environment
 
 pytestmark = pytest.mark.slow
 
 REFUSED = {500, 503}
-CLASSES = 100
-
-
-@contextmanager
-def small_disk(folder, size):
-    """A folder on a file system of its own with little room."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip(f"{MISSING}the right to mount file systems")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder):
-    """Leave no room on a disk; returns the file to remove for some."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as output, suppress(OSError):
-        while output.write(b"x" * 4096):
-            pass
-    return filler
 
 
 def works(client):
@@ -183,19 +160,6 @@ def test_worker_recovers_after_database_sessions_run_out(postgresql, tmp_path):
             stack.close()
     finally:
         server.stop()
-
-
-def test_worker_serves_without_disk_space_for_the_log(tmp_path):
-    with small_disk(tmp_path / "small", 262_144) as folder:
-        log = folder / "service.log"
-        with one_worker(tmp_path, OS_DEFAULT__LOG_FILE=str(log)) as (_, client, _):
-            filler = fill(folder)
-            for _ in range(20):
-                assert works(client)
-            size = log.stat().st_size
-            filler.unlink()
-            assert works(client)
-            eventually(lambda: log.stat().st_size > size)
 
 
 def test_worker_serves_with_a_full_log_pipe(tmp_path):

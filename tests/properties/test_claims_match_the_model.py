@@ -169,7 +169,7 @@ class Calls(RuleBasedStateMachine):
         minor = minor_of(version)
         present = sorted(self.model.holds.keys() - {claim.consumer for claim in claims})
         for claim in claims:
-            answer = self.model.consumers.get(claim.consumer)
+            record = self.model.consumers.get(claim.consumer)
             claim.sources = list(
                 dict.fromkeys(nearby_hold(present, source) for source in claim.sources)
             )
@@ -181,11 +181,11 @@ class Calls(RuleBasedStateMachine):
                 until = Clock.time + timedelta(seconds=claim.hold["until"])
                 claim.hold = claim.hold | {"until": until}
             if claim.generation == "actual":
-                claim.generation = answer["generation"] if answer else None
+                claim.generation = record["generation"] if record else None
             if minor < 28:
                 claim.generation = "unchecked"
             if minor < 38:
-                claim.type = answer["type"] if answer else "unknown"
+                claim.type = record["type"] if record else "unknown"
             if minor < 8:
                 claim.project = INCOMPLETE
         return claims
@@ -391,17 +391,17 @@ class Calls(RuleBasedStateMachine):
         """Move the VCPU of a provider with all its allocations to another one, as a driver does."""
         if not self.model.draws:
             return
-        there, here = (provider, "VCPU"), (CHILD if provider == ROOT else ROOT, "VCPU")
+        source, target = (provider, "VCPU"), (CHILD if provider == ROOT else ROOT, "VCPU")
         claims = []
         for uuid, record in sorted(self.model.consumers.items()):
             amounts = dict(record["amounts"])
-            if uuid in self.model.holds and there not in amounts:
+            if uuid in self.model.holds and source not in amounts:
                 continue
-            amounts[here] = amounts.pop(there, 0) + amounts.get(here, 0)
+            amounts[target] = amounts.pop(source, 0) + amounts.get(target, 0)
             kept = {key: amount for key, amount in amounts.items() if amount}
             kind = HOLD if uuid in self.model.holds else "INSTANCE"
             claims.append(Claim(uuid, kept, record["project"], "actual", kind))
-        self.reshape(claims, {there: None, here: 20}, NEWEST)
+        self.reshape(claims, {source: None, target: 20}, NEWEST)
 
     @rule(key=st.sampled_from(KEYS), total=st.sampled_from([4, 10, 12, 12]))
     def change_total(self, key, total):
@@ -511,7 +511,7 @@ class Calls(RuleBasedStateMachine):
             seconds = changes["until"]
             until = None if seconds is None else Clock.time + timedelta(seconds=seconds)
             terms[uuid] = changes | {"until": until}
-        body = {uuid: one | {"until": text_of(one["until"])} for uuid, one in terms.items()}
+        body = {uuid: term | {"until": text_of(term["until"])} for uuid, term in terms.items()}
         response = self.call("POST", "/treeclaim/holds", {"holds": body})
         assert response.status_code == 200, response.text
         assert response.json()["updated"] == self.model.change_terms(terms, Clock.time)
@@ -612,9 +612,11 @@ class Calls(RuleBasedStateMachine):
         """Return the conditions that a reader of the change feed knows; ended ones left out."""
         listed = self.get("/treeclaim/providers?include=conditions&limit=1000")
         conditions = {
-            (provider["uuid"], key): (one["effect"], one["until"], one["on_use"], one["began"])
+            (provider["uuid"], key): tuple(
+                condition[name] for name in ("effect", "until", "on_use", "began")
+            )
             for provider in listed["providers"]
-            for key, one in provider["conditions"].items()
+            for key, condition in provider["conditions"].items()
         }
         return {
             place: terms
@@ -766,9 +768,9 @@ def picture_of(model):
         if record["amounts"]
     }
     conditions = {
-        place: (one.effect, text_of(one.until), one.on_use, one.began)
-        for place, one in model.conditions.items()
-        if one.is_present(Clock.time)
+        place: (condition.effect, text_of(condition.until), condition.on_use, condition.began)
+        for place, condition in model.conditions.items()
+        if condition.is_present(Clock.time)
     }
     return Picture(model.consumers, holds, drawn_by_hold, draws, requests, conditions)
 

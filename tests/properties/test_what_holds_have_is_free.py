@@ -66,15 +66,15 @@ def questions(draw, count):
 
 
 def with_used(world, parts):
-    more = Counter()
+    added = Counter()
     for part in parts:
-        more.update(part)
+        added.update(part)
     return World(
         tuple(
             replace(
                 provider,
                 stock={
-                    name: replace(stock, used=stock.used + more[provider.name, name])
+                    name: replace(stock, used=stock.used + added[provider.name, name])
                     for name, stock in provider.stock.items()
                 },
             )
@@ -85,11 +85,11 @@ def with_used(world, parts):
 
 def holdings(part):
     """Return the held amounts in the form that the Forest takes."""
-    told = {}
+    amounts_by_provider = {}
     for (provider, name), amount in part.items():
         if amount:
-            told.setdefault(uuid_of(provider), {})[name] = amount
-    return told
+            amounts_by_provider.setdefault(uuid_of(provider), {})[name] = amount
+    return amounts_by_provider
 
 
 def held_by(holds):
@@ -102,10 +102,10 @@ def test_drawing_from_holds_equals_a_world_without_them(sizes):
     @usual
     @given(questions(3))
     def check(question):
-        world, holds, asked = question
+        world, holds, draws = question
         plain = forest_of(with_used(world, holds.values()))
         forest = plain.holding(held_by(holds))
-        for request, named in asked:
+        for request, named in draws:
             others = [part for hold, part in holds.items() if hold not in named]
             without = forest_of(with_used(world, others))
             wanted = candidate_request(request)
@@ -128,7 +128,7 @@ def test_drawing_from_holds_equals_a_world_without_them(sizes):
             assert explain_request(forest, drawing, focus) == explain_request(
                 without, wanted, focus
             )
-            # Those who do not draw are not told what those found who did, nor the other way round.
+            # A question that draws, and one that does not, never share a cached response.
             assert ask(forest, request) == before == ask(plain, request)
             assert count_capacity(plain, wanted, fits, budget) == usual_count
 
@@ -153,16 +153,16 @@ def but_used(body):
 @usual
 @given(questions(1))
 def test_summaries_count_held_amounts_as_used(question):
-    world, holds, asked = question
+    world, holds, draws = question
     written = with_used(world, holds.values())
     reference = Reference(written)
-    for request, named in asked:
+    for request, named in draws:
         drawing = replace(candidate_request(request), from_holds=named)
         body = answered(forest_of(written).holding(held_by(holds)), drawing)
         for name, summary in FoundCandidates(written, body).summaries.items():
-            (there,) = [provider for provider in written.providers if provider.name == name]
+            (provider,) = [each for each in written.providers if each.name == name]
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
-                c: reference.used(name, c) for c in there.stock
+                c: reference.used(name, c) for c in provider.stock
             }
 
 
@@ -172,54 +172,54 @@ def test_placements_draw_from_holds_first_and_deplete_them(sizes):
     @usual
     @given(questions(4))
     def check(question):
-        world, holds, asked = question
+        world, holds, draws = question
         written = with_used(world, holds.values())
         wanted = [
             PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named)
-            for n, (request, named) in enumerate(asked)
+            for n, (request, named) in enumerate(draws)
             for at in range(2)
         ]
-        expected = one_after_the_other(written, holds, asked)
+        expected = place_in_sequence(written, holds, draws)
         forest = forest_of(written).holding(held_by(holds))
         call = Placing(tuple(wanted), (), partial=True)
         outcome = Placer(forest, call, {}, Budget()).place_all()
-        found = [outcome.placed.get(one.consumers[0]) for one in wanted]
-        assert list(map(told, found)) == expected, (str(world), holds)
-        event("some placed" if any(found) else "none placed")
+        placements = [outcome.placed.get(request.consumers[0]) for request in wanted]
+        assert list(map(allocations_of, placements)) == expected, (str(world), holds)
+        event("some placed" if any(placements) else "none placed")
 
     with lowered(sizes):
         check()
 
 
-def told(placement):
+def allocations_of(placement):
     return placement and {
         uuid: dict(amounts) for uuid, amounts in placement.allocations.items() if amounts
     }
 
 
-def one_after_the_other(world, holds, asked):
-    """Return the places of a client that searches and claims for one consumer after the other."""
+def place_in_sequence(world, holds, draws):
+    """Search and claim for one consumer after the other; return the allocations of each."""
     names = {uuid_of(provider.name): provider.name for provider in world.providers}
-    left = {hold: dict(part) for hold, part in holds.items()}
-    found = []
-    for request, named in asked:
+    held = {hold: dict(part) for hold, part in holds.items()}
+    placements = []
+    for request, named in draws:
         for _ in range(2):
-            free = [{place: -n for place, n in left[hold].items()} for hold in named]
+            free = [{place: -n for place, n in held[hold].items()} for hold in named]
             body = json.loads(ask(forest_of(with_used(world, free)), request))
             if not body["allocation_requests"]:
-                found.append(None)
+                placements.append(None)
                 continue
             first = body["allocation_requests"][0]["allocations"]
-            found.append({uuid: given["resources"] for uuid, given in first.items()})
-            more = Counter()
-            for uuid, amounts in found[-1].items():
+            placements.append({uuid: part["resources"] for uuid, part in first.items()})
+            claimed = Counter()
+            for uuid, amounts in placements[-1].items():
                 for name, amount in amounts.items():
-                    rest = amount
+                    undrawn = amount
                     for hold in named:
-                        drawn = min(left[hold].get((names[uuid], name), 0), rest)
+                        drawn = min(held[hold].get((names[uuid], name), 0), undrawn)
                         if drawn:
-                            left[hold][names[uuid], name] -= drawn
-                            rest -= drawn
-                    more[names[uuid], name] += rest
-            world = with_used(world, [more])
-    return found
+                            held[hold][names[uuid], name] -= drawn
+                            undrawn -= drawn
+                    claimed[names[uuid], name] += undrawn
+            world = with_used(world, [claimed])
+    return placements

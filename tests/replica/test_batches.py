@@ -77,11 +77,11 @@ class HeldUp:
         with ThreadPoolExecutor(len(requests)) as pool:
             pending = [pool.submit(batches.place, first)]
             assert self.busy.wait(PATIENT)
-            pending += [pool.submit(batches.place, one) for one in others]
+            pending += [pool.submit(batches.place, request) for request in others]
             while len(batches._groups._waiting) < len(others):
                 threading.Event().wait(0.001)
             self.may_go_on.set()
-            return [one.result(PATIENT) for one in pending]
+            return [future.result(PATIENT) for future in pending]
 
 
 @pytest.fixture
@@ -101,28 +101,30 @@ def test_concurrent_placements_share_a_batch_without_overlap(store, batches, hel
     result = held_up.place(batches, requests)
     assert held_up.sizes == [1, HOSTS * ROOM - 1]
     assert sorted(hosts(result).values()) == [ROOM] * HOSTS
-    assert [one is None for one in result].count(True) == 1
-    told = {one.consumer: one.allocations for one in result if one is not None}
+    assert [placement is None for placement in result].count(True) == 1
+    placed = {each.consumer: each.allocations for each in result if each is not None}
     held = store.read(
         find_holders, sorted(consumer for each in requests for consumer in each.consumers)
     )
-    assert {consumer: one.allocations for consumer, one in held.items()} == told
+    assert {consumer: holder.allocations for consumer, holder in held.items()} == placed
 
 
 @pytest.mark.slow
 def test_consumer_with_allocations_takes_no_capacity_in_a_batch(store, batches, held_up):
-    old = wanted()
-    there = {str(uuid.UUID(int=1)): {"VCPU": 4}}
-    store.place([ConsumerClaim(old.consumers[0], there, "p", "u", None, "INSTANCE")])
-    result = held_up.place(batches, [wanted(), old, *(wanted() for _ in range(HOSTS * ROOM - 2))])
+    present = wanted()
+    allocations = {str(uuid.UUID(int=1)): {"VCPU": 4}}
+    store.place([ConsumerClaim(present.consumers[0], allocations, "p", "u", None, "INSTANCE")])
+    result = held_up.place(
+        batches, [wanted(), present, *(wanted() for _ in range(HOSTS * ROOM - 2))]
+    )
     assert result[1] is None
     assert None not in result[:1] + result[2:]
 
 
 def test_one_of_two_concurrent_calls_for_a_consumer_places(batches, held_up):
-    twice = wanted()
-    result = held_up.place(batches, [wanted(), twice, twice, wanted()])
-    assert [one is None for one in result].count(True) == 1
+    request = wanted()
+    result = held_up.place(batches, [wanted(), request, request, wanted()])
+    assert [placement is None for placement in result].count(True) == 1
     assert None not in (result[0], result[3])
 
 
@@ -142,7 +144,7 @@ def test_only_the_conflicting_call_of_a_batch_fails(store, batches, monkeypatch)
 
 def test_unknown_name_affects_only_its_call(batches, held_up):
     result = held_up.place(batches, [wanted(), wanted(name="CUSTOM_NONE"), wanted()])
-    assert [one is None for one in result] == [False, True, False]
+    assert [placement is None for placement in result] == [False, True, False]
 
 
 def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
@@ -193,13 +195,13 @@ def test_unresponsive_database_fails_all_calls_of_a_batch(batches, held_up, monk
     def silent(store, operation, *args):
         raise StoreUnavailableError("it is away")
 
-    found = []
+    outcomes = []
 
     def place(request):
         try:
-            found.append(batches.place(request))
+            outcomes.append(batches.place(request))
         except StoreUnavailableError as error:
-            found.append(error)
+            outcomes.append(error)
 
     with ThreadPoolExecutor(3) as pool:
         pool.submit(place, wanted())
@@ -210,4 +212,4 @@ def test_unresponsive_database_fails_all_calls_of_a_batch(batches, held_up, monk
                 threading.Event().wait(0.001)
         monkeypatch.setattr(Store, "read", silent)
         held_up.may_go_on.set()
-    assert [isinstance(one, StoreUnavailableError) for one in found].count(True) == 2
+    assert [isinstance(each, StoreUnavailableError) for each in outcomes].count(True) == 2

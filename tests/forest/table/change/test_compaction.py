@@ -16,11 +16,10 @@ from tests.forest.building import (
     wide_trees,
 )
 from tests.properties.forest_adapter import lowered
-from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
-from treeclaim.model.changes import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Catalogue
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
@@ -31,8 +30,8 @@ def tell(forest, *records, removed=(), catalogue=None):
 
 
 def with_trait(forest, name, trait_id):
-    known = forest.record(forest.row_of_name(name))
-    return replace(known, links={**known.links, "traits": (trait_id,)})
+    changed = forest.record(forest.row_of_name(name))
+    return replace(changed, links={**changed.links, "traits": (trait_id,)})
 
 
 @pytest.mark.slow
@@ -60,36 +59,29 @@ def wide_trees_from(first, trees):
     return [record(number, inventories={"VCPU": 8}) for number in range(first, first + trees)]
 
 
-def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):
-    forest, kept = forest_of(wide_trees(5, 2)), ListingTexts()
+def test_renamed_trait_is_shown_everywhere():
+    forest, listing = forest_of(wide_trees(5, 2)), ListingTexts()
     tell(forest, with_trait(forest, "provider 1", 3))
-    before = body_of(forest, DEVICES)
     rows = forest.living_rows
-    kept.joined(forest, rows, INCLUDABLE)
+    body_of(forest, DEVICES)
+    listing.joined(forest, rows, INCLUDABLE)
     traits = list(CATALOGUE.trait_by_id.values())
-    classes = CATALOGUE.class_by_id.values()
-    more = Catalogue.of([*traits, CatalogueEntry(90, "CUSTOM_NEW", 0.0)], classes)
-    with monkeypatch.context() as patch:
-        patch.setattr(relation, "_pairs", None)
-        tell(forest, catalogue=more)
-        assert body_of(forest, DEVICES) == before
-        assert not len(kept.stale(forest, rows))
     traits[2] = replace(traits[2], name="CUSTOM_RENAMED")
-    tell(forest, catalogue=Catalogue.of(traits, classes))
+    tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
     assert b"CUSTOM_RENAMED" in body_of(forest, DEVICES)
-    assert b"CUSTOM_RENAMED" in kept.joined(forest, rows, INCLUDABLE)
+    assert b"CUSTOM_RENAMED" in listing.joined(forest, rows, INCLUDABLE)
 
 
 def test_reassigned_trait_id_shows_the_new_name():
-    forest, kept = forest_of(wide_trees(2, 1)), ListingTexts()
+    forest, listing = forest_of(wide_trees(2, 1)), ListingTexts()
     tell(forest, with_trait(forest, "provider 1", 3))
-    kept.joined(forest, forest.living_rows, INCLUDABLE)
+    listing.joined(forest, forest.living_rows, INCLUDABLE)
     tell(forest, with_trait(forest, "provider 1", 4))
     traits = [*CATALOGUE.trait_by_id.values()]
     traits[2] = replace(traits[2], name="CUSTOM_OTHER")
     tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
     tell(forest, with_trait(forest, "provider 1", 3))
-    assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
+    assert b"CUSTOM_OTHER" in listing.joined(forest, forest.living_rows, INCLUDABLE)
 
 
 def test_two_providers_swap_names():
@@ -120,8 +112,8 @@ def test_text_over_the_cache_limit_is_rewritten_each_time(bound, monkeypatch):
     forest = forest_of(records)
     for _ in range(2):
         assert body_of(forest, DEVICES) == expected
-    kept, other = forest.summaries.row_bytes, forest.summaries.tree_bytes
-    assert min(kept, other) == 0 < max(kept, other)
+    row_bytes, tree_bytes = forest.summaries.row_bytes, forest.summaries.tree_bytes
+    assert min(row_bytes, tree_bytes) == 0 < max(row_bytes, tree_bytes)
 
 
 def test_deleted_providers_leave_no_memory():
