@@ -94,13 +94,6 @@ def test_too_many_groups_are_refused(application):
         assert "max_request_groups" in refused.json()["errors"][0]["detail"]
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/nix", "/resource_providers", "/traits/X/y"])
-def test_unauthenticated_request_reveals_no_existence(application, path):
-    with client_of(application) as client:
-        del client.headers["x-auth-token"]
-        assert client.get(path).status_code == 401
-
-
 @pytest.mark.slow
 def test_endless_search_times_out_with_advice(tmp_path, monkeypatch):
     """Even amounts do not fill odd rooms: counting does not show it, and there is much to try."""

@@ -9,7 +9,6 @@ import pytest
 from tests.keystone.service import behind, memcached_server, stats_of
 from tests.ports import free_port
 from tests.servers import eventually
-from tests.silence import never_answering
 
 pytestmark = pytest.mark.slow
 
@@ -18,11 +17,6 @@ PROVIDER = str(uuid.UUID(int=1))
 
 def with_token(token):
     return {"x-auth-token": token}
-
-
-@pytest.mark.parametrize("path", ["/", "/treeclaim", "/openapi.json"])
-def test_public_paths_need_no_token(http, path):
-    assert http.get(path).status_code == 200
 
 
 def test_version_document_ignores_a_missing_or_invalid_token(http):
@@ -70,16 +64,6 @@ def test_member_role_implies_reader(http, keystone, user, own_usage):
     own = {"project_id": keystone.project_ids["department"]}
     assert http.get("/usages", params=own, headers=headers).status_code == own_usage
     assert http.get("/resource_providers", headers=headers).status_code == 403
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
-def test_missing_token_response_names_the_keystone_url(http, keystone, method):
-    for path in ("/resource_providers", "/no/such/path"):
-        refused = http.request(method, path)
-        assert refused.status_code == 401
-        assert refused.headers["www-authenticate"] == f'Keystone uri="{keystone.url}"'
-        assert refused.headers["x-openstack-request-id"].startswith("req-")
-        assert "openstack-api-version" not in refused.headers
 
 
 def test_an_invented_token_is_refused(http, keystone):
@@ -188,20 +172,5 @@ def test_tokens_are_cached_in_memcached_and_survive_its_outage(keystone, tmp_pat
         process.kill()
         process.wait()
         assert client.get("/resource_providers", headers=headers).status_code == 200
-        refused = client.get("/resource_providers", headers=with_token("nonsense"))
-        assert refused.status_code == 401
-
-
-def test_unresponsive_memcached_refuses_no_token(keystone, tmp_path):
-    url = f"http://127.0.0.1:{free_port()}"
-    with (
-        never_answering() as (address, taken),
-        behind(keystone, tmp_path, url, address),
-        httpx.Client(base_url=url, timeout=60) as client,
-    ):
-        for _ in range(3):
-            headers = with_token(keystone.token("admin", "admin"))
-            assert client.get("/resource_providers", headers=headers).status_code == 200
-        assert taken, "it was asked"
         refused = client.get("/resource_providers", headers=with_token("nonsense"))
         assert refused.status_code == 401

@@ -22,15 +22,11 @@ from tests.reference.strategies import (
     requests,
     worlds,
 )
-from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.reference.world import Group, Request, uuid_of
 from tests.tiers import many_examples
-from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.constraints import constraints_of
 from treeclaim.forest.explain.explain import Focus, explain_request
-from treeclaim.forest.solve.combine import matching_anchors
-from treeclaim.forest.solve.relate import relate
 from treeclaim.model.extension.reasons import Reason
-from treeclaim.model.request import SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 REQUESTS_EACH = 5
@@ -170,25 +166,3 @@ def is_all_of_a_group(request, constraint):
     (group,) = [group for group in request.groups if group.suffix == constraint.group]
     is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named
     return len(group.resources) == 1 and (is_bare or not group.suffix)
-
-
-def test_all_matching_trees_are_found_among_many_candidates():
-    """Existence is judged without drawing all candidates, also where groups compete."""
-    world, request = wide_world()
-    forest = forest_of(world)
-    result = matching_anchors(
-        relate(forest, candidate_request(request), SearchOptions(), UNBOUNDED)
-    )
-    assert len(result) == len(Reference(world).matching(request))
-
-
-def wide_world():
-    providers = []
-    for tree in range(3):
-        providers.append(Provider(f"root{tree}"))
-        providers += [
-            Provider(f"child{tree}{number}", f"root{tree}", {"FPGA": Stock(1)})
-            for number in range(tree + 2)
-        ]
-    groups = tuple(Group(f"_{number}", {"FPGA": 1}) for number in range(3))
-    return World(tuple(providers)), Request(groups)

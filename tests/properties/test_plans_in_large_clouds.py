@@ -16,7 +16,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.moves import Empty, Fit, Keep, Moves
+from treeclaim.model.extension.moves import Empty, Fit, Moves
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 pytestmark = pytest.mark.slow
@@ -194,27 +194,3 @@ def test_host_is_emptied_near_the_bound(hosts):
     report(f"empty {EASY}", cloud, plan["reached"], len(plan["moves"]), plan["at_least"])
     assert plan["reached"]
     assert plan["at_least"] <= len(plan["moves"]) <= 1.3 * plan["at_least"]
-
-
-@pytest.mark.parametrize(
-    ("hosts", "cells", "filled"),
-    [(50, 1, 0.98), (50, 1, 0.99), (50, 2, 0.95), (200, 1, 0.98), (1000, 1, 0.98)],
-)
-def test_plan_for_a_host_in_a_full_cloud_is_legal(hosts, cells, filled):
-    cloud = cloud_of(hosts, hosts, cells, filled)
-    plan = plan_of(cloud, Empty((provider_uuid(1),)), 100)
-    report(f"empty {filled}", cloud, plan["reached"], len(plan["moves"]), plan["at_least"])
-    assert not plan["reached"] or len(plan["moves"]) >= plan["at_least"]
-
-
-@pytest.mark.parametrize("most", [5, 20])
-@pytest.mark.parametrize(("hosts", "cells"), [(50, 1), (50, 2), (200, 1)])
-def test_moves_make_room_for_a_mix(hosts, cells, most):
-    cloud = cloud_of(hosts, hosts, cells, 0.9)
-    mix = [(tuple(n // 2 for n in cloud.size), 3), (tuple(n // 4 for n in cloud.size), 1)]
-    goal = Keep(tuple((request_of(amounts), weight) for amounts, weight in mix))
-    plan = plan_of(cloud, goal, most)
-    before, after = plan["before"]["fits"], plan["after"]["fits"]
-    report(f"keep by {most}", cloud, before, after, plan["optimal"])
-    assert before <= after
-    assert len(plan["moves"]) <= most

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.replay.__main__ import Plan, main, table
+from bench.replay.__main__ import Plan, main
 from bench.replay.files import (
     GPU,
     Event,
@@ -111,21 +111,6 @@ def test_pods_of_a_trace_are_placed_by_the_mix_of_all_pods(tmp_path):
     assert result["spread"]["unplaced"]["mean"] > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("query", "options", "words"),
-    [
-        ("resources=VCPU:1", ["--of", "NONE"], "NONE"),
-        ("resources=VCPU:1", ["--of", "VCPU", "--order", "best"], "there is no term 'best'"),
-        ("resources=NOTHING:1", ["--of", "VCPU"], "events.jsonl:1: "),
-    ],
-)
-def test_what_the_service_refuses_is_an_error(tmp_path, query, options, words):
-    cloud = written(tmp_path, "cloud.yaml", TOPOLOGY)
-    code, out, err = replay(cloud, lines(tmp_path, place(1, "a", query)), *options)
-    assert (code, out, words in err) == (1, "", True), err
-
-
 def test_runs_with_the_same_seed_have_the_same_arrivals():
     events = [Event("file:1", str(number), f"resources=VCPU:{number}") for number in range(1, 5)]
     plan = Plan(parse_topology(TOPOLOGY, "file"), events, None, "VCPU", 2, 2.0)
@@ -133,20 +118,6 @@ def test_runs_with_the_same_seed_have_the_same_arrivals():
     assert first == again != other
     assert 28 <= sum(int(event.query.rpartition(":")[2]) for event in first) <= 32
     assert sorted(first[:4], key=events.index) == events
-
-
-def test_table_has_a_row_for_each_order():
-    number = {"mean": 0.5, "spread": 0.25}
-    outcome = dict.fromkeys(("unplaced", "empty_trees", "placements_per_second"), number)
-    orders = [
-        {"order": order, "allocated": {GPU: number}, "stranded": {}, **outcome}
-        for order in ("pack", "spread")
-    ]
-    header, _, *rows = table(orders, GPU)
-    assert f"allocated of {GPU}, %" in header
-    assert [row.split(" | ")[:3] for row in rows] == [
-        [f"| {order}", "50.00 ± 25.00", ""] for order in ("pack", "spread")
-    ]
 
 
 @pytest.mark.parametrize(

@@ -157,15 +157,6 @@ def test_empty_poll_response_has_the_cursor_after_skipped_news(store, hub):
     poll.close()
 
 
-def test_stopping_server_delivers_pending_news(store, hub):
-    listening.add(store, "tree")
-    poll = listening.narrowed(LongPoll(hub, math.inf, "the cursor"), store, ["tree"])
-    listening.rename(store, "tree")
-    listening.look(hub)
-    assert uuid_of("tree").encode() in poll.finish()
-    poll.close()
-
-
 def test_log_overflow_ends_only_slow_watchers(store, hub, monkeypatch):
     monkeypatch.setattr("treeclaim.watching.change_log._MOST_CHANGES", 3)
     for number in range(3):

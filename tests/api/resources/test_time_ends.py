@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds and conditions end by themselves when their time is over (contract pages 100 and 102)."""
 
-from datetime import UTC, datetime, timedelta
-
-import pytest
-
 from tests.bodies import add_hosts
-from tests.databases import EACH_DATABASE
 from tests.servers import eventually
-from tests.service import application_on, client_of, services_on
+from tests.service import client_of, services_on
 from treeclaim.store.operations.allocations import holds as hold_writes
 
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 HOST = "10000000-0000-4000-8000-000000000001"
 HOLD, TAKER = (f"/allocations/20000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
-CONDITION = f"/treeclaim/providers/{HOST}/conditions/CLEANING"
-CANDIDATES = "/allocation_candidates?resources=VCPU:1"
 
 
 def claim(client, consumer, amount, **members):
@@ -28,27 +21,6 @@ def claim(client, consumer, amount, **members):
         **members,
     }
     return client.put(consumer, json=body).status_code
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", EACH_DATABASE)
-def test_expired_condition_is_gone(kind, tmp_path):
-    with (
-        application_on(kind, tmp_path) as application,
-        client_of(application, **VERSION) as client,
-    ):
-        add_hosts(client, HOST, VCPU=10)
-        until = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        assert client.put(CONDITION, json={"effect": "no_new", "until": until}).is_success
-        assert claim(client, TAKER, 1, consumer_type="INSTANCE") == 409
-        assert client.get(CANDIDATES).json()["allocation_requests"] == []
-        eventually(
-            lambda: client.get(CANDIDATES).json()["allocation_requests"], "the host is free", 30
-        )
-        shown = client.get(f"/treeclaim/providers/{HOST}/conditions").json()
-        assert shown["conditions"] == {}
-        assert client.delete(CONDITION).status_code == 404
-        assert claim(client, TAKER, 1, consumer_type="INSTANCE") == 204
 
 
 def test_expired_hold_is_gone_without_a_write_and_watchers_see_it(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ RACK = "20000000-0000-4000-8000-000000000001"
 ATTRIBUTES = f"/treeclaim/providers/{HOST}/attributes"
 BULK = "/treeclaim/providers?include=attributes"
 NAMES = "/treeclaim/aggregates/names"
-MIX = "/treeclaim/mixes/day"
 TEXTS = (
     "\N{GRINNING FACE}" * 255,
     "'\"`\\ \\u0000 %s {n} ; -- <b>",
@@ -67,15 +66,3 @@ def test_names_of_aggregates_are_shown_by_each_worker(clients):
             assert [client.get(NAMES).json()["names"] for client in clients] == [{RACK: name}] * 2
         assert writer.post(NAMES, json={"names": {RACK: None}}).status_code == 204
         assert [client.get(NAMES).json()["names"] for client in clients] == [{}, {}]
-
-
-def test_mixes_are_shown_by_each_worker(clients):
-    for writer in clients:
-        for weight in (1, 2):
-            body = {
-                "requests": {"größer \U0001f600": {"query": "resources=VCPU:1", "weight": weight}}
-            }
-            assert writer.put(MIX, json=body).status_code == 204
-            assert [client.get(MIX).json() for client in clients] == [body] * 2
-        assert writer.delete(MIX).status_code == 204
-        assert [client.get(MIX).status_code for client in clients] == [404, 404]

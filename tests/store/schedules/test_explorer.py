@@ -14,7 +14,7 @@ from tests.store.schedules.defects import DEFECTS, SET_GENERATION
 from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
-from tests.store.schedules.worlds import HOST, MINE, NEW, SPARE, WORLDS, claim, put, write
+from tests.store.schedules.worlds import HOST, WORLDS, write
 from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.takeover import data_migrations
@@ -50,24 +50,6 @@ def test_lost_update_is_found_and_replays(place):
     assert failure.reasons == ("no serial order ends like this",)
     again = Exploration(place, case).replay(failure.course.choices)
     assert written(case, again) == written(case, failure)
-
-
-@pytest.mark.slow
-@ON_SERVERS
-def test_leftovers_of_a_schedule_do_not_block_the_next(place):
-    world = World("neighbours")
-    world.provider(HOST, VCPU=8)
-    world.provider(SPARE, VCPU=8)
-    world.add(
-        script("mine", put(claim(MINE, None, host=1))),
-        script("new", put(claim(NEW, None, spare=1))),
-    )
-    exploration = Exploration(place, Case(place.kind, world, ("mine", "new"), preemptions=1))
-    course, _ = exploration._run([1, 0])
-    before_commit = [1] * (course.choices.count(1) - 1)
-    for _ in range(20):
-        course, _ = exploration._run([*before_commit, 0])
-        assert not [step for step in course.steps if step.waited]
 
 
 @EVERYWHERE

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that the validator refuses, and the library that words refusals."""
+"""Patterns of schemas match whole texts, and UUIDs have no other characters than hexadecimal digits."""
 
 import re
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from treeclaim.api.protocol.operations import VersionedSchema
 from treeclaim.api.protocol.request.validation import Checker
@@ -18,92 +15,6 @@ from treeclaim.model.names import normalised_uuid
 
 UUID = "10000000-0000-4000-8000-000000000001"
 
-TEXTS = st.sampled_from(
-    [
-        UUID,
-        UUID.upper(),
-        UUID + "\n",
-        UUID.replace("-", ""),
-        f"{{{UUID}}}",
-        "x" * 36,
-        "-" * 36,
-        "CUSTOM_A",
-        "CUSTOM_A\n",
-        "CUSTOM_\N{LATIN CAPITAL LETTER A WITH DIAERESIS}",
-        "VCPU",
-        "vcpu",
-        "",
-        " ",
-        "a",
-        "a" * 256,
-        "\N{ARABIC-INDIC DIGIT ONE}",
-        "1",
-        "1\n",
-        "0",
-        "in:A",
-        "none",
-        "isolate",
-        "_1",
-        "1",
-        "\N{KELVIN SIGN}",
-    ]
-)
-NAMES = st.sampled_from(
-    [
-        "allocations",
-        "resources",
-        "mappings",
-        "project_id",
-        "user_id",
-        "consumer_generation",
-        "consumer_type",
-        "inventories",
-        "aggregates",
-        "traits",
-        "resource_provider_generation",
-        "name",
-        "uuid",
-        "parent_provider_uuid",
-        "resource_class",
-        "total",
-        "reserved",
-        "min_unit",
-        "max_unit",
-        "step_size",
-        "allocation_ratio",
-        "limit",
-        "resource_provider",
-        "in_tree",
-        "_A",
-    ]
-)
-NUMBERS = st.sampled_from([0, 1, -1, 2**31 - 1, 2**31, 2**63, 2**64 - 1, 1.0, 1.5, 4e38, 3.5e38])
-PLAIN = TEXTS | NUMBERS | st.booleans() | st.none()
-VALUES = st.recursive(
-    PLAIN,
-    lambda some: st.lists(some, max_size=3) | st.dictionaries(NAMES | TEXTS, some, max_size=6),
-    max_leaves=12,
-)
-
-
-def _fitting(schema):
-    """Values that a schema nearly admits: its own names, with usual and unusual values."""
-    properties = schema.get("properties", {})
-    inner = {name: _fitting(one) | PLAIN for name, one in properties.items()}
-    if schema.get("type") == "array":
-        return st.lists(_fitting(schema.get("items", {})), max_size=3)
-    if "patternProperties" in schema:
-        some = st.one_of(
-            [_fitting(patternproperty) for patternproperty in schema["patternProperties"].values()]
-        )
-        return st.dictionaries(TEXTS | NAMES, some | PLAIN, max_size=3)
-    if properties:
-        required = {name: inner[name] for name in schema.get("required", ()) if name in inner}
-        return st.fixed_dictionaries(
-            required, optional={name: one for name, one in inner.items() if name not in required}
-        )
-    return PLAIN
-
 
 CHECKED = {
     f"{operation.method} {operation.path} {kind}": versioned.at(MAXIMUM).schema
@@ -111,20 +22,6 @@ CHECKED = {
     for kind, versioned in (("body", operation.body), ("query", operation.query))
     if isinstance(versioned, VersionedSchema)
 }
-
-
-@pytest.mark.parametrize("schema", CHECKED.values(), ids=CHECKED.keys())
-def test_values_that_the_library_refuses_are_refused(schema):
-    checker = Checker(schema)
-    words = Draft202012Validator(schema)
-
-    @given(VALUES | _fitting(schema))
-    def check(value):
-        problem = checker.problem(value, length=1)
-        assert problem != ""
-        assert problem is not None or words.is_valid(value)
-
-    check()
 
 
 @pytest.mark.parametrize("text", ["{}\n", "\n{}", "{} ", " {}", "{}\r", "{}\u2028", "{}\0"])
