@@ -43,3 +43,7 @@ def test_every_method_of_the_nova_client_works(keystone, service, tmp_path):
 
 def test_nova_operations_keep_draws_of_servers_consistent(keystone, service, tmp_path):
     assert unused(keystone, tmp_path, "nova_holds.py") == []
+
+
+def test_nova_operations_keep_device_consumption_and_conditions(keystone, service, tmp_path):
+    assert unused(keystone, tmp_path, "nova_devices.py") == []
