@@ -13,7 +13,7 @@ from keystoneauth1 import adapter
 from keystoneauth1.exceptions import ClientException
 
 from treeclaim.cli.connection import region_adapter, region_of
-from treeclaim.cli.output import CommandError, object_of, text_in
+from treeclaim.cli.output import CommandError, failures_at, object_of, text_in
 from treeclaim.client.session import query_string
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 
@@ -55,13 +55,12 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
 
 def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> dict[str, Any]:
     """Return an answer of the compute API, which has to have a member."""
-    try:
+    failures = (ClientException, ValueError, KeyError, TypeError)
+    with failures_at(f"the compute API does not list its {member}", failures):
         answer = compute.get(path, **how)
         body: dict[str, Any] = answer.json()
         if member not in body:
-            raise ValueError(f"{answer.text[:80]!r}")  # noqa: TRY301
-    except (ClientException, ValueError, KeyError, TypeError) as error:
-        raise CommandError(f"the compute API does not list its {member}: {error}") from error
+            raise ValueError(f"{answer.text[:80]!r}")
     return body
 
 

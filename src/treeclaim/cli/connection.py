@@ -14,7 +14,7 @@ from keystoneauth1.identity import BaseIdentityPlugin
 from keystoneauth1.session import Session
 from yaml import YAMLError
 
-from treeclaim.cli.output import PORT, CommandError, warn
+from treeclaim.cli.output import PORT, CommandError, failures_at, warn
 from treeclaim.client import Client, ClientError, Patience, UnreachableError, make_adapter
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
@@ -145,13 +145,12 @@ def _client_of_environment() -> Client:
         if environment.get("OS_APPLICATION_CREDENTIAL_ID")
         else ("token" if environment.get("OS_TOKEN") else "password")
     )
-    try:
+    failures = (ClientException, TypeError, ValueError)
+    with failures_at(f"the OS_* variables (OS_AUTH_TYPE {kind})", failures):
         # keystoneauth1 reads the variable of an option for its default on a command line.
         identity: BaseIdentityPlugin = loading.get_plugin_loader(kind).load_from_options_getter(
             lambda option: option.argparse_default
         )
-    except (ClientException, TypeError, ValueError) as error:
-        raise CommandError(f"the OS_* variables (OS_AUTH_TYPE {kind}): {error}") from error
     session = loading.session.Session().load_from_options(
         auth=identity,
         insecure=environment.get("OS_INSECURE", "").lower() in {"1", "true", "yes", "on"},

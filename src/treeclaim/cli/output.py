@@ -144,20 +144,28 @@ def reason_of(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+@contextmanager
+def failures_at(
+    place: Path | str,
+    kinds: tuple[type[Exception], ...] = (OSError, ValueError, RecursionError),
+) -> Iterator[None]:
+    """Make failures to read something those of a command, which name its place."""
+    try:
+        yield
+    except kinds as error:
+        raise CommandError(f"{place}: {reason_of(error)}") from error
+
+
 def text_in(file: Path) -> str:
     """Read a file that a command names; raises CommandError."""
-    try:
+    with failures_at(file):
         return file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{file}: {reason_of(error)}") from error
 
 
 def object_of(file: Path, text: str) -> dict[str, Any]:
     """Return the JSON object that is the text of a file; raises CommandError."""
-    try:
+    with failures_at(file):
         document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{file}: {reason_of(error)}") from error
     if not isinstance(document, dict):
         raise CommandError(f"{file}: it is not an object")
     return document

@@ -9,8 +9,7 @@ Nova would send.
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import yaml
 from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.compute import document, list_pages
-from treeclaim.cli.output import CommandError, reason_of, warn
+from treeclaim.cli.output import CommandError, failures_at, warn
 from treeclaim.client import CandidateQuery, Flavor
 from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
 from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
@@ -148,17 +147,8 @@ def _unknown(name: str, known_names: Iterable[str]) -> str:
 def _amount(name: str, value: str) -> int:
     if not value:
         raise CommandError(f"--flavor: {name!r} has no amount")
-    with _naming("--flavor"):
+    with failures_at("--flavor"):
         return amount_of(name, value)
-
-
-@contextmanager
-def _naming(source: Path | str) -> Iterator[None]:
-    """Make failures to read a flavor those of a command, which name its place."""
-    try:
-        yield
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise CommandError(f"{source}: {reason_of(error)}") from error
 
 
 def translated(flavor: Flavor, source: str) -> CandidateQuery:
@@ -168,7 +158,7 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
         flavor: The flavor.
         source: The flavor's place, for messages.
     """
-    with _naming(source):
+    with failures_at(source):
         translation = server_flavor(flavor)
     if translation.unasked:
         unasked = ", ".join(translation.unasked)
@@ -185,7 +175,7 @@ def _read(file: Path) -> Flavor:
 
 def flavors_in(file: Path) -> dict[str, Flavor]:
     """Return the flavors of a file by name."""
-    with _naming(file):
+    with failures_at(file), failures_at(file, (yaml.YAMLError,)):
         return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
 
 
@@ -193,7 +183,7 @@ def _query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
     row = _flavor(compute, name)
     specs = document(compute, f"/flavors/{row['id']}/os-extra_specs", "extra_specs")
     source = f"flavor {name} cannot be read"
-    with _naming(source):
+    with failures_at(source):
         flavor = replace(flavor_of(row, is_typed=False), extra_specs=specs["extra_specs"])
     return translated(flavor, source)
 

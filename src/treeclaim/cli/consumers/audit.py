@@ -120,12 +120,7 @@ def _repair(
         for kind in options.repair
         for item in findings.get(kind, {"items": ()})["items"]
     ]
-    if not repairs:
-        return False
-    if not options.yes and not is_confirmed(f"Repair {len(repairs)} findings? [y/N]"):
-        return False
-    orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
-    if not _may_be_released(options, orphans, living):
+    if not repairs or not _is_confirmed(options, repairs, living):
         return False
     names = _provider_names(client, findings)
     outcomes = [
@@ -148,10 +143,15 @@ def _repair(
     return True
 
 
-def _may_be_released(
-    options: argparse.Namespace, orphans: int, living: Mapping[str, Sequence[str]]
+def _is_confirmed(
+    options: argparse.Namespace,
+    repairs: Sequence[Mapping[str, Any]],
+    living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Ask again if so many would be released that the list of the living may be wrong."""
+    """Ask; ask again if so many would be released that the list of the living may be wrong."""
+    if not options.yes and not is_confirmed(f"Repair {len(repairs)} findings? [y/N]"):
+        return False
+    orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     spared = len({uuid for uuids in living.values() for uuid in uuids})
     if orphans <= _FEW * (orphans + spared):
         return True

@@ -13,7 +13,7 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
-from treeclaim.cli.output import CommandError, reason_of, say, text_in, warn
+from treeclaim.cli.output import CommandError, failures_at, say, text_in, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
@@ -109,11 +109,9 @@ def _requests_in(path: Path) -> _Requests:
     for number, line in enumerate(text_in(path).splitlines(), 1):
         if not line.strip():
             continue
-        try:
+        with failures_at(f"{path}, line {number}", (ValueError, KeyError, TypeError)):
             entry = json.loads(line)
             consumer, request = entry["consumer"], entry["request"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise CommandError(f"{path}, line {number}: {reason_of(error)}") from error
         if not (
             isinstance(consumer, str)
             and (request is None or _are_queries(request))

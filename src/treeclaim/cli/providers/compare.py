@@ -9,7 +9,7 @@ from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.connection import open_client_of
-from treeclaim.cli.output import FAILED, CommandError, reason_of, say, say_document, warn
+from treeclaim.cli.output import FAILED, CommandError, failures_at, say, say_document, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.comparison.access_log import read_requests
 from treeclaim.comparison.comparison import Request
@@ -70,14 +70,12 @@ class CompareServices(DeclaredCommand):
 def _reads_of_log(options: argparse.Namespace) -> Iterator[Read]:
     """Yield each read of the log once."""
     path = options.requests
-    try:
+    with failures_at(path):
         if path == "-":
             logged = read_requests(sys.stdin)
         else:
             with Path(path).open(encoding="utf-8", errors="replace") as lines:
                 logged = read_requests(lines)
-    except OSError as error:
-        raise CommandError(f"{path}: {reason_of(error)}") from error
     reasons = ", ".join(f"{count} {reason}" for reason, count in logged.left_out.most_common(10))
     if not logged.reads:
         raise CommandError(

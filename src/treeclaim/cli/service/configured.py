@@ -13,7 +13,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
-from treeclaim.cli.output import CommandError, say, say_script, warn
+from treeclaim.cli.output import CommandError, failures_at, say, say_script, warn
 from treeclaim.cli.service.findings import (
     CHECKS,
     ConfigFinding,
@@ -148,18 +148,17 @@ def _register_keystone_options(options: cfg.ConfigOpts) -> OptionGroups:
     Raises:
         CommandError: if the plugin does not exist, or an option has an invalid value.
     """
-    try:
-        _register(options, _keystone_options(None))
+    _register(options, _keystone_options(None))
+    with failures_at(f"[{_KEYSTONE}]/auth_type", (NoMatchingPlugin,)):
         groups = _keystone_options(options[_KEYSTONE].auth_type)
-        _register(options, groups)
-    except ConfigurationError as error:
-        raise CommandError(*error.lines) from error
-    except NoMatchingPlugin as error:
-        raise CommandError(f"[{_KEYSTONE}]/auth_type: {error}") from error
+    _register(options, groups)
     return groups
 
 
 def _register(options: cfg.ConfigOpts, groups: OptionGroups) -> None:
     for group, group_options in groups:
         options.register_opts(group_options, group=group)
-    require_valid_values(options)
+    try:
+        require_valid_values(options)
+    except ConfigurationError as error:
+        raise CommandError(*error.lines) from error
