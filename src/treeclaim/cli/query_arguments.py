@@ -94,7 +94,14 @@ def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> Can
 
 def _flavor_of(options: argparse.Namespace) -> tuple[Flavor, list[tuple[str, str]]]:
     """Return the flavor of `--flavor-file` and `--flavor`, and parameters that follow `--flavor`."""
-    flavor = Flavor() if options.flavor_file is None else _read(options.flavor_file)
+    flavor = Flavor()
+    if options.flavor_file is not None:
+        flavors = flavors_in(options.flavor_file)
+        if len(flavors) != 1:
+            raise CommandError(
+                f"{options.flavor_file}: there are {len(flavors)} flavors in it, not one"
+            )
+        (flavor,) = flavors.values()
     sizes: dict[str, int] = {}
     specs = dict(flavor.extra_specs)
     parameters: list[tuple[str, str]] = []
@@ -123,14 +130,10 @@ def _pairs(text: str) -> Sequence[tuple[str, str]]:
     """
     if text.startswith("?") or _SEVERAL.match(text):
         return CandidateQuery.parsed(text).parameters
-    return (_pair(text),)
-
-
-def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise CommandError(f"{text!r} is not of the form NAME=VALUE")
-    return name, value
+    return ((name, value),)
 
 
 def _parameter(name: str, value: str) -> tuple[str, str]:
@@ -164,13 +167,6 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
         unasked = ", ".join(translation.unasked)
         warn(f"Nova checks these itself, so they are not part of the query: {unasked}")
     return CandidateQuery(translation.parameters)
-
-
-def _read(file: Path) -> Flavor:
-    flavors = flavors_in(file)
-    if len(flavors) != 1:
-        raise CommandError(f"{file}: there are {len(flavors)} flavors in it, not one")
-    return next(iter(flavors.values()))
 
 
 def flavors_in(file: Path) -> dict[str, Flavor]:

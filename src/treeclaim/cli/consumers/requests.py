@@ -112,17 +112,13 @@ def _requests_in(path: Path) -> _Requests:
         with failures_at(f"{path}, line {number}", (ValueError, KeyError, TypeError)):
             entry = json.loads(line)
             consumer, request = entry["consumer"], entry["request"]
+        queries = [] if request is None else request
+        are_texts = isinstance(queries, list) and all(isinstance(each, str) for each in queries)
         if not (
-            isinstance(consumer, str)
-            and (request is None or _are_queries(request))
-            and len(entry) == len(("consumer", "request"))
+            are_texts and isinstance(consumer, str) and entry.keys() == {"consumer", "request"}
         ):
             raise CommandError(
                 f'{path}, line {number}: {{"consumer": UUID, "request": [QUERY, …]}} is expected'
             )
         requests[consumer_uuid(consumer)] = request
     return requests
-
-
-def _are_queries(request: Any) -> bool:
-    return isinstance(request, list) and all(isinstance(query, str) for query in request)

@@ -187,10 +187,6 @@ def _follow(client: Client, plan: Mapping[str, Any]) -> None:
     for number, move in enumerate(plan["moves"], 1):
         consumer, source, target = _cells(move)
         say(f"{number}. {consumer}: {source} -> {target}", flush=True)
-        while not _is_done(client, move):
+        wanted = amounts_by_provider(move["to"])
+        while amounts_by_provider(client.get(f"/allocations/{consumer}")["allocations"]) != wanted:
             next(changes)
-
-
-def _is_done(client: Client, move: Mapping[str, Any]) -> bool:
-    allocations = client.get(f"/allocations/{move['consumer']}")["allocations"]
-    return amounts_by_provider(allocations) == amounts_by_provider(move["to"])

@@ -298,7 +298,12 @@ def _policy(configuration: Configuration, places: OptionPlaces) -> Iterator[Conf
     findings = []
     for file in files_of(options):
         problems: list[DocumentFault] = []
-        document = _read_policy(file, problems)
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            # The service refuses it, and says so.
+            continue
+        document = read_document(text, problems)
         findings += [
             ConfigFinding(refused is not None, f"{file}:{problem.line}", problem.text)
             for problem in problems
@@ -313,15 +318,6 @@ def _policy(configuration: Configuration, places: OptionPlaces) -> Iterator[Conf
     # A refusal that a finding reports with its line is not reported twice.
     if refused is not None and not any(finding.is_error for finding in findings):
         yield places.error("oslo_policy", "policy_file", f"policy_file: {refused}")
-
-
-def _read_policy(file: Path, problems: list[DocumentFault]) -> Any:
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        # The service refuses it, and says so.
-        return None
-    return read_document(text, problems)
 
 
 def known_place(text: str, places: OptionPlaces) -> str:

@@ -2,7 +2,7 @@
 """Entries of a topology file as pydantic models; each stands for as many providers as its count says."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -256,7 +256,11 @@ class EntryReader:
         if members.mig is not None:
             slices = self._with_classes(members.mig.slices(), lines["mig"])
             values[INVENTORIES.name] = {**slices, **values.get(INVENTORIES.name, {})}
-            children = [*(children or ()), *self._positions(members.mig, lines["mig"])]
+            line, children = lines["mig"], list(children or ())
+            for end, stock in members.mig.positions():
+                position = {INVENTORIES.name: self._with_classes(stock, line)}
+                name = f"{{parent}}_{end}"
+                children.append(FileEntry(line, _Members(name=name), 0, position, None))
         return FileEntry(entry.line, members, lines.get("parent", 0), values, children)
 
     def _validate(self, entry: Members) -> _Members | None:
@@ -297,12 +301,6 @@ class EntryReader:
                 self._report(line, f"{name!r} is given twice; line {first[name]} has it too")
             first.setdefault(name, line)
         return first
-
-    def _positions(self, card: Card, line: int) -> Iterator[FileEntry]:
-        for end, stock in card.positions():
-            members = _Members(name=f"{{parent}}_{end}")
-            values = {INVENTORIES.name: self._with_classes(stock, line)}
-            yield FileEntry(line, members, 0, values, None)
 
     def _with_classes(self, stock: Mapping[str, Any], line: int) -> dict[str, Any]:
         for name in stock:
