@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one cache of the Forest stays within its bytes, keys included, and forgets what is used least."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,3 +37,34 @@ def test_cache_stays_within_its_bytes_and_keeps_the_latest(values):
         assert present
         assert present == latest[: len(present)]
         latest = present
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A value with arrays in it, at any depth."""
+
+    one: np.ndarray
+    more: tuple[np.ndarray, ...]
+    named: Mapping[str, np.ndarray]
+    nbytes: int = 0
+
+    @property
+    def all(self):
+        return [self.one, *self.more, *self.named.values()]
+
+
+def test_cached_arrays_are_read_only_until_taken():
+    kept = ByteCache(MOST)
+    made = kept.get("key", lambda: Arrays(*_arrays()))
+    result = kept.find("key")
+    assert result is made
+    for array in made.all:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    assert kept.take("key") is made
+    for array in made.all:
+        array[0] = 1
+
+
+def _arrays():
+    return np.zeros(2), (np.zeros(2), np.zeros(2)), {"name": np.zeros(2)}

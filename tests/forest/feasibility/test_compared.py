@@ -2,12 +2,62 @@
 """Groups that compete for providers and are compared by attributes: what is left out has no candidate."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.forest.building import LimitedBudget, record
 from tests.forest.building import forest_of as forest_of_records
+from tests.properties.forest_adapter import FoundCandidates, ask, every_path, forest_of, lowered
+from tests.reference.candidates import Reference
+from tests.reference.strategies import comparisons
+from tests.reference.world import Group, Provider, Request, Stock, World
+from tests.tiers import many_examples
 from treeclaim.forest.search import search
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions, ValueList
+
+DEVICES = st.fixed_dictionaries(
+    {}, optional={"node": st.sampled_from([0, 1, 2, True]), "mem_gib": st.integers(0, 2)}
+)
+
+
+@st.composite
+def questions(draw):
+    """A host or two with devices that have attributes, and groups that want them."""
+    providers = []
+    for number in range(draw(st.integers(1, 2))):
+        providers.append(Provider(f"h{number}"))
+        providers += [
+            Provider(
+                f"h{number}d{device}",
+                f"h{number}",
+                {"FPGA": Stock(draw(st.integers(1, 2)))},
+                attributes=draw(DEVICES),
+            )
+            for device in range(draw(st.integers(2, 5)))
+        ]
+    suffixes = [f"_{number}" for number in range(draw(st.integers(2, 4)))]
+    groups = tuple(
+        Group(suffix, {"FPGA": 1}, where=draw(st.sampled_from([(), ("exists mem_gib",)])))
+        for suffix in suffixes
+    )
+    isolated = draw(st.sampled_from([frozenset(), frozenset(suffixes), frozenset(suffixes[:2])]))
+    values = draw(comparisons(suffixes))
+    return World(tuple(providers)), Request(groups, isolated=isolated, values=values)
+
+
+@pytest.mark.slow
+@every_path
+def test_candidates_equal_the_reference(sizes):
+    @many_examples(60)
+    @given(questions())
+    def check(question):
+        world, request = question
+        result = FoundCandidates(world, ask(forest_of(world), request))
+        assert result.candidates == Reference(world).candidates(request), (str(world), request)
+
+    with lowered(sizes):
+        check()
 
 
 @pytest.mark.parametrize("is_isolated", [True, False])

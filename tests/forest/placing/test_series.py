@@ -7,17 +7,56 @@ from time import thread_time
 import pytest
 
 from tests.forest.building import (
+    CLASSES,
     calls_counted,
+    complete,
+    news,
+    provider_uuid,
+    record,
 )
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.placing import series as series_module
-from treeclaim.forest.placing.series import Series
+from treeclaim.forest.placing.series import OutOfTimeError, Series
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import PlacingRequest
+from treeclaim.model.request import CandidateRequest, RequestGroup
 
+FIRST, SECOND = 1, 2
 BYTES = 1_000_000
 LONG = 3_600.0
+
+
+@pytest.fixture
+def forest():
+    """Two hosts with room for two consumers each."""
+    made = Forest()
+    made.apply(complete([record(number, inventories={"VCPU": 8}) for number in (FIRST, SECOND)]))
+    return made
+
+
+def wanted(amount=4):
+    group = RequestGroup("", {"VCPU": amount})
+    return PlacingRequest((CandidateRequest((group,)),), ("c",), "p", "u", "t")
+
+
+def placed(series, request=None, seconds=LONG):
+    """On which host a consumer is placed, None for nowhere."""
+    result = series.place(request or wanted(), thread_time() + seconds)
+    if result is None:
+        return None
+    (uuid,) = result.allocations
+    return [provider_uuid(number) for number in (FIRST, SECOND)].index(uuid) + 1
+
+
+def test_host_that_others_over_commit_has_no_place(forest):
+    series = Series(forest, BYTES)
+    assert placed(series) == FIRST
+    forest.apply(news(usage={FIRST: UsageChange({CLASSES.index("VCPU"): 11}, 0, 0, 0.0)}))
+    assert series.may_follow(forest)
+    assert placed(series) == SECOND
 
 
 KINDS = {
@@ -63,6 +102,24 @@ def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
     assert max(sizes) <= most + 2 * each
     # Once there are too many, they are made anew.
     assert sizes != sorted(sizes)
+
+
+def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
+    """Its tree is none of the candidate's trees, but there is less room in it."""
+    shared = Request((Group("", {"VCPU": 1, "DISK_GB": 700}),))
+    alone = Request((Group("", {"DISK_GB": 300}, in_tree=("store", "pool")),))
+    series = Series(with_a_pool(), 100 * BYTES)
+    found = []
+    for request in (alone, shared, alone):
+        placing = PlacingRequest((candidate_request(request),), ("c",), "p", "u", "t")
+        found.append(series.place(placing, thread_time() + LONG) is not None)
+    # The first goes to the store, where there is room for no other, and the second to the pool.
+    assert found == [True, True, False]
+
+
+def test_series_raises_when_its_time_is_over(forest):
+    with pytest.raises(OutOfTimeError):
+        placed(Series(forest, BYTES), seconds=-1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,8 +4,11 @@
 `tests/conformance/gabbits/search-*.yaml` has the numbers of candidates (contract page 90, section 6).
 """
 
+import itertools
 import math
 import tracemalloc
+
+import pytest
 
 from tests.forest.building import (
     answer_of,
@@ -14,6 +17,7 @@ from tests.forest.building import (
     record,
     wide_trees,
 )
+from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,
@@ -69,3 +73,15 @@ def test_picky_groups_do_not_cause_endless_dead_ends():
     asked = (*plain, *picky)
     request = CandidateRequest(asked, isolated=suffixes_of(asked), limit=50)
     assert len(distinct(answer_of(forest, request))) == 50
+
+
+@pytest.mark.parametrize("capacity", [(1, 1, 1), (2, 0, 1), (3, 0, 0), (1, 2, 0)])
+def test_assignment_agrees_with_brute_force(capacity):
+    places = range(3)
+    choices = [chosen for size in range(4) for chosen in itertools.combinations(places, size)]
+    for options in itertools.product(choices, repeat=3):
+        expected = any(
+            all(pick.count(place) <= capacity[place] for place in places)
+            for pick in itertools.product(*options)
+        )
+        assert assignable(options, dict(enumerate(capacity))) == expected, options

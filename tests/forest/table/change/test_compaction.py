@@ -16,10 +16,11 @@ from tests.forest.building import (
     wide_trees,
 )
 from tests.properties.forest_adapter import lowered
+from treeclaim.forest.domains import relation
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.table import texts
 from treeclaim.forest.table.columns import Column
-from treeclaim.model.changes import Catalogue
+from treeclaim.model.changes import Catalogue, CatalogueEntry
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
@@ -59,15 +60,22 @@ def wide_trees_from(first, trees):
     return [record(number, inventories={"VCPU": 8}) for number in range(first, first + trees)]
 
 
-def test_renamed_trait_is_shown_everywhere():
+def test_new_trait_keeps_cached_texts_and_renamed_trait_clears_them(monkeypatch):
     forest, listing = forest_of(wide_trees(5, 2)), ListingTexts()
     tell(forest, with_trait(forest, "provider 1", 3))
+    before = body_of(forest, DEVICES)
     rows = forest.living_rows
-    body_of(forest, DEVICES)
     listing.joined(forest, rows, INCLUDABLE)
     traits = list(CATALOGUE.trait_by_id.values())
+    classes = CATALOGUE.class_by_id.values()
+    extended = Catalogue.of([*traits, CatalogueEntry(90, "CUSTOM_NEW", 0.0)], classes)
+    with monkeypatch.context() as patch:
+        patch.setattr(relation, "_pairs", None)
+        tell(forest, catalogue=extended)
+        assert body_of(forest, DEVICES) == before
+        assert not len(listing.stale(forest, rows))
     traits[2] = replace(traits[2], name="CUSTOM_RENAMED")
-    tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
+    tell(forest, catalogue=Catalogue.of(traits, classes))
     assert b"CUSTOM_RENAMED" in body_of(forest, DEVICES)
     assert b"CUSTOM_RENAMED" in listing.joined(forest, rows, INCLUDABLE)
 
