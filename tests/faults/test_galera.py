@@ -91,16 +91,6 @@ def services(cluster, tmp_path_factory):
         ]
 
 
-def test_concurrent_claims_on_three_nodes_never_overbook(services):
-    urls = [service.url for service in services]
-    load = Load(urls, build(urls[0]))
-    with load:
-        load.wait_for(3 * WRITES)
-    load.judge()
-    assert load.answers["refused"] > 0
-    assert not load.doubts
-
-
 def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
     provider = build(services[0].url, with_holds=False).hosts[0]
     with ExitStack() as stack:

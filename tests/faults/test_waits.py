@@ -343,19 +343,6 @@ def test_service_reports_a_refused_login_and_exits(kind, tmp_path):
     assert "mistaken" not in ended.stderr + ended.stdout
 
 
-@pytest.mark.usefixtures("mariadb")
-def test_wrong_mariadb_password_fails_at_once(tmp_path):
-    with server_of("mariadb").database(tmp_path) as database:
-        engine = sa.create_engine(database, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.exec_driver_sql("GRANT ALL ON *.* TO treeclaim@'%%' IDENTIFIED BY 'right'")
-        engine.dispose()
-        url = make_url(database).set(username="treeclaim", password="mistaken")
-        refusal = refused_at_start(url.render_as_string(hide_password=False))
-        assert str(refusal) == REFUSED
-        assert "mistaken" not in refusal.for_operators
-
-
 @pytest.mark.usefixtures("postgresql")
 def test_wrong_postgresql_password_fails_at_once(tmp_path):
     new_server = new_server_of("postgresql")

@@ -35,10 +35,9 @@ from tests.reference.strategies import (
     worlds,
     worlds_with_a_pool,
 )
-from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.reference.world import uuid_of
 from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
@@ -119,19 +118,6 @@ def test_candidates_are_ordered_by_their_cost_to_a_mix(sizes):
 
     with lowered(sizes):
         check()
-
-
-def test_tree_without_the_class_does_not_affect_the_previous_tree():
-    """Sums over the providers of many trees are made at once, and some of these trees have none."""
-    host = [Provider("h", None, {"VCPU": Stock(8)})]
-    host += [Provider(f"h{number}", "h", {"FPGA": Stock(8)}) for number in range(2)]
-    world = World((*host, Provider("bare", None, {"VCPU": Stock(8)})))
-    wanted = Request((Group("", {"VCPU": 1}), Group("_A", {"FPGA": 3})))
-    mix = keeping.Mix(((wanted, 1),))
-    count = requests_of(forest_of(world), model_mix(mix)).count(
-        forest_of(world), np.arange(2), Budget()
-    )
-    assert count.tolist() == [[4.0], [0.0]]
 
 
 def compare(world, mix, asked):

@@ -13,7 +13,7 @@ import pytest
 from tests.replica.scripted import scripted
 from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.microversions import MAXIMUM, NEWEST
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Replica, child, kept
 from treeclaim.replica import replica as replica_module
@@ -72,11 +72,6 @@ def test_response_cache_is_bounded_for_small_responses(monkeypatch):
     )
     assert answers.find(0, key_of("999", NEWEST)) is not None
     assert answers.find(0, key_of("0", NEWEST)) is None
-
-
-def test_cache_keys_differ_with_the_extension():
-    keys = {key_of("candidates", version, "resources=VCPU:1") for version in (MAXIMUM, NEWEST)}
-    assert len(keys) == 2
 
 
 def test_overlong_response_is_started_once_in_the_worker(store, monkeypatch):

@@ -17,8 +17,6 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
 from treeclaim.store.feed.rows import amounts_text, change_in
-from treeclaim.store.operations.providers import providers
-from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -87,20 +85,6 @@ def test_first_claims_of_a_process_are_followed_without_extra_session(store, hos
         assert len(by_probe) <= 2
         assert others == []
         knows_all(store, reader)
-
-
-def test_changed_provider_with_new_claims_is_loaded_once(store, hosts, other):
-    replica = Replica(store)
-    assert used_in(replica, hosts[0]) == {"VCPU": 0, "DISK_GB": 0}
-    claim(other, hosts[0])
-    used_in(replica, hosts[0])
-    claim(other, hosts[0])
-    stock = Inventory(50)
-    other.write(
-        providers.write_inventories, hosts[0], {"DISK_GB": stock}, 3, classes=Classes.PRESENT
-    )
-    claim(other, hosts[0])
-    assert used_in(replica, hosts[0]) == {"VCPU": 3, "DISK_GB": 0}
 
 
 def child_of(other, provider):

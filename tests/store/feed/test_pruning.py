@@ -3,7 +3,6 @@
 
 import subprocess
 import sys
-import threading
 from contextlib import closing
 from datetime import timedelta
 
@@ -12,9 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.databases import EACH_DATABASE
-from tests.store.hosts import create_host
-from tests.store.upkeep import utc_now
-from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.streams import StreamPool
@@ -77,18 +73,6 @@ def test_commit_is_pruned_whole_whatever_its_size(store, deletions):
     assert deletions == [15, 1]
 
 
-def test_interrupted_pruning_loses_no_changes_for_readers(store, deletions):
-    replica = Replica(store)
-    with replica.current():
-        pass
-    made = {create_host(store) for _ in range(8)}
-    before = utc_now() - EVERYTHING
-    (stream_id,) = {row.stream_id for row in rows_of(store, feed) if row.position > 1}
-    store.write(pruning.delete_oldest, stream_id, before)
-    with replica.current() as forest:
-        assert {record.uuid for record in forest.records()} == made
-
-
 def test_recent_rows_are_not_pruned(store):
     before = len(rows_of(store, feed))
     assert store.housekeeper.prune(timedelta(hours=1)) == 0
@@ -106,30 +90,6 @@ def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
     left = {row.id: row for row in rows_of(store, streams)}
     assert begun not in left
     assert {row.epoch for row in left.values()} == {1}
-
-
-def test_concurrent_prunings_create_distinct_epochs(store, database_url):
-    other_stores = [Store(DatabaseSettings(database_url)) for _ in range(2)]
-    meet = threading.Barrier(len(other_stores))
-
-    def prune_often(mine):
-        for _ in range(5):
-            create_host(mine)
-            meet.wait(60)
-            mine.housekeeper.prune(EVERYTHING)
-
-    threads = [threading.Thread(target=prune_often, args=(mine,)) for mine in other_stores]
-    replica = Replica(store)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with replica.current() as forest:
-        assert len(forest.records()) == 10
-    numbers = [row.epoch for row in rows_of(store, streams) if row.epoch is not None]
-    assert len(numbers) == len(set(numbers))
-    for mine in other_stores:
-        mine.close()
 
 
 def test_failing_pruning_is_tried_again(store, database_url):
