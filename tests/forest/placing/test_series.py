@@ -51,6 +51,22 @@ def placed(series, request=None, seconds=LONG):
     return [provider_uuid(number) for number in (FIRST, SECOND)].index(uuid) + 1
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        record(FIRST, inventories={"VCPU": 4}),
+        record(FIRST, inventories={"VCPU": 8, "DISK_GB": 1}),
+        record(3, inventories={"VCPU": 8}),
+    ],
+    ids=["another amount", "another class", "another host"],
+)
+def test_series_restarts_after_a_change_beyond_usage(forest, change):
+    series = Series(forest, BYTES)
+    assert placed(series) == 1
+    forest.apply(news(change))
+    assert not series.may_follow(forest)
+
+
 def test_host_that_others_over_commit_has_no_place(forest):
     series = Series(forest, BYTES)
     assert placed(series) == FIRST
