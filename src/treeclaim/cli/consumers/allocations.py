@@ -212,9 +212,9 @@ class PlacingCommand(CloudLister):
             reason = str(error) if named else f"There is no place for the requested {items}"
             advice = f"'treeclaim explain {in_words(query)}' shows the reason"
             raise CommandError(reason, advice) from error
-        return self._placed(placed, is_dry=options.dry_run)
+        return self._make_result(placed, is_dry=options.dry_run)
 
-    def _placed(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
+    def _make_result(self, document: Mapping[str, Any], *, is_dry: bool) -> Result:
         """Return a row for each item; the status is 1 if any has no place."""
         placements, unplaced = document["placements"], document["unplaced"]
         rows: list[tuple[Any, ...]] = [

@@ -168,7 +168,7 @@ def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[Confi
                 yield ConfigFinding(False, place, f"{option.dest} has no effect: {why}")
 
 
-def _missing_files(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _check_files(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     options: Any = configuration.options
     for group, name in _FILES:
         is_set = places.find(group, name) is not None
@@ -181,7 +181,9 @@ def _missing_files(configuration: Configuration, places: OptionPlaces) -> Iterat
                 yield places.error(group, name, text)
 
 
-def _log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _check_log_handlers(
+    configuration: Configuration, places: OptionPlaces
+) -> Iterator[ConfigFinding]:
     """Find out whether logging can be set up, by setting it up."""
     try:
         check_logging(configuration.options, PROJECT)
@@ -192,7 +194,9 @@ def _log_handlers(configuration: Configuration, places: OptionPlaces) -> Iterato
         yield replace(finding, where=place or finding.where)
 
 
-def _authentication(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _check_authentication(
+    configuration: Configuration, places: OptionPlaces
+) -> Iterator[ConfigFinding]:
     """Find out whether tokens can be validated and kept, or the password file can be used."""
     options = configuration.options
     if options.api.auth_strategy == "http_basic":
@@ -221,7 +225,7 @@ def _authentication(configuration: Configuration, places: OptionPlaces) -> Itera
         yield places.warning(_KEYSTONE, "memcached_servers", f"memcached_servers: {text}")
 
 
-def _flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _check_flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     options, metrics = configuration.options.treeclaim, configuration.metrics
     if metrics is None:
         for name in ("metrics_of_aggregates", "metrics_of_flavors"):
@@ -235,7 +239,7 @@ def _flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[Con
             yield places.error("treeclaim", "metrics_of_flavors", str(error))
 
 
-def _database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _check_database(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find out whether the database can be used, without writing to it.
 
     It is an error if the URL cannot be used or the server refuses it; a server that does not answer, and a
@@ -276,7 +280,7 @@ def _database(configuration: Configuration, places: OptionPlaces) -> Iterator[Co
         engine.dispose()
 
 
-def _policy(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
+def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find what is wrong in the policy files; an error is what the service itself refuses.
 
     Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, and what
@@ -332,5 +336,12 @@ def _find_named_option(text: str, places: OptionPlaces) -> str | None:
     return option and places.find(option[1], option[2].replace("-", "_"))
 
 
-CHECKS = (_missing_files, _log_handlers, _database, _authentication, _flavors, _policy)
+CHECKS = (
+    _check_files,
+    _check_log_handlers,
+    _check_database,
+    _check_authentication,
+    _check_flavors,
+    _check_policy,
+)
 """Checks of a configuration that has no invalid value."""
