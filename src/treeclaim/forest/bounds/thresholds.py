@@ -80,6 +80,9 @@ FEWEST_DEAD_ROWS = 4096
 """Dead rows from which on the living ones are copied to a table of their own, if they are also half
 as many as these."""
 
+FEWEST_CHANGED_KEYS = 4096
+"""Keys of new or renamed providers that are always kept in a dict, beside the sorted arrays (`RowIndex`)."""
+
 FEWEST_FULL_ROWS = 65_536
 """Rows from which on the living ones are copied when three quarters of the room are taken: to copy
 the columns of fewer takes two milliseconds."""

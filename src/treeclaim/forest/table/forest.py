@@ -195,6 +195,7 @@ class Forest(ProviderTable):
             Whether the rows are others now: nothing that was read by rows holds any more. What
             clients see is the same.
         """
+        self._register.fold()
         if self._compaction is None and is_too_large(self, len(self)):
             self._compaction = Compaction(self, len(self))
         if self._compaction is None:
