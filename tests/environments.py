@@ -19,6 +19,7 @@ from tests import authorities
 from tests.resources import MISSING
 
 _LAST_LINES = 5
+_NPM_SECONDS = 300
 _PIP_SECONDS = 1200
 """For one environment: packages may come slowly."""
 _PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
@@ -42,6 +43,29 @@ def environment_of(name, *packages):
     except NotInstallableError as error:
         pytest.skip(f"{MISSING}{' '.join(packages)} cannot be installed: {error}")
     return folder
+
+
+@cache
+def node_packages(name, *packages):
+    """Return the folder of Node's modules with some packages, made if it is missing.
+
+    Without them, the test that asks is skipped, and says so.
+    """
+    folder = _base() / f"node-{name}"
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
+    with alone_in(folder):
+        if not (folder / "ready").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            result = subprocess.run(
+                command, capture_output=True, text=True, timeout=_NPM_SECONDS, check=False
+            )
+            if result.returncode:
+                pytest.skip(
+                    f"{MISSING}{' '.join(packages)} cannot be installed: {result.stderr[-500:]}"
+                )
+            (folder / "ready").touch()
+    return folder / "node_modules"
 
 
 @cache

@@ -97,6 +97,7 @@ RESOURCES = {
     "mariadb": Resource("mariadb-server", ("mariadbd", "mariadb-install-db", "mariadb-dump")),
     "memcached": Resource("memcached", ("memcached",)),
     "mounts": Resource("mount", ("mount", "umount"), condition=_require_mounts),
+    "node": Resource("nodejs npm", ("node", "npm")),
     "openssl": _quick("openssl", ("openssl",)),
     "peer": Resource("python3-venv", condition=_require_peer),
     "pgbouncer": Resource("pgbouncer", ("pgbouncer",)),

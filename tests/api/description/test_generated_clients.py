@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that others make of the API description do what the guide does: place, watch and page."""
 
+import json
 import os
 import subprocess
 
 import pytest
 
 from tests.cli.services import served, succeed
-from tests.environments import environment_of
+from tests.environments import environment_of, node_packages
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.long
@@ -75,6 +76,66 @@ with client:
 print("done")
 """
 
+TYPESCRIPT = """
+import createClient from "openapi-fetch";
+import type { paths } from "./api";
+
+const version = "placement 1.39, treeclaim 1.0";
+const header = { "OpenStack-API-Version": version };
+const client = createClient<paths>({ baseUrl: process.argv[2], headers: { "X-Auth-Token": "admin" } });
+
+function known<T>(answer: { data?: T; error?: unknown }): T {
+  if (answer.data === undefined) throw new Error(JSON.stringify(answer.error));
+  return answer.data;
+}
+
+const names: string[] = [];
+let cursor: string | undefined;
+let marker: string | undefined;
+do {
+  const page = known(await client.GET("/treeclaim/providers", { params: { header, query: { limit: 2, marker } } }));
+  cursor ??= page.cursor;
+  names.push(...page.providers.map(({ name }) => name));
+  marker = page.links[0] && decodeURIComponent(page.links[0].href.split("marker=")[1]);
+} while (marker);
+if (names.sort().join() !== "host-1,host-2,host-3") throw new Error(names.join());
+
+const query = { resources: "VCPU:2", required: ["CUSTOM_GOLD", "in:CUSTOM_RED,HW_CPU_X86_AVX"], order_by: "pack", limit: 1 };
+const found = known(await client.GET("/allocation_candidates", { params: { header, query } }));
+const { allocations } = found.allocation_requests[0];
+const [provider] = Object.keys(allocations);
+const amount: number = allocations[provider].resources["VCPU"];
+if (amount !== 2 || found.scores?.length !== 1) throw new Error(JSON.stringify(found));
+const claimed = await client.PUT("/allocations/{consumer_uuid}", {
+  params: { header: { "OpenStack-API-Version": "placement 1.39" }, path: { consumer_uuid: crypto.randomUUID() } },
+  body: { allocations, project_id: "p", user_id: "u", consumer_generation: null, consumer_type: "INSTANCE" },
+});
+if (claimed.response.status !== 204) throw new Error(JSON.stringify(claimed.error));
+
+const consumers = [crypto.randomUUID(), crypto.randomUUID()];
+const requests = [{ alternatives: ["resources1=VCPU:1"], consumers, project_id: "p", user_id: "u", consumer_type: "INSTANCE" }];
+const placed = known(await client.POST("/treeclaim/placements", { params: { header }, body: { requests } }));
+if (placed.placements.length !== 2) throw new Error(JSON.stringify(placed));
+
+const news = await client.GET("/treeclaim/changes", { params: { header, query: { since: cursor, wait: 1 } } });
+if (news.response.status === 410) throw new Error("the cursor is too old");
+const changes = known(news);
+if (typeof changes === "string" || !changes.changes.some(({ uuid }) => uuid === provider)) throw new Error(JSON.stringify(changes));
+console.log("done");
+"""
+
+COMPILER = {
+    "compilerOptions": {
+        "strict": True,
+        "module": "esnext",
+        "target": "esnext",
+        "moduleResolution": "bundler",
+        "skipLibCheck": True,
+        "types": ["node"],
+    },
+    "files": ["loop.ts"],
+}
+
 
 @pytest.fixture
 def service(tmp_path):
@@ -111,3 +172,21 @@ def test_a_client_of_openapi_python_client_places_watches_and_pages(service, tmp
     assert "WARNING" not in result, result
     (tmp_path / "loop.py").write_text(PYTHON)
     assert "done" in _said(programs / "python", "loop.py", service, folder=tmp_path)
+
+
+def test_a_client_of_openapi_typescript_places_watches_and_pages(node, service, tmp_path):
+    packages = node_packages(
+        "openapi-typescript",
+        "openapi-typescript@7",
+        "typescript@5",
+        "openapi-fetch",
+        "@types/node@20",
+    )
+    (tmp_path / "node_modules").symlink_to(packages)
+    programs = packages / ".bin"
+    _said(programs / "openapi-typescript", str(DESCRIPTION), "-o", "api.d.ts", folder=tmp_path)
+    (tmp_path / "loop.ts").write_text(TYPESCRIPT)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
+    _said(programs / "tsc", "--project", "tsconfig.json", folder=tmp_path)
+    assert "done" in _said("node", "loop.js", service, folder=tmp_path)
