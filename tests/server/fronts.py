@@ -10,7 +10,7 @@ import httptools
 
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.server.http.listener import HttpListener
-from treeclaim.server.http.loop import ShortTurnLoop
+from treeclaim.server.http.loop import ServerLoop
 
 LIMITS = {
     "header_seconds": 60.0,
@@ -49,7 +49,7 @@ class Running:
         self._started = threading.Event()
 
         def run():
-            with asyncio.Runner(loop_factory=ShortTurnLoop) as runner:
+            with asyncio.Runner(loop_factory=ServerLoop) as runner:
                 runner.run(self._run(application, threads, limits, tls))
 
         self._thread = threading.Thread(target=run)

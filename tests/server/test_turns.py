@@ -137,13 +137,14 @@ def test_event_loop_turns_are_short(server, kind):
 
 A_SIGNAL_WHILE_CLOSING = """
 import os, signal
-from treeclaim.server.http.loop import ShortSelector, ShortTurnLoop
-close = ShortSelector.close
+from selectors import DefaultSelector
+from treeclaim.server.http.loop import ServerLoop
+close = DefaultSelector.close
 def close_late(self):
     os.kill(os.getpid(), signal.SIGTERM)
     close(self)
-ShortSelector.close = close_late
-loop = ShortTurnLoop()
+DefaultSelector.close = close_late
+loop = ServerLoop()
 loop.add_signal_handler(signal.SIGTERM, print)
 loop.close()
 """

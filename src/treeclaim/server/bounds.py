@@ -23,13 +23,6 @@ READ_BYTES = 64 * 1024
 SCANNED_BYTES = 8 * 1024
 """The same for everything that has to be scanned: the smallest chunks take more than a millisecond."""
 
-EVENTS_AT_ONCE = 4
-"""Connections and other files that are attended to in one turn of the event loop, before it looks
-again: so the turn is bounded, and all others come next."""
-
-WRITTEN_BYTES = 256 * 1024
-"""Bytes of an answer that are written in one turn of the event loop."""
-
 HELD_BYTES = 256 * 1024 * 1024
 """Bytes that all connections of a worker hold together, of any kind: unfinished requests, requests that
 wait or are worked on, unread answers, what watches remember. Sixteen of the longest
@@ -78,9 +71,6 @@ SPARE_FILES = 256
 
 TLS_CONNECTIONS = 1024
 """Connections with TLS that a worker has at most: each has buffers of some 300 KiB."""
-
-CLOSED_AT_ONCE = 16
-"""Connections that are closed or refused in one turn of the event loop, where many are at a time."""
 
 SWEEP_SECONDS = 0.5
 """Seconds between two checks of all deadlines, and the most they are late by. 4,096 connections take

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from treeclaim.server.bounds import CHUNK_LINE_BYTES, MOST_HEADERS, TRAILER_BYTES
 from treeclaim.server.http.errors import RefusedError
-from treeclaim.server.http.head import BodyBuffer, parse_bytes
+from treeclaim.server.http.head import parse_bytes
 
 _SIZE = rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n\0]*)?\r\n"
 """Extensions are ignored."""
@@ -35,7 +35,7 @@ class ChunkedBody:
 
     def __init__(self, most: int) -> None:
         """Expect the first chunk of a body of at most so many bytes."""
-        self.body = BodyBuffer()
+        self.body = bytearray()
         self._most = most
         self._at = _At.CHUNKS
         self._line = _FIRST
@@ -50,7 +50,7 @@ class ChunkedBody:
     @property
     def is_too_long(self) -> bool:
         """True if the body is longer than allowed; the rest is not decoded."""
-        return self.body.size > self._most
+        return len(self.body) > self._most
 
     def feed(self, data: bytearray) -> None:
         """Decode bytes and remove them from the buffer; what remains is unfinished or the next request.
@@ -65,7 +65,7 @@ class ChunkedBody:
 
     def _decode(self, data: bytearray) -> None:
         place, remaining_bytes, line, decoded = 0, self._left, self._line, bytearray()
-        most = self._most + 1 - self.body.size
+        most = self._most + 1 - len(self.body)
         while True:
             if remaining_bytes:
                 piece = data[place : place + remaining_bytes]
@@ -83,7 +83,7 @@ class ChunkedBody:
                 self._at = _At.TRAILER
                 break
         self._left, self._line = remaining_bytes, line
-        self.body.write(memoryview(decoded)[:most])
+        self.body += memoryview(decoded)[:most]
         del data[:place]
 
     def _read_trailer(self, data: bytearray) -> None:

@@ -11,7 +11,7 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from treeclaim.server.bounds import CLOSED_AT_ONCE, ROOM_SECONDS, SMALL_BYTES
+from treeclaim.server.bounds import ROOM_SECONDS, SMALL_BYTES
 
 if TYPE_CHECKING:
     from treeclaim.server.http.receiving import ReceivingConnection
@@ -88,7 +88,7 @@ class MemoryBudget:
 
     def wake(self) -> None:
         """Let some connections read on while there is room."""
-        for member in list(islice(self.waiting, CLOSED_AT_ONCE)):
+        for member in list(self.waiting):
             if self.total >= self.most:
                 return
             self.waiting.pop(member, None)
@@ -97,7 +97,7 @@ class MemoryBudget:
     def sweep(self, now: float) -> None:
         """Wake connections, and refuse those that have waited for too long."""
         self.wake()
-        for member, since in list(islice(self.waiting.items(), CLOSED_AT_ONCE)):
+        for member, since in list(self.waiting.items()):
             if now - since >= ROOM_SECONDS:
                 del self.waiting[member]
                 member.refuse_for_room()

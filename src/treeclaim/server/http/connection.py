@@ -22,7 +22,7 @@ from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.receiving import BEFORE_ANSWER, ReceivingConnection
 from treeclaim.server.http.table import Phase
 from treeclaim.server.http.watchers import ReservedWatch
-from treeclaim.server.http.writer import AnswerWriter, has_failed, has_received_bytes
+from treeclaim.server.http.writer import AnswerWriter, has_failed
 from treeclaim.watching import Watch
 
 if TYPE_CHECKING:
@@ -70,9 +70,7 @@ class HttpConnection(ReceivingConnection):
         if self._is_dropped:
             self._transport.abort()
             return
-        self._writer = AnswerWriter(
-            self._socket, self._transport, self._listener.loop, self.add_bytes, self._go_on
-        )
+        self._writer = AnswerWriter(self._socket, self._transport, self.add_bytes, self._go_on)
         self._environment = self._listener.environment | {
             "treeclaim.client_gone": self._get_is_gone
         }
@@ -116,13 +114,12 @@ class HttpConnection(ReceivingConnection):
     def pause_writing(self) -> None:
         """Note that the kernel takes no more for now; TLS may cause this before the connection is made."""
         if self._writer is not None:
-            self._writer.is_full = True
+            self._writer.pause()
 
     def resume_writing(self) -> None:
-        """Write on: the kernel has taken everything."""
+        """Note that the kernel has taken everything."""
         if self._writer is not None:
-            self._writer.is_full = False
-            self._writer.write_on()
+            self._writer.resume()
 
     # Called by the table, the budget and the watchers.
 
@@ -131,13 +128,6 @@ class HttpConnection(ReceivingConnection):
         if self.phase in (Phase.ANSWERING, Phase.WATCHING):
             self._check_client()
             self.attend()
-        elif (
-            self.phase in BEFORE_ANSWER
-            and not self._is_paused
-            and has_received_bytes(self._socket)
-        ):
-            # The bytes arrived in time, and are read soon.
-            self.deadline = self._after(SWEEP_SECONDS)
         elif self.phase in (Phase.READING, Phase.RECEIVING):
             self._refuse_late()
         elif self.phase is Phase.SENDING and self._writer.has_read_enough():

@@ -29,40 +29,9 @@ _ABSOLUTE = re.compile(rb"(?i)https?://[^/?#]*")
 _HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 """The characters of a host with a port (RFC 3986, section 3.2.2)."""
 
-_PIECE = 256 * 1024
-"""Longest piece of a body: a single growing buffer of 16 MiB would be moved for longer than a turn of the
-event loop may take."""
-
 _VERSIONS = ("1.0", "1.1")
 _LENGTH_DIGITS = 18
 """A body of more digits than this is longer than any disk."""
-
-
-class BodyBuffer:
-    """The bytes of a body in pieces, which a thread joins.
-
-    Attributes:
-        size: Number of bytes.
-    """
-
-    __slots__ = ("_pieces", "size")
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._pieces = [bytearray()]
-
-    def write(self, data: bytearray | memoryview) -> int:
-        """Append bytes; return how many."""
-        if len(self._pieces[-1]) >= _PIECE:
-            self._pieces.append(bytearray())
-        self._pieces[-1] += data
-        self.size += len(data)
-        return len(data)
-
-    def take(self) -> bytes:
-        """Return all bytes once, and keep none."""
-        pieces, self._pieces = self._pieces, [bytearray()]
-        return b"".join(pieces)
 
 
 @dataclass(slots=True)
@@ -89,7 +58,7 @@ class RequestHead:
     is_chunked: bool = False
     expects_continue: bool = False
     size: int = 0
-    body: BodyBuffer | None = None
+    body: bytearray | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
     def fill_environment(self) -> None:
@@ -100,7 +69,7 @@ class RequestHead:
         if self.body is None:
             return
         body, self.body = self.body, None
-        self.environment["wsgi.input"] = io.BytesIO(body.take())
+        self.environment["wsgi.input"] = io.BytesIO(body)
         path, _, query = self.target.partition(b"?")
         if b"%" in path:
             path = unquote_to_bytes(path)

@@ -20,7 +20,6 @@ from treeclaim.server.bounds import (
     ACCEPTED_AT_ONCE,
     ARRIVAL_SECONDS,
     BACKLOG,
-    CLOSED_AT_ONCE,
     GRACE_SECONDS,
     HELD_BYTES,
     LINGER_SECONDS,
@@ -122,17 +121,13 @@ class HttpListener:
         self.watchers.wake_all()
         if await self._are_closed_within(ARRIVAL_SECONDS):
             return
-        for number, member in enumerate(self.table, 1):
+        for member in self.table:
             member.close_if_unused()
-            if number % CLOSED_AT_ONCE == 0:
-                await asyncio.sleep(0)
         if await self._are_closed_within(GRACE_SECONDS - ARRIVAL_SECONDS):
             return
         _LOG.warning("%s connections are cut off", len(self.table))
-        for number, member in enumerate(self.table, 1):
+        for member in self.table:
             member.drop()
-            if number % CLOSED_AT_ONCE == 0:
-                await asyncio.sleep(0)
         # The last transports close in the next turn.
         await asyncio.sleep(0)
 
@@ -217,9 +212,7 @@ class HttpListener:
     def _sweep(self) -> None:
         self.note_answered()
         now = self.loop.time()
-        if not self.table.sweep(now, CLOSED_AT_ONCE):
-            self.loop.call_soon(self._sweep)
-            return
+        self.table.sweep(now)
         self.budget.sweep(now)
         self.loop.call_later(SWEEP_SECONDS, self._sweep)
 

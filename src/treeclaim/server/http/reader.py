@@ -10,7 +10,7 @@ from http import HTTPStatus
 from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, READ_BYTES, SCANNED_BYTES
 from treeclaim.server.http.body import ChunkedBody
 from treeclaim.server.http.errors import RefusedError
-from treeclaim.server.http.head import BodyBuffer, RequestHead, read_head
+from treeclaim.server.http.head import RequestHead, read_head
 
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -37,7 +37,7 @@ class RequestReader:
         self._at = _At.HEAD
         self._data = bytearray()
         self._scanned = self._lines = 0
-        self._body = BodyBuffer()
+        self._body = bytearray()
         self._left = 0
         self._chunks: ChunkedBody | None = None
 
@@ -66,9 +66,9 @@ class RequestReader:
         """Bytes in memory."""
         held = len(self._data)
         if self.head is not None:
-            held += self.head.size + self._body.size
+            held += self.head.size + len(self._body)
         if self._chunks is not None:
-            held += self._chunks.body.size
+            held += len(self._chunks.body)
         return held
 
     def feed(self, data: memoryview) -> None:
@@ -78,7 +78,8 @@ class RequestReader:
             return
         taken_bytes = 0
         if self._at is _At.LENGTH:
-            taken_bytes = self._body.write(data[: self._left])
+            taken_bytes = min(self._left, len(data))
+            self._body += data[:taken_bytes]
             self._left -= taken_bytes
         self._data += data[taken_bytes:]
 
@@ -87,7 +88,7 @@ class RequestReader:
         self.dropped = self.dropped or 0
         self.head = self._chunks = None
         self._data = bytearray()
-        self._body = BodyBuffer()
+        self._body = bytearray()
         self._at, self._left = _At.HEAD, 0
 
     def next_request(self) -> RequestHead | None:
@@ -122,10 +123,10 @@ class RequestReader:
         if head.is_chunked:
             self._at, self._chunks = _At.CHUNKS, ChunkedBody(self._body_bytes)
         elif head.length <= self._body_bytes:
-            self._at, self._left = _At.LENGTH, head.length
-            taken_bytes = self._body.write(self._data[: self._left])
-            del self._data[:taken_bytes]
-            self._left -= taken_bytes
+            self._at = _At.LENGTH
+            self._body = self._data[: head.length]
+            del self._data[: head.length]
+            self._left = head.length - len(self._body)
         else:
             # The application refuses it by its length, while the client still sends.
             self.drop()
@@ -156,10 +157,10 @@ class RequestReader:
             if chunks.is_too_long:
                 self.drop()
             self._body = chunks.body
-            head.environment["CONTENT_LENGTH"] = str(chunks.body.size)
+            head.environment["CONTENT_LENGTH"] = str(len(chunks.body))
         elif self._left:
             return False
-        head.body, self._body = self._body, BodyBuffer()
-        head.size += head.body.size
+        head.body, self._body = self._body, bytearray()
+        head.size += len(head.body)
         self._at, self._chunks = _At.HEAD, None
         return True

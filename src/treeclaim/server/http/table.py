@@ -4,7 +4,6 @@
 import logging
 from collections.abc import Iterator
 from enum import Enum, auto
-from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -94,13 +93,11 @@ class ConnectionTable:
                 return True
         return False
 
-    def sweep(self, now: float, most: int) -> bool:
-        """Let at most so many late connections act; return whether these were all."""
-        late = (member for member in self if now >= member.deadline)
-        for member in islice(late, most):
+    def sweep(self, now: float) -> None:
+        """Let late connections act."""
+        for member in [member for member in self if now >= member.deadline]:
             try:
                 member.expire()
             except Exception:  # noqa: BLE001 - the deadlines of all others have to be checked
                 _LOG.exception("Dropped a connection")
                 member.drop()
-        return next(late, None) is None

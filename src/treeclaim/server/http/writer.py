@@ -7,11 +7,10 @@ import socket
 import struct
 import termios
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from treeclaim.server.bounds import SLOWEST_BYTES, WRITTEN_BYTES
+from treeclaim.server.bounds import SLOWEST_BYTES
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer that asks for a body, and otherwise has no meaning."""
@@ -27,7 +26,6 @@ class AnswerWriter:
 
     Attributes:
         unread: Bytes of which the kernel has not taken the last one.
-        is_full: Whether the kernel takes no more for now.
         is_lost: Whether the connection is closed.
     """
 
@@ -35,7 +33,6 @@ class AnswerWriter:
         self,
         accepted: socket.socket,
         transport: asyncio.Transport,
-        loop: asyncio.AbstractEventLoop,
         add_bytes: Callable[[int], None],
         on_read: Callable[[], None],
     ) -> None:
@@ -44,19 +41,16 @@ class AnswerWriter:
         Args:
             accepted: The socket.
             transport: The transport of the event loop for it.
-            loop: The event loop.
             add_bytes: Counts unread bytes.
             on_read: Called when the kernel has taken all bytes, unless it has at once.
         """
         self.unread = 0
-        self.is_full = False
         self.is_lost = False
         self._socket = accepted
         self._transport = transport
-        self._loop = loop
         self._add_bytes = add_bytes
         self._on_read = on_read
-        self._unsent: deque[memoryview] = deque()
+        self._is_full = False
         self._sent = self._read_before = 0
         self._has_begun = True
         self._lock = threading.Lock()
@@ -101,35 +95,23 @@ class AnswerWriter:
         if not data or self._transport.is_closing():
             return
         self._has_begun = True
-        is_first = not self.unread
-        view = memoryview(data)
-        for begin in range(0, len(data), WRITTEN_BYTES):
-            self._unsent.append(view[begin : begin + WRITTEN_BYTES])
         self.unread += len(data)
+        self._sent += len(data)
         self._add_bytes(len(data))
-        if is_first:
-            self._write_piece()
-
-    def write_on(self) -> None:
-        """Write another piece: the kernel has taken the one before."""
-        if self.is_full or not self.unread or self.is_lost:
-            return
-        self._write_piece()
-        if not self.unread:
-            self._on_read()
-
-    def _write_piece(self) -> None:
-        """Write one piece; the next is written in another turn of the loop."""
-        if self._unsent:
-            piece = self._unsent.popleft()
-            self._sent += len(piece)
-            self._transport.write(piece)
-        if self.is_full:
-            return
-        if self._unsent:
-            self._loop.call_soon(self.write_on)
-        else:
+        self._transport.write(data)
+        if not self._is_full:
             self._forget_unread()
+
+    def pause(self) -> None:
+        """Note that the kernel takes no more for now."""
+        self._is_full = True
+
+    def resume(self) -> None:
+        """Note that the kernel has taken all bytes."""
+        self._is_full = False
+        if self.unread and not self.is_lost:
+            self._forget_unread()
+            self._on_read()
 
     def _forget_unread(self) -> None:
         self._add_bytes(-self.unread)
@@ -139,7 +121,6 @@ class AnswerWriter:
         """Drop unsent bytes: the connection is closed, and the number of its socket is used again."""
         with self._lock:
             self.is_lost = True
-        self._unsent.clear()
         self._forget_unread()
 
     def start_measuring(self) -> None:
@@ -152,13 +133,12 @@ class AnswerWriter:
 
     def _count_read(self) -> int:
         """Return the bytes that have arrived at the client; MiBs of other ones may be in the kernel."""
-        in_kernel = _ask_kernel(self._socket, termios.TIOCOUTQ)
+        try:
+            answer = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _NUMBER.pack(0))
+        except (OSError, ValueError):
+            answer = _NUMBER.pack(0)
+        in_kernel: int = _NUMBER.unpack(answer)[0]
         return self._sent - self._transport.get_write_buffer_size() - in_kernel
-
-
-def has_received_bytes(connected: socket.socket) -> bool:
-    """Return whether bytes have arrived that were not read."""
-    return _ask_kernel(connected, termios.FIONREAD) > 0
 
 
 def has_failed(connected: socket.socket) -> bool:
@@ -167,12 +147,3 @@ def has_failed(connected: socket.socket) -> bool:
         return connected.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
     except OSError:
         return True
-
-
-def _ask_kernel(connected: socket.socket, request: int) -> int:
-    """Return a number of bytes that the kernel holds for a socket; 0 if it does not say."""
-    try:
-        answer = fcntl.ioctl(connected.fileno(), request, _NUMBER.pack(0))
-    except (OSError, ValueError):
-        return 0
-    return int(_NUMBER.unpack(answer)[0])

@@ -29,7 +29,7 @@ from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.request import CandidateRequest
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, TICK_SECONDS
 from treeclaim.server.http.listener import HttpListener
-from treeclaim.server.http.loop import ShortTurnLoop
+from treeclaim.server.http.loop import ServerLoop
 from treeclaim.server.processes.checks import PreforkState, read_flavors
 from treeclaim.server.processes.liveness import LivenessTable
 from treeclaim.store import Store
@@ -91,7 +91,7 @@ def run_admin(
             keystone = KeystoneState(configuration.options)
             keystone.start()
         application = make_admin_application(store, collectors, census, state.expiries, keystone)
-        with asyncio.Runner(loop_factory=ShortTurnLoop) as runner:
+        with asyncio.Runner(loop_factory=ServerLoop) as runner:
             runner.run(_serve(application, listener, partial(table.stamp_alive, row)))
 
 

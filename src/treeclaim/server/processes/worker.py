@@ -20,7 +20,7 @@ from treeclaim.api.protocol.operations.call import Services
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.server.bounds import END_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.http.listener import HttpListener
-from treeclaim.server.http.loop import ShortTurnLoop
+from treeclaim.server.http.loop import ServerLoop
 from treeclaim.server.processes.checks import PreforkState
 from treeclaim.server.processes.listening import allow_most_files
 from treeclaim.server.processes.liveness import Heartbeat, LivenessTable
@@ -44,7 +44,7 @@ def run_worker(
     """
     gate.hand_over_soon()
     services = make_services(state)
-    with asyncio.Runner(loop_factory=ShortTurnLoop) as runner:
+    with asyncio.Runner(loop_factory=ServerLoop) as runner:
         runner.run(_serve(state, listener, table, row, services, on_ready=on_ready))
     _end_soon(END_SECONDS)
 
