@@ -222,8 +222,8 @@ def test_connections_together_stay_within_the_memory_budget():
             running(application, threads=2, body_bytes=16 * MEGABYTE) as server,
             ExitStack() as clients,
         ):
-            budget = server.front.budget
-            budget.most = limit
+            budget = server.front.table
+            budget.most_bytes = limit
             tracemalloc.start()
             try:
                 for _ in range(number):
@@ -270,15 +270,15 @@ def test_full_budget_delays_large_requests_and_admits_small_ones():
         running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
         ExitStack() as stack,
     ):
-        budget = server.front.budget
-        budget.most = 9 * MEGABYTE
+        budget = server.front.table
+        budget.most_bytes = 9 * MEGABYTE
         clients = [whole(stack, server, post) for _ in range(2)]
         late = stack.enter_context(server.connect())
         sender = threading.Thread(target=lambda: late.sendall(post))
         sender.start()
         eventually(lambda: budget.waiting, "it waits for room")
         assert server.ask(b"GET /?5 HTTP/1.1\r\nHost: a\r\n\r\n").body == b"zzzzz"
-        assert budget.total <= budget.most + 2 * SMALL_BYTES
+        assert budget.total <= budget.most_bytes + 2 * SMALL_BYTES
         application.release.set()
         for client in (*clients, late):
             assert receive(client).status == 200
@@ -295,7 +295,7 @@ def test_request_without_memory_in_time_is_refused_with_retry_after():
         running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
         ExitStack() as stack,
     ):
-        server.front.budget.most = 9 * MEGABYTE
+        server.front.table.most = 9 * MEGABYTE
         for _ in range(2):
             whole(stack, server, post)
         late = sent(stack, server, post)

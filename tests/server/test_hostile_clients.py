@@ -142,7 +142,7 @@ def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropp
         # What the kernel takes for a client is up to it, a few MiB; the rest of the GiB is unmade.
         assert streams.made < 40 * 16 * 1024 * 1024
         eventually(lambda: streams.closed == 40, "all are given up")
-        assert server.front.budget.total == 0
+        assert server.front.table.total == 0
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_partial_bodies_share_a_budget_and_the_oldest_is_dropped():
         answer = receive(first)
         assert (answer.status, answer.says_close) == (408, True)
         assert server.ask().body == b"hello"
-        assert server.front.budget.total <= 256 * megabyte
+        assert server.front.table.total <= 256 * megabyte
 
 
 def test_requests_beyond_the_queue_are_refused_with_retry_after():
@@ -258,6 +258,6 @@ def test_pipelined_requests_beyond_the_buffer_are_answered():
                 left = left[client.send(left) :] if left else left
             with contextlib.suppress(BlockingIOError):
                 data += client.recv(1 << 20)
-            most = max(most, server.front.budget.total)
+            most = max(most, server.front.table.total)
         assert data.count(b"hello") == 2_000
         assert most < 50_000

@@ -99,8 +99,7 @@ class HttpConnection(ReceivingConnection):
         self.is_gone = True
         listener = self._listener
         listener.table.remove(self)
-        listener.budget.set_evictable(self, False)
-        listener.budget.waiting.pop(self, None)
+        listener.table.waiting.pop(self, None)
         self._reader.drop()
         self._count_read()
         if self._writer is not None:
@@ -109,7 +108,7 @@ class HttpConnection(ReceivingConnection):
         # A turn that is under way notices it at its end.
         if self._next is _Next.TURN:
             self._close_exchange()
-        listener.budget.wake()
+        listener.table.wake()
 
     def pause_writing(self) -> None:
         """Note that the kernel takes no more for now; TLS may cause this before the connection is made."""
@@ -121,7 +120,7 @@ class HttpConnection(ReceivingConnection):
         if self._writer is not None:
             self._writer.resume()
 
-    # Called by the table, the budget and the watchers.
+    # Called by the table and the watchers.
 
     def expire(self) -> None:
         """Act on a deadline that has passed."""
@@ -138,8 +137,10 @@ class HttpConnection(ReceivingConnection):
 
     def evict(self) -> None:
         """Release an unfinished request, or the unread part of an answer."""
-        if self.phase is Phase.SENDING:
+        if self.phase is Phase.SENDING or self._transport.is_closing():
             self.drop()
+            self._writer.lose()
+            self._drop_received()
         else:
             self._refuse_late()
 
@@ -204,7 +205,7 @@ class HttpConnection(ReceivingConnection):
         """Close the connection, or wait for the next request."""
         self._exchange = self._head = None
         self._next = _Next.MORE
-        self._listener.budget.wake()
+        self._listener.table.wake()
         reader = self._reader
         has_more = self._is_paused or not reader.is_empty or reader.dropped is not None
         if not has_more and (self.has_ended or not self.is_kept):
@@ -262,7 +263,7 @@ class HttpConnection(ReceivingConnection):
             if self.phase is not Phase.SENDING:
                 self._enter(Phase.SENDING)
                 self._give_time_to_read()
-            self._listener.budget.enforce(self)
+            self._listener.table.enforce(self)
         elif is_last:
             self._finish()
 
@@ -289,7 +290,7 @@ class HttpConnection(ReceivingConnection):
 
     def add_bytes(self, change: int) -> None:
         """Count more bytes, or fewer."""
-        self._listener.budget.add(self, change)
+        self._listener.table.add_bytes(self, change)
 
     def reserve_watch(self, watch: Watch) -> ReservedWatch | None:
         """Reserve a place for a watch; None if there is no room."""
@@ -320,7 +321,7 @@ class HttpConnection(ReceivingConnection):
         # The event loop looks there when it reads the next request: to wake it for that alone costs a fifth of the
         # time of a small request. After the append, since the loop may be reading now.
         listener.answered.append(self)
-        has_more = self.has_ended or not self._reader.is_empty or bool(listener.budget.waiting)
+        has_more = self.has_ended or not self._reader.is_empty or bool(listener.table.waiting)
         if has_more or not self.is_kept:
             listener.post(listener.note_answered)
 

@@ -26,7 +26,6 @@ from treeclaim.server.bounds import (
     READ_BYTES,
     SWEEP_SECONDS,
 )
-from treeclaim.server.http.budget import MemoryBudget
 from treeclaim.server.http.connection import HttpConnection
 from treeclaim.server.http.loop import post
 from treeclaim.server.http.pool import ThreadPool
@@ -49,8 +48,7 @@ class HttpListener:
         application: The WSGI application.
         limits: Durations and sizes that clients are allowed.
         loop: The event loop of all connections.
-        table: The connections.
-        budget: The bytes that they hold.
+        table: The connections, and the bytes that they hold.
         buffer: Receives bytes in each turn of the loop.
         pool: The threads.
         watchers: The connections that watch.
@@ -72,8 +70,7 @@ class HttpListener:
         self.application = application
         self.limits = limits
         self.loop = asyncio.get_running_loop()
-        self.table = ConnectionTable(limits.connections)
-        self.budget = MemoryBudget(max(HELD_BYTES, 2 * limits.body_bytes))
+        self.table = ConnectionTable(limits.connections, max(HELD_BYTES, 2 * limits.body_bytes))
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.pool = ThreadPool(threads, limits.waiting)
         self.watchers = Watchers(self.loop, limits.most_watchers)
@@ -173,7 +170,7 @@ class HttpListener:
             accepted.close()
             return
         connection = HttpConnection(self, accepted)
-        self.table.add(connection)
+        self.table.move(connection, connection.phase)
         connection.opening = self.loop.create_task(
             self.loop.connect_accepted_socket(
                 lambda: connection,
@@ -211,9 +208,7 @@ class HttpListener:
 
     def _sweep(self) -> None:
         self.note_answered()
-        now = self.loop.time()
-        self.table.sweep(now)
-        self.budget.sweep(now)
+        self.table.sweep(self.loop.time())
         self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
 

@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from treeclaim.server.http.listener import HttpListener
 
 BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
-_EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
 
 
 class ReceivingConnection(asyncio.BufferedProtocol):
     """A connection as far as it is read from.
 
     Attributes:
-        phase, deadline: See `ConnectionTable`.
-        held, is_evictable: See `MemoryBudget`.
+        phase, deadline, entered: Its phase, the end of it, and the number of its beginning.
+        held: Bytes that the connection holds.
         is_gone: Whether the client has closed the connection.
         has_ended: Whether the client sends no more. It may still read: it gets its answer.
         opening: Makes the connection; it may still negotiate TLS.
@@ -36,8 +35,7 @@ class ReceivingConnection(asyncio.BufferedProtocol):
         """Wait for the first request."""
         self.phase = Phase.OPENING
         self.deadline = listener.loop.time() + listener.limits.header_seconds
-        self.held = 0
-        self.is_evictable = False
+        self.held = self.entered = 0
         self.is_gone = False
         self.has_ended = False
         self.opening: asyncio.Task[Any] | None = None
@@ -73,8 +71,6 @@ class ReceivingConnection(asyncio.BufferedProtocol):
     def _enter(self, phase: Phase, deadline: float = math.inf) -> None:
         self._listener.table.move(self, phase)
         self.deadline = deadline
-        if (phase in _EVICTABLE) is not self.is_evictable:
-            self._listener.budget.set_evictable(self, phase in _EVICTABLE)
         self._regulate()
 
     def _after(self, seconds: float) -> float:
@@ -120,7 +116,7 @@ class ReceivingConnection(asyncio.BufferedProtocol):
         if reader.dropped is not None:
             return reader.piece if reader.dropped <= LINGER_BYTES else 0
         if self.phase in BEFORE_ANSWER:
-            return min(reader.piece, self._listener.budget.room_of(self))
+            return min(reader.piece, self._listener.table.room_of(self))
         # Requests sent ahead remain in the kernel until the answer has been read.
         return SMALL_BYTES - reader.ahead
 
@@ -130,7 +126,7 @@ class ReceivingConnection(asyncio.BufferedProtocol):
             self._pause()
         elif self._is_paused:
             self._is_paused = False
-            self._listener.budget.waiting.pop(self, None)
+            self._listener.table.waiting.pop(self, None)
             if not self._transport.is_closing():
                 self._transport.resume_reading()
 
@@ -140,7 +136,7 @@ class ReceivingConnection(asyncio.BufferedProtocol):
         if not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
-        waiting = self._listener.budget.waiting
+        waiting = self._listener.table.waiting
         if self.phase in BEFORE_ANSWER:
             self._has_waited = True
             waiting.setdefault(self, self._listener.loop.time())
@@ -150,7 +146,7 @@ class ReceivingConnection(asyncio.BufferedProtocol):
     def _count_read(self) -> None:
         held = self._reader.held_bytes
         if held != self._counted:
-            self._listener.budget.add(self, held - self._counted)
+            self._listener.table.add_bytes(self, held - self._counted)
             self._counted = held
 
     def _drop_received(self) -> None:

@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections of a process by phase, with their deadlines and the order in which they are closed."""
+"""The connections of a process: their phases and deadlines, and the bounds of their number and bytes.
+
+Counted are received bytes, requests that wait or are worked on, unsent answers and the state of watches.
+Each connection may hold `SMALL_BYTES` at any time. Beyond that the bound of all applies: the connections
+that have had an unfinished request or an unread answer for longest are evicted, as long as such
+connections hold more than half. Requests that are worked on are never evicted; other connections wait.
+"""
 
 import logging
+import threading
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING
+
+from treeclaim.server.bounds import ROOM_SECONDS, SMALL_BYTES
 
 if TYPE_CHECKING:
     from treeclaim.server.http.receiving import ReceivingConnection
@@ -47,12 +56,29 @@ _CLOSED_FIRST = (
 """Order in which connections are closed when there are too many: the cheapest for a client first.
 Connections that are answered, or watch, are never closed."""
 
+_EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
+"""Phases with an unfinished request or an unread answer."""
+
 
 class ConnectionTable:
-    """The open connections; those of each phase in the order in which they entered it."""
+    """The open connections, those of each phase in the order in which they entered it, and their bytes.
 
-    def __init__(self, most: int) -> None:
+    Any thread may call `add_bytes`; the event loop calls the other methods.
+
+    Attributes:
+        total: Bytes that all connections hold now.
+        most_bytes: Total up to which a connection may hold more than `SMALL_BYTES`.
+        waiting: Connections that wait for room for their bytes, with the time since when.
+    """
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        """Bound the number of connections and their bytes."""
+        self.total = 0
+        self.most_bytes = most_bytes
+        self.waiting: dict[ReceivingConnection, float] = {}
         self._most = most
+        self._lock = threading.Lock()
+        self._moves = 0
         self._phases: dict[Phase, dict[ReceivingConnection, None]] = {phase: {} for phase in Phase}
 
     def __len__(self) -> int:
@@ -67,19 +93,19 @@ class ConnectionTable:
         """Return how many are in a phase."""
         return len(self._phases[phase])
 
-    def add(self, member: "ReceivingConnection") -> None:
-        """Add a connection."""
-        self._phases[member.phase][member] = None
-
     def move(self, member: "ReceivingConnection", phase: Phase) -> None:
-        """Move a connection to another phase."""
+        """Add a connection, or move it to another phase."""
         self._phases[member.phase].pop(member, None)
         member.phase = phase
+        self._moves += 1
+        member.entered = self._moves
         self._phases[phase][member] = None
 
     def remove(self, member: "ReceivingConnection") -> None:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
+
+    # Number and deadlines.
 
     def make_room(self) -> bool:
         """Close a connection if there are too many; return whether there is room."""
@@ -94,10 +120,62 @@ class ConnectionTable:
         return False
 
     def sweep(self, now: float) -> None:
-        """Let late connections act."""
+        """Let late connections act, and refuse those that have waited for room for too long."""
         for member in [member for member in self if now >= member.deadline]:
             try:
                 member.expire()
             except Exception:  # noqa: BLE001 - the deadlines of all others have to be checked
                 _LOG.exception("Dropped a connection")
                 member.drop()
+        self.wake()
+        for member, since in list(self.waiting.items()):
+            if now - since >= ROOM_SECONDS:
+                del self.waiting[member]
+                member.refuse_for_room()
+
+    # Bytes.
+
+    def add_bytes(self, member: "ReceivingConnection", change: int) -> None:
+        """Count more bytes of a connection, or fewer."""
+        with self._lock:
+            member.held += change
+            self.total += change
+
+    def room_of(self, member: "ReceivingConnection") -> int:
+        """Return how many bytes more a connection may hold, after evicting other ones."""
+        while not (room := self._room_of(member)) and self._may_evict():
+            if not self._evict_oldest(member):
+                break
+        return room
+
+    def _room_of(self, member: "ReceivingConnection") -> int:
+        return max(SMALL_BYTES - member.held, self.most_bytes - self.total, 0)
+
+    def enforce(self, exempt: "ReceivingConnection") -> None:
+        """Evict other connections than one until the bound holds."""
+        while self.total > self.most_bytes and self._evict_oldest(exempt):
+            pass
+
+    def wake(self) -> None:
+        """Let connections that wait read on while there is room."""
+        for member in list(self.waiting):
+            if self.total >= self.most_bytes:
+                return
+            self.waiting.pop(member, None)
+            member.read_on()
+
+    def _may_evict(self) -> bool:
+        evictable = sum(member.held for phase in _EVICTABLE for member in self._phases[phase])
+        return evictable * 2 > self.most_bytes
+
+    def _evict_oldest(self, exempt: "ReceivingConnection") -> bool:
+        members = (
+            member
+            for phase in _EVICTABLE
+            for member in self._phases[phase]
+            if member.held > SMALL_BYTES and member is not exempt
+        )
+        oldest = min(members, key=lambda member: member.entered, default=None)
+        if oldest is not None:
+            oldest.evict()
+        return oldest is not None
