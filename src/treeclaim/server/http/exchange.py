@@ -9,6 +9,7 @@ one after the other.
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ class Exchange:
     ) -> None:
         self._application = application
         self._client = client
+        self._post = client.listener.post
         self._head = head
         self._date = date
         self._came = time.monotonic()
@@ -73,11 +75,11 @@ class Exchange:
         waited = time.monotonic() - self._came
         if self._client.is_gone and waited > GONE_SECONDS:
             self.close()
-            self._client.abort()
+            self._post(self._client.drop)
             return
         if waited > WAITING_SECONDS:
             self.close()
-            self._client.refuse(BusyError())
+            self._post(self._client.send_refusal, BusyError())
             return
         try:
             self._head.fill_environment()
@@ -141,7 +143,7 @@ class Exchange:
     def _adopt(self, watch: Watch) -> bool:
         """Let a watch continue the answer; return False if there are too many."""
         if self._watch is None:
-            self._watch = self._client.reserve_watch(watch)
+            self._watch = self._client.listener.watchers.reserve(watch, self._client.add_bytes)
             return self._watch is not None
         return False
 
@@ -150,7 +152,7 @@ class Exchange:
         data = self._begin_stream() + (self.frame(opening) if opening else b"")
         self._watch = None
         self.close()
-        self._client.start_watch(data, watch)
+        self._post(self._client.begin_watch, data, watch)
 
     def _start_response(
         self, status: str, headers: _Headers, exc_info: Any = None, /
@@ -172,7 +174,7 @@ class Exchange:
         while room > 0:
             if self._client.is_gone:
                 self.close()
-                self._client.abort()
+                self._post(self._client.drop)
                 return
             piece = self._next_piece()
             if piece is None:
@@ -180,8 +182,11 @@ class Exchange:
                 return
             if piece:
                 room -= len(piece)
-                self._client.send_piece(self.frame(piece), is_last=False)
-        self._client.end_turn()
+                self._send_piece(self.frame(piece), is_last=False)
+        self._post(self._client.end_turn)
+
+    def _send_piece(self, data: bytes, *, is_last: bool) -> None:
+        self._post(partial(self._client.send, data, is_last=is_last))
 
     def _next_piece(self) -> bytes | None:
         if self._early:
@@ -201,17 +206,18 @@ class Exchange:
         begin = b"" if self._is_begun else self._begin_stream()
         if self._left and self._has_body():
             _LOG.error("An answer has %s bytes less than it announced", self._left)
-            self._client.abort()
+            self._post(self._client.drop)
         else:
-            self._client.send_piece(begin + self.last_bytes, is_last=True)
+            self._send_piece(begin + self.last_bytes, is_last=True)
 
     def _fail(self) -> None:
         self.close()
         if self._is_begun:
-            self._client.abort()
+            self._post(self._client.drop)
         else:
             detail = "The request could not be answered."
-            self._client.refuse(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
+            error = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
+            self._post(self._client.send_refusal, error)
 
     def _has_body(self) -> bool:
         return self._head.method != "HEAD" and int(self._status[:3]) not in _NO_BODY

@@ -86,7 +86,7 @@ class HttpListener:
     def note_answered(self) -> None:
         """Let the connections whose answers were sent wait for their next requests."""
         while self.answered:
-            self.answered.popleft().finish()
+            self.answered.popleft().send(b"", is_last=True)
 
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run a function in the event loop; threads call this."""

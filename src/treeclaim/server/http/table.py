@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from treeclaim.server.bounds import ROOM_SECONDS, SMALL_BYTES
 
 if TYPE_CHECKING:
-    from treeclaim.server.http.receiving import ReceivingConnection
+    from treeclaim.server.http.connection import HttpConnection
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,17 +75,17 @@ class ConnectionTable:
         """Bound the number of connections and their bytes."""
         self.total = 0
         self.most_bytes = most_bytes
-        self.waiting: dict[ReceivingConnection, float] = {}
+        self.waiting: dict[HttpConnection, float] = {}
         self._most = most
         self._lock = threading.Lock()
         self._moves = 0
-        self._phases: dict[Phase, dict[ReceivingConnection, None]] = {phase: {} for phase in Phase}
+        self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
 
     def __len__(self) -> int:
         """Return how many are open."""
         return sum(len(members) for members in self._phases.values())
 
-    def __iter__(self) -> "Iterator[ReceivingConnection]":
+    def __iter__(self) -> "Iterator[HttpConnection]":
         """Return all that are open now."""
         return iter([member for members in self._phases.values() for member in members])
 
@@ -93,7 +93,7 @@ class ConnectionTable:
         """Return how many are in a phase."""
         return len(self._phases[phase])
 
-    def move(self, member: "ReceivingConnection", phase: Phase) -> None:
+    def move(self, member: "HttpConnection", phase: Phase) -> None:
         """Add a connection, or move it to another phase."""
         self._phases[member.phase].pop(member, None)
         member.phase = phase
@@ -101,7 +101,7 @@ class ConnectionTable:
         member.entered = self._moves
         self._phases[phase][member] = None
 
-    def remove(self, member: "ReceivingConnection") -> None:
+    def remove(self, member: "HttpConnection") -> None:
         """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
 
@@ -131,27 +131,27 @@ class ConnectionTable:
         for member, since in list(self.waiting.items()):
             if now - since >= ROOM_SECONDS:
                 del self.waiting[member]
-                member.refuse_for_room()
+                member.evict()
 
     # Bytes.
 
-    def add_bytes(self, member: "ReceivingConnection", change: int) -> None:
+    def add_bytes(self, member: "HttpConnection", change: int) -> None:
         """Count more bytes of a connection, or fewer."""
         with self._lock:
             member.held += change
             self.total += change
 
-    def room_of(self, member: "ReceivingConnection") -> int:
+    def room_of(self, member: "HttpConnection") -> int:
         """Return how many bytes more a connection may hold, after evicting other ones."""
         while not (room := self._room_of(member)) and self._may_evict():
             if not self._evict_oldest(member):
                 break
         return room
 
-    def _room_of(self, member: "ReceivingConnection") -> int:
+    def _room_of(self, member: "HttpConnection") -> int:
         return max(SMALL_BYTES - member.held, self.most_bytes - self.total, 0)
 
-    def enforce(self, exempt: "ReceivingConnection") -> None:
+    def enforce(self, exempt: "HttpConnection") -> None:
         """Evict other connections than one until the bound holds."""
         while self.total > self.most_bytes and self._evict_oldest(exempt):
             pass
@@ -168,7 +168,7 @@ class ConnectionTable:
         evictable = sum(member.held for phase in _EVICTABLE for member in self._phases[phase])
         return evictable * 2 > self.most_bytes
 
-    def _evict_oldest(self, exempt: "ReceivingConnection") -> bool:
+    def _evict_oldest(self, exempt: "HttpConnection") -> bool:
         members = (
             member
             for phase in _EVICTABLE
