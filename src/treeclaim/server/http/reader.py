@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads requests from the bytes of a connection, however they are cut; each byte is scanned once.
 
-HEAD ──its empty line──▶ LENGTH or CHUNKS ──the last byte──▶ HEAD …
+A generator reads one request (RFC 9112), and stops wherever bytes are missing.
 """
 
-from enum import Enum, auto
+import re
+from collections.abc import Generator, Iterator
 from http import HTTPStatus
 
-from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, READ_BYTES, SCANNED_BYTES
-from treeclaim.server.http.body import ChunkedBody
+from treeclaim.server.bounds import (
+    CHUNK_LINE_BYTES,
+    HEAD_BYTES,
+    MOST_HEADERS,
+    READ_BYTES,
+    SCANNED_BYTES,
+    TRAILER_BYTES,
+)
 from treeclaim.server.http.errors import RefusedError
-from treeclaim.server.http.head import RequestHead, read_head
+from treeclaim.server.http.head import RequestHead, parse_bytes, read_head
 
-_END_OF_HEAD = b"\r\n\r\n"
+_LINE_END, _END = b"\r\n", b"\r\n\r\n"
+_REQUEST_LINE = b"GET / HTTP/1.1\r\n"
 
+_SIZE = rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\r\n\0]*)?\r\n"
+"""The line before a chunk; extensions are ignored."""
 
-class _At(Enum):
-    HEAD = auto()
-    LENGTH = auto()
-    CHUNKS = auto()
+_FIRST, _NEXT = re.compile(_SIZE), re.compile(b"\r\n" + _SIZE)
 
 
 class RequestReader:
@@ -34,12 +41,11 @@ class RequestReader:
         self.head: RequestHead | None = None
         self.dropped: int | None = None
         self._body_bytes = body_bytes
-        self._at = _At.HEAD
         self._data = bytearray()
-        self._scanned = self._lines = 0
         self._body = bytearray()
         self._left = 0
-        self._chunks: ChunkedBody | None = None
+        """Bytes that the body, or its present chunk, lacks."""
+        self._steps: Iterator[None] = self._read_request()
 
     @property
     def is_empty(self) -> bool:
@@ -59,7 +65,7 @@ class RequestReader:
     @property
     def piece(self) -> int:
         """Bytes to read in one turn of the event loop: fewer where they must be scanned."""
-        return min(self._left, READ_BYTES) if self._at is _At.LENGTH else SCANNED_BYTES
+        return min(max(self._left, SCANNED_BYTES), READ_BYTES)
 
     @property
     def held_bytes(self) -> int:
@@ -67,8 +73,6 @@ class RequestReader:
         held = len(self._data)
         if self.head is not None:
             held += self.head.size + len(self._body)
-        if self._chunks is not None:
-            held += len(self._chunks.body)
         return held
 
     def feed(self, data: memoryview) -> None:
@@ -76,91 +80,129 @@ class RequestReader:
         if self.dropped is not None:
             self.dropped += len(data)
             return
-        taken_bytes = 0
-        if self._at is _At.LENGTH:
-            taken_bytes = min(self._left, len(data))
-            self._body += data[:taken_bytes]
-            self._left -= taken_bytes
+        taken_bytes = min(self._left, len(data))
+        self._body += data[:taken_bytes]
+        self._left -= taken_bytes
         self._data += data[taken_bytes:]
 
     def drop(self) -> None:
         """Drop all bytes that are here, and all that will arrive."""
         self.dropped = self.dropped or 0
-        self.head = self._chunks = None
-        self._data = bytearray()
-        self._body = bytearray()
-        self._at, self._left = _At.HEAD, 0
+        self.head = None
+        self._data, self._body, self._left = bytearray(), bytearray(), 0
+        # The generator refers to this reader.
+        self._steps = iter(())
 
     def next_request(self) -> RequestHead | None:
         """Return the next request with its body; None while it is incomplete.
 
         Raises:
-            RefusedError: if it is not HTTP, or its head is too long.
+            RefusedError: if it is not HTTP, or its head or trailer is too long.
         """
         ahead = self.ahead
         try:
-            head = self.head or self._read_head()
-            if head is None or not self._take_body(head):
+            for _ in self._steps:
                 return None
-            self.head = None
-            return head
         finally:
             if self.ahead < ahead:
                 # A bytearray keeps the memory of what was deleted at its front.
                 self._data = self._data[:]
+        if self.dropped is None:
+            self._steps = self._read_request()
+        head, self.head = self.head, None
+        return head
 
-    def _read_head(self) -> RequestHead | None:
-        if not self._scanned and self._data.startswith((b"\r", b"\n")):
+    def _read_request(self) -> Iterator[None]:
+        while not self._data or self._data.startswith((b"\r", b"\n")):
             # Empty lines before a request are allowed (RFC 9112, 2.2).
-            self._data = self._data.lstrip(b"\r\n")
-        end = self._find_end_of_head()
-        if end is None:
-            return None
-        text = bytes(self._data[:end])
-        del self._data[:end]
-        self._scanned = self._lines = 0
-        head = read_head(text)
+            self._data = self._data.lstrip(_LINE_END)
+            if not self._data:
+                yield
+        detail = f"URL and headers are longer than {HEAD_BYTES} bytes, or more than {MOST_HEADERS} headers."
+        # The first line is not a header.
+        lines = self._take_lines(HEAD_BYTES, MOST_HEADERS + 1, detail)
+        self.head = head = read_head((yield from lines))
         if head.is_chunked:
-            self._at, self._chunks = _At.CHUNKS, ChunkedBody(self._body_bytes)
+            yield from self._read_chunks(head)
         elif head.length <= self._body_bytes:
-            self._at = _At.LENGTH
-            self._body = self._data[: head.length]
-            del self._data[: head.length]
-            self._left = head.length - len(self._body)
+            self._take_body(head.length)
+            while self._left:
+                yield
         else:
             # The application refuses it by its length, while the client still sends.
             self.drop()
-        self.head = head
-        return head
-
-    def _find_end_of_head(self) -> int | None:
-        begin = max(self._scanned - len(_END_OF_HEAD) + 1, 0)
-        end = self._data.find(_END_OF_HEAD, begin, HEAD_BYTES)
-        until = len(self._data) if end < 0 else end + len(_END_OF_HEAD) // 2
-        # Each line ends once, and the first of them is not a header.
-        self._lines += self._data.count(b"\n", self._scanned, until)
-        self._scanned = until
-        if self._lines > MOST_HEADERS + 1 or (end < 0 and until >= HEAD_BYTES):
-            raise RefusedError(
-                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                f"URL and headers are longer than {HEAD_BYTES} bytes, or more than {MOST_HEADERS} headers.",
-            )
-        return None if end < 0 else end + len(_END_OF_HEAD)
-
-    def _take_body(self, head: RequestHead) -> bool:
-        """Give a request its body once that is complete or too long; return whether it is."""
-        chunks = self._chunks
-        if chunks is not None:
-            chunks.feed(self._data)
-            if not chunks.is_complete and not chunks.is_too_long:
-                return False
-            if chunks.is_too_long:
-                self.drop()
-            self._body = chunks.body
-            head.environment["CONTENT_LENGTH"] = str(len(chunks.body))
-        elif self._left:
-            return False
         head.body, self._body = self._body, bytearray()
         head.size += len(head.body)
-        self._at, self._chunks = _At.HEAD, None
-        return True
+        self.head = head
+
+    def _take_lines(
+        self, most_bytes: int, most_lines: int, detail: str
+    ) -> Generator[None, None, bytes]:
+        """Take everything up to an empty line, each of whose lines ends once."""
+        scanned = lines = 0
+        while True:
+            end = self._data.find(_END, max(scanned - len(_END) + 1, 0), most_bytes)
+            until = len(self._data) if end < 0 else end + len(_LINE_END)
+            lines += self._data.count(b"\n", scanned, until)
+            scanned = until
+            if lines > most_lines or (end < 0 and until >= most_bytes):
+                raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
+            if end >= 0:
+                text = bytes(self._data[: end + len(_END)])
+                del self._data[: len(text)]
+                return text
+            yield
+
+    def _take_body(self, size: int) -> None:
+        """Take bytes for the body; `feed` adds those that have not arrived."""
+        piece = self._data[:size]
+        del self._data[:size]
+        self._body += piece
+        self._left = size - len(piece)
+
+    def _read_chunks(self, head: RequestHead) -> Iterator[None]:
+        line = _FIRST
+        while True:
+            while (match := line.match(self._data, 0, CHUNK_LINE_BYTES)) is None:
+                _check_unfinished_line(self._data[:CHUNK_LINE_BYTES], line is _NEXT)
+                yield
+            size = int(match[1], 16)
+            del self._data[: match.end()]
+            line = _NEXT
+            if not size:
+                break
+            self._take_body(min(size, self._body_bytes + 1 - len(self._body)))
+            while self._left:
+                yield
+            if len(self._body) > self._body_bytes:
+                # The rest is not decoded: the application refuses the body by its length.
+                body = self._body
+                self.drop()
+                self._body = body
+                break
+        if self.dropped is None:
+            yield from self._read_trailer()
+        head.environment["CONTENT_LENGTH"] = str(len(self._body))
+
+    def _read_trailer(self) -> Iterator[None]:
+        """Validate and drop the headers after the last chunk."""
+        while len(self._data) < len(_LINE_END):
+            yield
+        if self._data.startswith(_LINE_END):
+            del self._data[: len(_LINE_END)]
+            return
+        detail = f"The trailer is longer than {TRAILER_BYTES} bytes or {MOST_HEADERS} headers."
+        trailer = yield from self._take_lines(TRAILER_BYTES, MOST_HEADERS, detail)
+        parse_bytes(_REQUEST_LINE + trailer)
+
+
+def _check_unfinished_line(line: bytearray, has_chunk_before: bool) -> None:  # noqa: FBT001 - a fact
+    """Raise an error unless the line before a chunk may begin so."""
+    is_wrong = False
+    if has_chunk_before:
+        ending, line = line[: len(_LINE_END)], line[len(_LINE_END) :]
+        is_wrong = not _LINE_END.startswith(ending)
+    if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
+        raise RefusedError(
+            HTTPStatus.BAD_REQUEST, "This is not HTTP: the body is not correctly chunked."
+        )
