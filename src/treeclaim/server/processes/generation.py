@@ -10,7 +10,8 @@ connection to a database when it forks. Store, caches, threads and event loop ar
 learns from the change feed what was committed since the inventory was loaded.
 
 Where one worker is to run until it ends, no other process would share its inventory: the loader becomes that
-worker, and the master replaces the generation when one of its processes has ended.
+worker, and a thread of it supervises. It has threads and cannot fork again, so the master replaces the generation
+when one of its processes has ended.
 """
 
 import gc
@@ -27,6 +28,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from treeclaim import allocator, log_queue, metrics
+from treeclaim.helper_threads import start_helper_thread
 from treeclaim.server.bounds import (
     DAY_SECONDS,
     END_SECONDS,
@@ -57,16 +59,12 @@ from treeclaim.server.processes.children import (
 )
 from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.processes.liveness import LivenessTable
-from treeclaim.server.processes.only_worker import (
-    ONLY_ROW,
-    OnlyWorker,
-    follow_order,
-    log_expiries,
-    report_ready,
-)
 from treeclaim.server.processes.worker import run_worker
 
 _LOG = logging.getLogger(__name__)
+
+_ONLY_ROW = 1
+"""Row of the liveness table for a worker that has no others beside it."""
 
 
 class Generation:
@@ -111,6 +109,7 @@ class Generation:
         self._is_ready = self._is_stopping = False
         settings = state.settings
         self._is_alone = workers == 1 and settings.lifetime is None and settings.memory is None
+        self._is_worker = False
 
     def run(self) -> None:
         """Serve until the standard input ends.
@@ -128,11 +127,43 @@ class Generation:
             self._load()
             if self._state.picture is None and not self._is_first:
                 raise UnusableError("the inventory could not be loaded; the log says why")
+            self._places = [*self._workers, *self._places]
             if self._is_alone:
                 self._become_worker()
                 return
-            self._places = [*self._workers, *self._places]
             self._step()
+        self._supervise()
+        self._stop()
+
+    def _become_worker(self) -> None:
+        """Answer requests in this process until the standard input ends, while a thread supervises."""
+        if self._admin_listener is not None and self._admin.child is None:
+            self._admin.child = child = self._fork(self._admin)
+            self._children[child.pid] = child
+            self._places = [*self._workers, self._admin]
+        self._is_worker = True
+        (place,) = self._workers
+        place.child = ServiceProcess(
+            os.getpid(), _ONLY_ROW, place, time.monotonic(), deadline=math.inf
+        )
+        self._children[place.child.pid] = place.child
+        name_process(place.process_name)
+        log_queue.start_log_thread()
+        metrics.tell_build()
+        start_helper_thread("generation", self._supervise_this_worker)
+        assert self._listener is not None  # noqa: S101 - there is a worker
+        run_worker(self._state, self._listener, self._table, _ONLY_ROW)
+
+    def _supervise_this_worker(self) -> None:
+        self._supervise()
+        _LOG.info("Stopping")
+        if not self._is_ready:
+            os._exit(1)
+
+    # The loader, or a thread of the only worker.
+
+    def _supervise(self) -> None:
+        """Do all that is due until the standard input ends."""
         # Without an admin listener the service works as well, but a reload must not lose it.
         needed = self._workers if self._is_first and self._workers else self._places
         while not self._is_stopping:
@@ -140,26 +171,20 @@ class Generation:
             self._step()
             if not self._is_ready and all(place.was_ready for place in needed):
                 self._note_all_ready()
-        self._stop()
 
     def _note_all_ready(self) -> None:
+        """Report to the master that all processes answer."""
         if self._admin_listener is not None and self._admin not in self._places:
             # A probe that this process answered before would find no workers.
             self._places.append(self._admin)
             return
         self._is_ready = True
-        report_ready(self._control, self._state, is_alone=False)
-
-    def _become_worker(self) -> None:
-        """Answer requests in this process until the standard input ends."""
-        if self._admin_listener is not None and self._admin.child is None:
-            self._start(self._admin)
-        self._warn_of_certificates()
-        assert self._listener is not None  # noqa: S101 - there is a worker
-        admin = None if self._admin.child is None else self._admin.child.pid
-        OnlyWorker(self._state, self._control, self._table, admin).run(self._listener)
-
-    # The loader beside its workers.
+        address = self._state.configuration.admin
+        where = self._state.settings.where()
+        if not self._workers and address is not None:
+            where = f"http://{address.host}:{address.port}"
+        _LOG.info("Serving at %s", where)
+        self._control.send("ready", where=where, is_alone=self._is_worker)
 
     def _step(self) -> None:
         """Do all that is due."""
@@ -181,7 +206,10 @@ class Generation:
     def _warn_of_certificates(self) -> None:
         if time.monotonic() - self._warned_at >= DAY_SECONDS:
             self._warned_at = time.monotonic()
-            log_expiries(self._state.expiries)
+            for expiry in self._state.expiries:
+                if (words := expiry.words(time.time())) is not None:
+                    text = words[0].upper() + words[1:]
+                    _LOG.warning("%s (%s): renew it, and send SIGHUP", text, expiry.path)
 
     def _wait(self) -> None:
         """Wait for a moment; follow the master, and report to it that this process works."""
@@ -193,19 +221,28 @@ class Generation:
         readable, _, _ = select.select(sources, [], [], TICK_SECONDS)
         if 0 in readable:
             self._is_stopping = True
-        elif readable and not follow_order(self._control, self._table):
+        elif readable:
+            self._follow_master()
+
+    def _follow_master(self) -> None:
+        message = self._control.receive()
+        if message is None:
             # The master is gone; the standard input ends too.
             time.sleep(TICK_SECONDS)
+        elif message[0]["kind"] == "reload_refused":
+            self._table.is_reload_refused = True
+            _LOG.error("Not reloaded: %s", message[0].get("why"))
 
     # Children.
 
     def _reap(self) -> None:
-        """Note all children that have ended."""
-        with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                child = self._children.pop(ended[0], None)
-                if child is not None:
-                    self._note_end(child, os.waitstatus_to_exitcode(ended[1]))
+        """Note all children that have ended; a worker has others, and is no child of itself."""
+        for child in list(self._children.values()):
+            with suppress(ChildProcessError):
+                pid, status = os.waitpid(child.pid, os.WNOHANG)
+                if pid:
+                    del self._children[pid]
+                    self._note_end(child, os.waitstatus_to_exitcode(status))
 
     def _note_end(self, child: ServiceProcess, code: int) -> None:
         place = child.place
@@ -216,6 +253,11 @@ class Generation:
             place.successor = None
             _LOG.error("%s is not replaced: its successor ended", place.name)
             place.postpone()
+        elif self._is_worker:
+            place.due = math.inf
+            why = f"{place.name} ended ({describe_end(code)})"
+            _LOG.error("%s", why)
+            self._control.send("lost", why=why)
         elif child is place.child and not self._is_stopping:
             if not (self._is_first or self._is_ready):
                 raise UnusableError(f"{place.name} ended before it answered; the log says why")
@@ -240,7 +282,7 @@ class Generation:
                 _LOG.info("Stopping process %s", former.pid)
                 former.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
                 former.send(signal.SIGTERM)
-        if len(self._workers) == 1 and place is self._workers[0]:
+        if len(self._workers) == 1 and place is self._workers[0] and not self._is_worker:
             # No other worker shares it.
             self._state = replace(self._state, picture=None)
             gc.unfreeze()
@@ -316,7 +358,7 @@ class Generation:
         if self._listener is not None:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
-        while self._is_alone and not self._is_first and not self._table.has_begun(ONLY_ROW):
+        while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
             # A probe that this process answered before would find no workers.
             if os.getppid() != self._loader:
                 return

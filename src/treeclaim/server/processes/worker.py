@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,11 +26,7 @@ from treeclaim.server.processes.liveness import Heartbeat, LivenessTable
 
 
 def run_worker(
-    state: PreforkState,
-    listener: socket.socket,
-    table: LivenessTable,
-    row: int,
-    on_ready: Callable[[asyncio.Event], None] = lambda _stop: None,
+    state: PreforkState, listener: socket.socket, table: LivenessTable, row: int
 ) -> None:
     """Answer requests until told to stop.
 
@@ -40,12 +35,11 @@ def run_worker(
         listener: Where connections come.
         table: Where this process writes that it is alive.
         row: Its row there.
-        on_ready: Called in the event loop once requests are answered, with the event that stops this process.
     """
     gate.hand_over_soon()
     services = make_services(state)
     with asyncio.Runner(loop_factory=ServerLoop) as runner:
-        runner.run(_serve(state, listener, table, row, services, on_ready=on_ready))
+        runner.run(_serve(state, listener, table, row, services))
     _end_soon(END_SECONDS)
 
 
@@ -66,8 +60,6 @@ async def _serve(
     table: LivenessTable,
     row: int,
     services: Services,
-    *,
-    on_ready: Callable[[asyncio.Event], None],
 ) -> None:
     settings, tls = state.settings, state.tls
     limits = state.configuration.connections
@@ -94,7 +86,6 @@ async def _serve(
     server.loop.add_reader(0, note_end_of_master)
     server.listen(listener)
     Heartbeat(table, row, read, server.pool.offer).beat()
-    on_ready(stop)
     await stop.wait()
     await server.stop()
 
