@@ -19,12 +19,11 @@ class Member:
         is_dropped: Whether it was closed.
     """
 
-    def __init__(self, watchers, act=None):
+    def __init__(self, act=None):
         """Watch; do something each time."""
         self.times = 0
         self.is_dropped = False
         self._act = act
-        watchers.add(self)
 
     def attend(self):
         self.times += 1
@@ -61,7 +60,7 @@ def test_wake_during_a_round_reaches_all_watchers():
                 news = 2
                 wake_all(watchers, members)
 
-        members = [Member(watchers, hear) for _ in range(MANY)]
+        members = [Member(hear) for _ in range(MANY)]
         late = members[MANY * 9 // 10]
         wake_all(watchers, members)
         await settled(members, 1)
@@ -79,8 +78,8 @@ def test_failing_watcher_is_dropped_and_others_continue():
 
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
-        members = [Member(watchers) for _ in range(120)]
-        broken = Member(watchers, fail)
+        members = [Member() for _ in range(120)]
+        broken = Member(fail)
         everybody = [*members[:60], broken, *members[60:]]
         for times in (1, 2):
             wake_all(watchers, everybody)
@@ -101,7 +100,7 @@ def work_for_a_millisecond(_member):
 def test_loop_turn_is_bounded_with_many_watchers():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
-        members = [Member(watchers, work_for_a_millisecond) for _ in range(100)]
+        members = [Member(work_for_a_millisecond) for _ in range(100)]
         wake_all(watchers, members)
         done = []
         while not done or done[-1] < len(members):
@@ -117,8 +116,8 @@ def test_loop_turn_is_bounded_with_many_watchers():
 def test_constantly_woken_watcher_does_not_starve_others():
     async def scene():
         watchers = Watchers(asyncio.get_running_loop(), MANY)
-        restless: Any = Member(watchers, watchers.wake)
-        others = [Member(watchers) for _ in range(100)]
+        restless: Any = Member(watchers.wake)
+        others = [Member() for _ in range(100)]
         watchers.wake(restless)
         wake_all(watchers, others)
         await settled(others, 1)

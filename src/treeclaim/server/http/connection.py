@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SMALL_BYTES, SWEEP_SECONDS
 from treeclaim.server.http.errors import BusyError, RefusedError, render_refusal
-from treeclaim.server.http.exchange import Exchange
+from treeclaim.server.http.exchange import CLOSE_HEADER, Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.reader import RequestReader
 from treeclaim.server.http.table import Phase
@@ -58,7 +58,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writer = cast("AnswerWriter", None)
         self._reader = RequestReader(listener.limits.body_bytes)
         self._environment: dict[str, Any] = {}
-        self._head: RequestHead | None = None
         self._exchange: Exchange | None = None
         self._watch: ReservedWatch | None = None
         self._counted = 0
@@ -120,7 +119,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase is Phase.ANSWERING:
             # Find out whether the client still reads.
             self.deadline = self.listener.loop.time()
-            if self._head is not None and not self._head.is_http_1_0:
+            if self._exchange is not None and not self._exchange.is_http_1_0:
                 self._writer.probe()
         return True
 
@@ -299,7 +298,6 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _begin(self, head: RequestHead) -> None:
         listener = self.listener
         self._has_waited = self._awaits_turn = self._is_complete = False
-        self._head = head
         self.is_kept = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
         self._exchange = exchange = Exchange(listener.application, self, head, listener.date())
@@ -322,7 +320,8 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         peer = self._environment.get("REMOTE_ADDR", "-")
         _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
-        headers = self.connection_headers()
+        exchange = self._exchange
+        headers = CLOSE_HEADER if exchange is None else exchange.connection_headers()
         self.send(render_refusal(error, self.listener.date(), headers), is_last=True)
 
     def send(self, data: bytes, *, is_last: bool) -> None:
@@ -377,7 +376,6 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         self._watch = watch
         watch.watch.wake = partial(self.listener.watchers.wake, self)
-        self.listener.watchers.add(self)
         self._enter(Phase.WATCHING)
         self._writer.write(data)
         # Events that occurred before `wake` was set are sent now.
@@ -386,12 +384,11 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _end_watch(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
-            self.listener.watchers.remove(self)
             watch.close()
 
     def _finish(self) -> None:
         """Close the connection, or wait for the next request."""
-        self._exchange = self._head = None
+        self._exchange = None
         self.listener.table.wake()
         reader = self._reader
         has_more = self._is_paused or not reader.is_empty or reader.dropped is not None
@@ -418,17 +415,6 @@ class HttpConnection(asyncio.BufferedProtocol):
     def add_bytes(self, change: int) -> None:
         """Count more bytes, or fewer."""
         self.listener.table.add_bytes(self, change)
-
-    def connection_headers(self) -> str:
-        """Return the headers that say what becomes of the connection after this answer."""
-        head = self._head
-        if self.listener.is_stopping or (head is not None and not head.keep_alive):
-            self.is_kept = False
-        if not self.is_kept:
-            return "Connection: close\r\n"
-        if head is not None and head.is_http_1_0:
-            return f"Connection: keep-alive\r\n{self.listener.keep_alive_header}"
-        return self.listener.keep_alive_header
 
     def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Send an answer, from this thread as far as the kernel takes it: the client waits for no other thread."""

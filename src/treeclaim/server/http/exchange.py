@@ -30,6 +30,9 @@ _Headers = list[tuple[str, str]]
 _NO_BODY = (204, 304)
 _LAST_CHUNK = b"0\r\n\r\n"
 
+CLOSE_HEADER = "Connection: close\r\n"
+"""Says that this answer is the last of its connection."""
+
 ADOPT_KEY = "treeclaim.adopt"
 """Key of the WSGI environment for the function that takes a `Watch`."""
 
@@ -118,6 +121,21 @@ class Exchange:
     def last_bytes(self) -> bytes:
         """The end of a begun answer, unless its length or closing the connection ends it."""
         return _LAST_CHUNK if self._is_chunked else b""
+
+    @property
+    def is_http_1_0(self) -> bool:
+        """Whether the request is of the version without chunks and interim answers."""
+        return self._head.is_http_1_0
+
+    def connection_headers(self) -> str:
+        """Return the headers that say what becomes of the connection after this answer."""
+        client, listener = self._client, self._client.listener
+        if listener.is_stopping or not self._head.keep_alive:
+            client.is_kept = False
+        if not client.is_kept:
+            return CLOSE_HEADER
+        version = "Connection: keep-alive\r\n" if self.is_http_1_0 else ""
+        return version + listener.keep_alive_header
 
     def close(self) -> None:
         """Close the application's iterator, and release the request.
@@ -249,6 +267,6 @@ class Exchange:
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
             raise ValueError("a header of the answer contains a line break")
-        data = f"{text}\r\n{self._client.connection_headers()}\r\n".encode("latin-1")
+        data = f"{text}\r\n{self.connection_headers()}\r\n".encode("latin-1")
         self._is_begun = True
         return data

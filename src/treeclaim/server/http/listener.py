@@ -115,7 +115,8 @@ class HttpListener:
             self._listener.close()
             self._listener = None
         self.is_stopping = True
-        self.watchers.wake_all()
+        for member in self.table:
+            self.watchers.wake(member)
         if await self._are_closed_within(ARRIVAL_SECONDS):
             return
         for member in self.table:

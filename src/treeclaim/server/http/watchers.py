@@ -57,7 +57,7 @@ class ReservedWatch:
 
 
 class Watchers:
-    """The watchers of a worker. Any thread may call the methods but `add`, `remove` and `wake_all`."""
+    """The places of a worker for watchers, and those that were woken. Any thread may call the methods."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
@@ -65,13 +65,8 @@ class Watchers:
         self._lock = threading.Lock()
         self._reserved = 0
         self._bytes = 0
-        self._members: dict[HttpConnection, None] = {}
         self._woken: OrderedDict[HttpConnection, None] = OrderedDict()
         self._is_scheduled = False
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._members)
 
     def reserve(self, watch: Watch, add_bytes: Callable[[int], None]) -> ReservedWatch | None:
         """Reserve a place for a watch, and count its bytes; None if there is no room."""
@@ -91,14 +86,6 @@ class Watchers:
         with self._lock:
             self._bytes += change
 
-    def add(self, watcher: "HttpConnection") -> None:
-        """Add a connection."""
-        self._members[watcher] = None
-
-    def remove(self, watcher: "HttpConnection") -> None:
-        """Remove a connection."""
-        self._members.pop(watcher, None)
-
     def wake(self, watcher: "HttpConnection") -> None:
         """Attend to a watcher soon, after those that were woken before."""
         with self._lock:
@@ -107,11 +94,6 @@ class Watchers:
                 return
             self._is_scheduled = True
         post(self._loop, self._attend_to_some)
-
-    def wake_all(self) -> None:
-        """Attend to all watchers soon."""
-        for watcher in self._members:
-            self.wake(watcher)
 
     def _attend_to_some(self) -> None:
         """Attend to some watchers, and to the others in the next turn of the loop."""
