@@ -2,12 +2,13 @@
 """The state that is prepared before a fork, and the faults that keep a service from starting."""
 
 import ipaddress
+import logging
 import os
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, time
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -26,6 +27,8 @@ from treeclaim.replica.following import Follower
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 from treeclaim.store.database.engine import database_words
+
+_LOG = logging.getLogger(__name__)
 
 
 class UnusableError(Exception):
@@ -54,6 +57,13 @@ class PreforkState:
     expiries: Sequence[Expiry]
     master: int
     picture: FollowedForest | None = None
+
+    def where(self) -> str:
+        """Return where the service listens, for people."""
+        address = self.configuration.admin
+        if not self.settings.workers and address is not None:
+            return f"http://{address.host}:{address.port}"
+        return self.settings.where()
 
 
 def check_service(settings: ServerSettings) -> PreforkState:
@@ -192,6 +202,14 @@ def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Se
         ]
     expiries = (expiry_of(use, path) for use, path in files)
     return [expiry for expiry in expiries if expiry is not None]
+
+
+def log_expiries(expiries: Sequence[Expiry]) -> None:
+    """Log which certificates have expired or soon will."""
+    for expiry in expiries:
+        if (words := expiry.words(time())) is not None:
+            text = words[0].upper() + words[1:]
+            _LOG.warning("%s (%s): renew it, and send SIGHUP", text, expiry.path)
 
 
 def require_database(configuration: Configuration) -> None:

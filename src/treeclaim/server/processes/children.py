@@ -141,6 +141,13 @@ def fork_with_shared_memory() -> int:
         raise CannotForkError(f"no process can be started: {error.strerror}") from error
 
 
+def release_memory() -> None:
+    """Give memory that nothing refers to any more back to the system."""
+    gc.unfreeze()
+    gc.collect()
+    allocator.give_back()
+
+
 def name_process(name: str) -> None:
     """Set the name that `ps` and `top` show."""
     with suppress(OSError):

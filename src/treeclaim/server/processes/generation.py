@@ -27,7 +27,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
-from treeclaim import allocator, log_queue, metrics
+from treeclaim import log_queue, metrics
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.server.bounds import (
     DAY_SECONDS,
@@ -43,6 +43,7 @@ from treeclaim.server.processes.checks import (
     PreforkState,
     UnusableError,
     load_inventory,
+    log_expiries,
     require_database,
 )
 from treeclaim.server.processes.children import (
@@ -55,6 +56,7 @@ from treeclaim.server.processes.children import (
     describe_end,
     fork_with_shared_memory,
     name_process,
+    release_memory,
     require_no_threads,
 )
 from treeclaim.server.processes.control import Control, report_work
@@ -179,10 +181,7 @@ class Generation:
             self._places.append(self._admin)
             return
         self._is_ready = True
-        address = self._state.configuration.admin
-        where = self._state.settings.where()
-        if not self._workers and address is not None:
-            where = f"http://{address.host}:{address.port}"
+        where = self._state.where()
         _LOG.info("Serving at %s", where)
         self._control.send("ready", where=where, is_alone=self._is_worker)
 
@@ -206,10 +205,7 @@ class Generation:
     def _warn_of_certificates(self) -> None:
         if time.monotonic() - self._warned_at >= DAY_SECONDS:
             self._warned_at = time.monotonic()
-            for expiry in self._state.expiries:
-                if (words := expiry.words(time.time())) is not None:
-                    text = words[0].upper() + words[1:]
-                    _LOG.warning("%s (%s): renew it, and send SIGHUP", text, expiry.path)
+            log_expiries(self._state.expiries)
 
     def _wait(self) -> None:
         """Wait for a moment; follow the master, and report to it that this process works."""
@@ -253,7 +249,7 @@ class Generation:
             place.successor = None
             _LOG.error("%s is not replaced: its successor ended", place.name)
             place.postpone()
-        elif self._is_worker:
+        elif self._is_worker and not self._is_stopping:
             place.due = math.inf
             why = f"{place.name} ended ({describe_end(code)})"
             _LOG.error("%s", why)
@@ -285,9 +281,7 @@ class Generation:
         if len(self._workers) == 1 and place is self._workers[0] and not self._is_worker:
             # No other worker shares it.
             self._state = replace(self._state, picture=None)
-            gc.unfreeze()
-            gc.collect()
-            allocator.give_back()
+            release_memory()
 
     def _must_be_replaced(self, child: ServiceProcess) -> bool:
         """Return whether a worker is too old or too large; one worker is replaced at a time."""
