@@ -38,8 +38,6 @@ class ProcessPlace:
         name: Name in log lines.
         process_name: Name that `ps` shows.
         work: What the process does, given its row of the liveness table.
-        child: The process; None between one and the next.
-        successor: The process that replaces `child` once it answers.
         pause: Seconds until the next start if this process ends young.
         due: Earliest start of the next process, of the monotonic clock.
         was_ready: Whether a process has ever answered here.
@@ -48,8 +46,6 @@ class ProcessPlace:
     name: str
     process_name: str
     work: Callable[[int], None]
-    child: "ServiceProcess | None" = None
-    successor: "ServiceProcess | None" = None
     pause: float = 0.0
     due: float = 0.0
     was_ready: bool = False
@@ -67,10 +63,11 @@ class ServiceProcess:
     Attributes:
         pid: Its process id.
         row: Its row of the liveness table.
-        place: Its place; a process that was replaced has left it.
+        place: Its place.
         started_at: Start, of the monotonic clock.
         deadline: When it is killed, unless it has begun to answer, or has ended.
         is_ready: Whether it has begun to answer.
+        is_leaving: Whether another process has replaced it.
     """
 
     pid: int
@@ -79,6 +76,7 @@ class ServiceProcess:
     started_at: float
     deadline: float
     is_ready: bool = False
+    is_leaving: bool = False
 
     def age(self) -> float:
         """Return seconds since its start."""

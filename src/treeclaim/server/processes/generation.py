@@ -139,16 +139,13 @@ class Generation:
 
     def _become_worker(self) -> None:
         """Answer requests in this process until the standard input ends, while a thread supervises."""
-        if self._admin_listener is not None and self._admin.child is None:
-            self._admin.child = child = self._fork(self._admin)
-            self._children[child.pid] = child
+        if self._admin_listener is not None and not self._holders_of(self._admin):
+            self._fork(self._admin)
             self._places = [*self._workers, self._admin]
         self._is_worker = True
         (place,) = self._workers
-        place.child = ServiceProcess(
-            os.getpid(), _ONLY_ROW, place, time.monotonic(), deadline=math.inf
-        )
-        self._children[place.child.pid] = place.child
+        pid = os.getpid()
+        self._children[pid] = ServiceProcess(pid, _ONLY_ROW, place, time.monotonic(), math.inf)
         name_process(place.process_name)
         log_queue.start_log_thread()
         metrics.tell_build()
@@ -198,7 +195,7 @@ class Generation:
                 child.send(signal.SIGKILL)
         for place in self._places:
             is_due = time.monotonic() >= place.due and not self._is_stopping
-            if is_due and (place.child is None or self._must_be_replaced(place.child)):
+            if is_due and self._needs_process(place):
                 self._start(place)
         self._warn_of_certificates()
 
@@ -245,26 +242,20 @@ class Generation:
         self._table.clear(child.row)
         if place is not self._admin:
             self._free_rows.append(child.row)
-        if child is place.successor:
-            place.successor = None
-            _LOG.error("%s is not replaced: its successor ended", place.name)
-            place.postpone()
-        elif self._is_worker and not self._is_stopping:
+        if child.is_leaving or self._is_stopping:
+            return
+        why = f"{place.name} ended ({describe_end(code)})"
+        if self._is_worker:
             place.due = math.inf
-            why = f"{place.name} ended ({describe_end(code)})"
             _LOG.error("%s", why)
             self._control.send("lost", why=why)
-        elif child is place.child and not self._is_stopping:
-            if not (self._is_first or self._is_ready):
-                raise UnusableError(f"{place.name} ended before it answered; the log says why")
-            place.child, place.successor = place.successor, None
-            if child.age() > YOUNG_SECONDS:
-                place.pause = 0.0
-            reason = describe_end(code)
-            _LOG.error(
-                "%s ended (%s); the next one starts in %s s", place.name, reason, place.pause
-            )
-            place.postpone()
+            return
+        if not (self._is_first or self._is_ready):
+            raise UnusableError(f"{place.name} ended before it answered; the log says why")
+        if child.age() > YOUNG_SECONDS:
+            place.pause = 0.0
+        _LOG.error("%s; the next one starts in %s s", why, place.pause)
+        place.postpone()
 
     def _note_ready(self, child: ServiceProcess) -> None:
         place = child.place
@@ -272,10 +263,10 @@ class Generation:
         child.deadline = math.inf
         if place is not self._admin:
             _LOG.info("%s runs as process %s", place.name, child.pid)
-        if child is place.successor:
-            former, place.child, place.successor = place.child, child, None
-            if former is not None:
+        for former in self._holders_of(place):
+            if former is not child:
                 _LOG.info("Stopping process %s", former.pid)
+                former.is_leaving = True
                 former.deadline = time.monotonic() + GRACE_SECONDS + END_SECONDS
                 former.send(signal.SIGTERM)
         if len(self._workers) == 1 and place is self._workers[0] and not self._is_worker:
@@ -283,32 +274,34 @@ class Generation:
             self._state = replace(self._state, picture=None)
             release_memory()
 
-    def _must_be_replaced(self, child: ServiceProcess) -> bool:
-        """Return whether a worker is too old or too large; one worker is replaced at a time."""
+    def _holders_of(self, place: ProcessPlace) -> list[ServiceProcess]:
+        """Return the processes of a place that nothing has replaced, the oldest first."""
+        children = self._children.values()
+        return [child for child in children if child.place is place and not child.is_leaving]
+
+    def _needs_process(self, place: ProcessPlace) -> bool:
+        """Return whether a place is empty, or its worker too old or large; one is replaced at a time."""
+        holders = self._holders_of(place)
+        if not holders:
+            return True
         settings = self._state.settings
-        fault = child.find_excess(settings.lifetime, settings.memory)
-        if child.place is self._admin or fault is None:
+        fault = holders[0].find_excess(settings.lifetime, settings.memory)
+        if place is self._admin or fault is None:
             return False
-        if any(place.successor is not None for place in self._workers):
+        if any(len(self._holders_of(other)) > 1 for other in self._workers):
             return False
-        _LOG.info("%s has become too %s", child.place.name, fault)
+        _LOG.info("%s has become too %s", place.name, fault)
         return True
 
     def _start(self, place: ProcessPlace) -> None:
         """Fork a process for a place, beside one that it replaces."""
         try:
-            child = self._fork(place)
+            self._fork(place)
         except (CannotForkError, UnusableError) as error:
             _LOG.error("%s cannot start (%s); again in %s s", place.name, error, place.pause)
             place.postpone()
-            return
-        self._children[child.pid] = child
-        if place.child is None:
-            place.child = child
-        else:
-            place.successor = child
 
-    def _fork(self, place: ProcessPlace) -> ServiceProcess:
+    def _fork(self, place: ProcessPlace) -> None:
         """Fork a process; return only in the loader.
 
         Raises:
@@ -327,7 +320,7 @@ class Generation:
         if row:
             self._free_rows.remove(row)
         now = time.monotonic()
-        return ServiceProcess(pid, row, place, now, now + READY_SECONDS)
+        self._children[pid] = ServiceProcess(pid, row, place, now, now + READY_SECONDS)
 
     def _become(self, place: ProcessPlace, row: int) -> NoReturn:
         """Do the work of a place in a forked process, and end."""
@@ -387,12 +380,13 @@ class Generation:
             # Connections are refused once the last process that serves them has closed it too.
             if listener is not None:
                 listener.close()
-        admin = self._admin.child
-        workers = [child for child in self._children.values() if child is not admin]
+        children = self._children.values()
+        workers = [child for child in children if child.place is not self._admin]
         self._await_end(workers, GRACE_SECONDS + END_SECONDS)
-        if admin is not None and admin.pid in self._children:
-            admin.send(signal.SIGTERM)
-            self._await_end([admin], END_SECONDS)
+        admin = self._holders_of(self._admin)
+        for child in admin:
+            child.send(signal.SIGTERM)
+        self._await_end(admin, END_SECONDS)
 
     def _await_end(self, children: list[ServiceProcess], seconds: float) -> None:
         """Wait until children have ended; kill those that take too long."""
