@@ -98,7 +98,8 @@ class AnswerWriter:
         self.unread += len(data)
         self._sent += len(data)
         self._add_bytes(len(data))
-        self._transport.write(data)
+        # The transport does not copy a view before it sends.
+        self._transport.write(memoryview(data))
         if not self._is_full:
             self._forget_unread()
 
