@@ -11,6 +11,7 @@ from tests.api.resources.extension.clouds import EXTENDED, uuid_of
 from tests.bodies import claim_of
 from tests.server.fronts import running
 from tests.service import HEADERS, application_on
+from treeclaim.server.http.table import Phase
 
 PATH = "/treeclaim/changes"
 EVENTS = {"accept": "text/event-stream"}
@@ -116,7 +117,7 @@ class Place:
 
     def watching(self):
         """The number of connections that watch."""
-        return len(self.server.front.watchers)
+        return self.server.front.table.count(Phase.WATCHING)
 
     def until_watching(self, count):
         """Wait until so many connections watch."""
