@@ -21,7 +21,7 @@ notice, and at a hundred waiting threads no load."""
 _SWITCH_SECONDS = 0.0005
 """Seconds for which a computing thread delays a thread that was woken: less than a search takes.
 With Python's 5 ms for each hand-over, eight searches that wait for each other lose 40 ms while one
-thread compiles a statement (decision 0032)."""
+thread compiles a statement (decision 0013)."""
 
 
 def hand_over_soon() -> None:

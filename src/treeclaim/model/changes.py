@@ -20,7 +20,7 @@ Positions = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A reader's position in the change feed (decision 0011).
+    """A reader's position in the change feed (decision 0002).
 
     Attributes:
         positions: The positions of all streams, as the reader found them.
@@ -36,7 +36,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class UsageChange:
-    """The change of a provider's usage and generation by claims (decision 0016).
+    """The change of a provider's usage and generation by claims (decision 0002).
 
     Attributes:
         used: Units more in use than before, by id of the class; less than zero for fewer.

@@ -47,7 +47,7 @@ _WITH_ID, _WITH_UUID, _IN_TREES = (
 def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
     """Return what was committed since a cursor; None if that cannot be known any more.
 
-    It cannot be where a reader of the feed would load everything (decision 0011), and where a row has
+    It cannot be where a reader of the feed would load everything (decision 0002), and where a row has
     another format.
     """
     rows = stream_rows(transaction)

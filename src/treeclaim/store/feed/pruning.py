@@ -16,7 +16,7 @@ that, because only then is it removed. So streams are closed soon, after an hour
 the least recently used ones where too many are open; each costs a reader's cursor some bytes.
 
 So while an epoch exists, only streams were removed that were closed in it or before; and a reader
-that has seen the epoch has seen the ends of those streams. See decision 0011.
+that has seen the epoch has seen the ends of those streams. See decision 0002.
 """
 
 from datetime import datetime, timedelta

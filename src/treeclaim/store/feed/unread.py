@@ -3,7 +3,7 @@
 
 A reader applies changes only if everything that it has read is still part of the database's
 history, and everything since is still in the feed. Otherwise it loads everything. The rules are in
-`has_gap`, the reasons in decision 0011.
+`has_gap`, the reasons in decision 0002.
 """
 
 from collections.abc import Sequence
