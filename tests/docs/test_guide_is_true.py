@@ -46,7 +46,6 @@ def test_guide_requests_return_the_documented_candidates(tmp_path, topology, req
     file.write_text(topology)
     application = make_application(tmp_path)
     with Client(adapter=InProcess(client_of(application))) as client:
-        client.call("PUT", "/traits/CUSTOM_GPU_B200")
         apply_topology(client, read_topology(file))
         names = {row["uuid"]: row["name"] for row in client.providers()}
         assert requests
