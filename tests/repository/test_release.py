@@ -142,7 +142,7 @@ def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
     wanted = f"treeclaim[{','.join(EXTRAS)}]"
     offline = ("--quiet", "--no-index", "--no-compile", "--find-links", str(tmp_path / "wheels"))
     pip = (sys.executable, "-m", "pip", "--python", str(programs / "python"))
-    # The client and the command line, the service as the README installs it, and then everything.
+    # The client and the command line, the service as the page about replacing installs it, and then everything.
     run(*pip, "install", *offline, "treeclaim")
     assert "usage" in run(str(programs / "treeclaim"), "candidates", "--help")
     serve = [str(programs / "treeclaim"), "serve"]
