@@ -110,7 +110,7 @@ def services_of(
             treeclaim.max_placing_rules,
             configuration.claim_attempts,
             treeclaim.watch_seconds,
-            treeclaim.plan_deadline,
+            treeclaim.plan_seconds,
         ),
         admission=Admission(configuration.server_threads),
         incomplete_project_id=placement.incomplete_consumer_project_id,

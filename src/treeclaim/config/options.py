@@ -198,7 +198,7 @@ _TREECLAIM = (
         help="Memory that a search for candidates may hold before it is given up, with 400.",
     ),
     cfg.FloatOpt(
-        "plan_deadline",
+        "plan_seconds",
         default=30.0,
         min=0.1,
         help="Seconds after which a plan (survival, moves) is answered with the best found so far.",

@@ -100,7 +100,7 @@ def test_plan_past_its_deadline_still_returns_a_result(tmp_path, database):
     place = {"requests": [{"query": slow, "amount": 100}]}
     given = {"place": place, "providers": [host("big", VCPU=40_100)]}
     with (
-        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
+        start_on(database, tmp_path, **{"treeclaim.plan_seconds": "0.1"}) as application,
         client_of(application, **HEADERS) as client,
     ):
         assert client.put("/treeclaim/mixes/usual", json=mix).status_code == 204

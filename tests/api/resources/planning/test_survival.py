@@ -20,7 +20,7 @@ def asked(client, domains="tree", status=200, **more):
 def test_survival_past_its_deadline_returns_partial_results(tmp_path, database):
     slow = "resources=VCPU:1" + "".join(f"&resources_{n}=VCPU:1" for n in range(40))
     with (
-        start_on(database, tmp_path, **{"treeclaim.plan_deadline": "0.1"}) as application,
+        start_on(database, tmp_path, **{"treeclaim.plan_seconds": "0.1"}) as application,
         client_of(application, **HEADERS) as client,
     ):
         # What is given is worked out first, whatever time that takes; then there is none left.
