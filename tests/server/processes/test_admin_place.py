@@ -89,6 +89,18 @@ def test_killed_admin_listener_is_replaced(tmp_path):
         assert "The admin listener ended (signal SIGKILL)" in running.server.log.read_text()
 
 
+def test_admin_listener_killed_at_start_is_replaced(tmp_path):
+    port = free_port()
+    environment = service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{port}")
+    with starting(environment, tmp_path) as server:
+        service = Service(server, f"http://127.0.0.1:{port}")
+        former = service.one(ADMIN)
+        former.kill()
+        eventually(answers(server.url), "the service starts")
+        assert service.told("/live", 200) == "alive\n"
+        assert service.one(ADMIN).pid != former.pid
+
+
 def test_taken_port_is_reported_once(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

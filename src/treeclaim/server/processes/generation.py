@@ -112,6 +112,7 @@ class Generation:
         settings = state.settings
         self._is_alone = workers == 1 and settings.lifetime is None and settings.memory is None
         self._is_worker = False
+        self._loss = ""
 
     def run(self) -> None:
         """Serve until the standard input ends.
@@ -170,6 +171,10 @@ class Generation:
             self._step()
             if not self._is_ready and all(place.was_ready for place in needed):
                 self._note_all_ready()
+            # The master would end a service that has not begun to serve.
+            if self._loss and (self._is_ready or not self._is_first):
+                self._control.send("lost", why=self._loss)
+                self._loss = ""
 
     def _note_all_ready(self) -> None:
         """Report to the master that all processes answer."""
@@ -248,7 +253,7 @@ class Generation:
         if self._is_worker:
             place.due = math.inf
             _LOG.error("%s", why)
-            self._control.send("lost", why=why)
+            self._loss = why
             return
         if not (self._is_first or self._is_ready):
             raise UnusableError(f"{place.name} ended before it answered; the log says why")
