@@ -8,7 +8,11 @@ import sys
 import pytest
 
 from tests.paths import ROOT
+from treeclaim.config.effective import all_options
 from treeclaim.store.schema.tables import own_tables
+
+OF_LIBRARIES = {"keystone_authtoken", "oslo_middleware", "oslo_policy", "oslo_concurrency"}
+"""Groups whose options libraries register when they are used."""
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 
@@ -28,6 +32,21 @@ def test_every_make_target_that_a_page_names_exists():
         for target in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)
     }
     assert named <= targets
+
+
+def test_every_option_that_a_page_names_exists():
+    existing = {
+        (group or "DEFAULT", option.dest)
+        for group, options in all_options([])
+        for option in options
+    }
+    named = {
+        found
+        for page in (ROOT / "docs").glob("**/*.md")
+        for found in re.findall(r"\[(\w+)\]/(\w+)", page.read_text())
+        if found[0] not in OF_LIBRARIES
+    }
+    assert named - existing == set()
 
 
 def test_every_file_link_has_a_target():
