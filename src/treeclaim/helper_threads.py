@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ def _run_until_done(name: str, body: Callable[[], object]) -> None:
             return
         if time.monotonic() - begin >= _HEALTHY_SECONDS:
             pause = FIRST_PAUSE
-        time.sleep(pause)
+        # A thread that ended here would end unnoticed.
+        run_guarded(name, partial(time.sleep, pause))
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
