@@ -74,6 +74,8 @@ class Traits:
     def together(cls, several: Iterable["Traits"]) -> "Traits":
         """Return what several values ask for together."""
         every = tuple(several)
+        if not every[1:]:
+            return every[0] if every else cls()
         return cls(
             tuple(chain.from_iterable(traits.required for traits in every)),
             frozenset(chain.from_iterable(traits.forbidden for traits in every)),
