@@ -70,7 +70,7 @@ def world():
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request.
 
     Attributes:
@@ -218,10 +218,10 @@ def filters(cloud):
 
 
 def lists(cloud):
-    yield Sent("/resource_providers")
+    yield SentRequest("/resource_providers")
     for query in filters(cloud):
-        yield Sent("/resource_providers", query + "&resources=VCPU:1,MEMORY_MB:1,DISK_GB:1")
-    yield Sent("/resource_providers", f"in_tree={cloud.hosts[0]}")
+        yield SentRequest("/resource_providers", query + "&resources=VCPU:1,MEMORY_MB:1,DISK_GB:1")
+    yield SentRequest("/resource_providers", f"in_tree={cloud.hosts[0]}")
 
 
 def bulk(cloud):
@@ -231,19 +231,19 @@ def bulk(cloud):
         "uuid=" + several(cloud.hosts),
         "in_tree=" + several(cloud.hosts),
     ):
-        yield Sent("/treeclaim/providers", f"limit=10000&include={everything}&{query}")
-    yield Sent("/treeclaim/providers", f"limit=10000&include={everything}")
-    yield Sent("/treeclaim/providers", f"limit=1000&include={everything},allocations")
+        yield SentRequest("/treeclaim/providers", f"limit=10000&include={everything}&{query}")
+    yield SentRequest("/treeclaim/providers", f"limit=10000&include={everything}")
+    yield SentRequest("/treeclaim/providers", f"limit=1000&include={everything},allocations")
 
 
 def totals(cloud):
     for by in ("tree", "aggregate", "trait"):
-        yield Sent("/treeclaim/totals", f"by={by}&limit=10000")
-        yield Sent("/treeclaim/totals", f"by={by}&limit=1")
+        yield SentRequest("/treeclaim/totals", f"by={by}&limit=10000")
+        yield SentRequest("/treeclaim/totals", f"by={by}&limit=1")
         for query in filters(cloud):
-            yield Sent("/treeclaim/totals", f"by={by}&limit=10000&{query}")
-    yield Sent("/treeclaim/totals", "in_tree=" + several(cloud.hosts))
-    yield Sent("/treeclaim/totals", "mix=day&by=tree&limit=10000", most=400)
+            yield SentRequest("/treeclaim/totals", f"by={by}&limit=10000&{query}")
+    yield SentRequest("/treeclaim/totals", "in_tree=" + several(cloud.hosts))
+    yield SentRequest("/treeclaim/totals", "mix=day&by=tree&limit=10000", most=400)
 
 
 def searches(cloud):
@@ -303,57 +303,61 @@ def attributes_asked(near):
 
 def found(cloud):
     for query in searches(cloud):
-        yield Sent("/allocation_candidates", query, most=400)
+        yield SentRequest("/allocation_candidates", query, most=400)
 
 
 def explained(cloud):
     for query in (WANTED, f"{WANTED}&required=" + ",".join(TRAITS), groups(512)):
-        yield Sent("/allocation_candidates/explain", f"{query}&nearest=50", most=400)
+        yield SentRequest("/allocation_candidates/explain", f"{query}&nearest=50", most=400)
 
 
 def alternatives(cloud):
     path = "/treeclaim/candidates"
     for count in (1, 32, 512):
         some = [groups(count, amount=5_000 + number) for number in range(16)]
-        yield Sent(path, body={"alternatives": some}, most=400)
+        yield SentRequest(path, body={"alternatives": some}, most=400)
     longest = [f"{WANTED}&{every_trait(8)}"] * 16
-    yield Sent(path, body={"alternatives": longest}, most=400)
+    yield SentRequest(path, body={"alternatives": longest}, most=400)
 
 
 def placements(cloud):
     path = "/treeclaim/placements"
     some = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
-    yield Sent(path, most=409, body={"requests": [placed([WANTED], 1)]})
+    yield SentRequest(path, most=409, body={"requests": [placed([WANTED], 1)]})
     for order in ("", "pack,spread_providers", "shuffle:x", "keep:day:VCPU"):
         query = f"{WANTED}&order_by={order}" if order else WANTED
-        yield Sent(path, most=409, body={"requests": [placed([query], 1000)], "dry_run": True})
-    yield Sent(
+        yield SentRequest(
+            path, most=409, body={"requests": [placed([query], 1000)], "dry_run": True}
+        )
+    yield SentRequest(
         path, most=409, body={"requests": [placed(some, 15) for _ in range(64)], "dry_run": True}
     )
     many = [groups(512, amount=number) for number in range(16)]
-    yield Sent(path, most=409, body={"requests": [placed(many, 15)] * 1, "dry_run": True})
+    yield SentRequest(path, most=409, body={"requests": [placed(many, 15)] * 1, "dry_run": True})
     for domains in ("tree", cloud.aggregates[3:1003]):
         for kind in ({"max_per_domain": 1000}, {"max_skew": 1000}):
             rules = [{"domains": domains, **kind, "with": consumers(1000)}] * 16
             body = {"requests": [placed([WANTED], 1000)], "rules": rules, "dry_run": True}
-            yield Sent(path, most=409, body=body)
+            yield SentRequest(path, most=409, body=body)
     affine = [{"domains": cloud.aggregates[3:1003], "same_domain": True}]
     body = {"requests": [placed([WANTED], 1000)], "rules": affine, "dry_run": True}
-    yield Sent(path, most=409, body=body | {"explain": True})
+    yield SentRequest(path, most=409, body=body | {"explain": True})
 
 
 def capacity(cloud):
     path = "/treeclaim/capacity"
     many = {str(number): WANTED.replace(":1,", f":{1 + number % 60},") for number in range(256)}
     for domains in ("tree", cloud.aggregates[3:1003]):
-        yield Sent(path, body={"requests": many, "domains": domains, "limit": 10_000}, most=400)
+        yield SentRequest(
+            path, body={"requests": many, "domains": domains, "limit": 10_000}, most=400
+        )
         for query in (
             WANTED,
             "resources1=VCPU:1&resources2=VGPU:1&group_policy=none",
             groups(512),
         ):
             body = {"requests": {"a": query}, "domains": domains, "limit": 10_000}
-            yield Sent(path, body=body, most=400)
+            yield SentRequest(path, body=body, most=400)
 
 
 def what_if(cloud):
@@ -368,12 +372,14 @@ def what_if(cloud):
         {"providers": entries},
         {"place": place},
     ):
-        yield Sent("/treeclaim/totals", "by=tree&limit=10000", {"given": given}, most=400)
+        yield SentRequest("/treeclaim/totals", "by=tree&limit=10000", {"given": given}, most=400)
 
 
 def survival(cloud):
     for domains in ("tree", cloud.aggregates[3:1003]):
-        yield Sent("/treeclaim/survival", body={"domains": domains, "limit": 10_000, "all": True})
+        yield SentRequest(
+            "/treeclaim/survival", body={"domains": domains, "limit": 10_000, "all": True}
+        )
 
 
 def moves(cloud):
@@ -383,7 +389,7 @@ def moves(cloud):
         {"fit": {"query": WANTED, "amount": 2_000_000_000}},
     ):
         body = {"goal": goal, "max_moves": 10_000, "explain": True}
-        yield Sent("/treeclaim/moves", body=body)
+        yield SentRequest("/treeclaim/moves", body=body)
 
 
 def batch(cloud, number):
@@ -410,12 +416,14 @@ def mix(query):
 
 
 def batches(cloud):
-    yield Sent("/treeclaim/providers", body=batch(cloud, next(cloud.numbers)))
+    yield SentRequest("/treeclaim/providers", body=batch(cloud, next(cloud.numbers)))
 
 
 def claims(cloud):
     hosts = zip(consumers(1000), cloud.hosts[3000:], strict=False)
-    yield Sent("/allocations", body={consumer: claim(cloud, host) for consumer, host in hosts})
+    yield SentRequest(
+        "/allocations", body={consumer: claim(cloud, host) for consumer, host in hosts}
+    )
 
 
 CASES = {
@@ -523,12 +531,12 @@ def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
         held = {}
         for _ in range(TRIES):
             for method, sent in (
-                ("GET", Sent(explain, "resources=VCPU:9000&nearest=50")),
-                ("GET", Sent(explain, "resources=VCPU:9000&nearest=50" + named)),
-                ("GET", Sent("/allocation_candidates", WANTED + named)),
-                ("GET", Sent("/treeclaim/totals", "by=tree&limit=1000")),
-                ("GET", Sent("/treeclaim/holds", "limit=1000")),
-                ("POST", Sent("/treeclaim/placements", body=lacking)),
+                ("GET", SentRequest(explain, "resources=VCPU:9000&nearest=50")),
+                ("GET", SentRequest(explain, "resources=VCPU:9000&nearest=50" + named)),
+                ("GET", SentRequest("/allocation_candidates", WANTED + named)),
+                ("GET", SentRequest("/treeclaim/totals", "by=tree&limit=1000")),
+                ("GET", SentRequest("/treeclaim/holds", "limit=1000")),
+                ("POST", SentRequest("/treeclaim/placements", body=lacking)),
             ):
                 what = f"{sent.path} {sent.query[:50]}"
                 if held.get(what, 1.0) > MOST_SECONDS:

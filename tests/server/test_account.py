@@ -70,7 +70,7 @@ OTHERS = (
 others = st.integers(0, len(OTHERS) - 1).map(OTHERS.__getitem__)
 
 
-class Sent(bytes):
+class SentRequest(bytes):
     """Bytes of a client, shortened where they are shown."""
 
     def __repr__(self):
@@ -78,7 +78,9 @@ class Sent(bytes):
 
 
 anything = st.one_of(lengths, chunks, others, st.binary(max_size=200))
-streams = st.lists(anything, min_size=1, max_size=4).map(lambda parts: Sent(b"".join(parts)))
+streams = st.lists(anything, min_size=1, max_size=4).map(
+    lambda parts: SentRequest(b"".join(parts))
+)
 cuts = st.tuples(
     st.floats(0, 1), st.lists(st.sampled_from([1, 2, 3, 50, 1_000]), min_size=1, max_size=3)
 )
@@ -113,7 +115,7 @@ def pieces_of(data, cut):
         begin = end
 
 
-BEHIND_A_LONG_HEAD = Sent(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + HELLO * 400)
+BEHIND_A_LONG_HEAD = SentRequest(HELLO + HEAD + b"X: " + b"x" * 7_000 + b"\r\n\r\n" + HELLO * 400)
 """The first eight KiB end behind the long head; as much again has come when that is taken out."""
 
 

@@ -5,6 +5,7 @@ import contextlib
 import socket
 import threading
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -51,8 +52,13 @@ class Streams:
 
 
 def connections(stack, server, number, **options):
-    """So many connections for a block."""
+    """Open connections for a block."""
     return [stack.enter_context(server.connect(**options)) for _ in range(number)]
+
+
+def has_idle(front, number):
+    """Tell whether a front has answered on a number of connections, and waits for their next requests."""
+    return front.table.count(Phase.IDLE) + len(front.answered) == number
 
 
 @pytest.mark.slow
@@ -83,12 +89,12 @@ def test_silent_connections_are_evicted_before_kept_ones():
 def test_longest_idle_kept_connection_is_evicted_for_a_new_client():
     with running(connections=10) as server, ExitStack() as stack:
         kept = connections(stack, server, 10)
-        idle = lambda: server.front.table.count(Phase.IDLE) + len(server.front.answered)  # noqa: E731
+        front = server.front
         for number, client in enumerate(kept, 1):
             client.sendall(HELLO)
             assert receive(client).body == b"hello"
             # The thread that answered may note that after the client has read it.
-            eventually(lambda: idle() == number, "the answer was not noted")  # noqa: B023
+            eventually(partial(has_idle, front, number), "the answer was not noted")
         assert server.ask().body == b"hello"
         assert is_closed(kept[0])
 

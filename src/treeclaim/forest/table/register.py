@@ -50,7 +50,7 @@ class RowIndex(Generic[_Key]):
     def fold(self) -> bool:
         """Move what has changed into the sorted arrays, if that is more than an eighth of them.
 
-        Every handle must have its row by now. With 700,000 providers this takes 30 ms.
+        Every handle must have its row by now. For 90,000 new providers beside 700,000 it took 50 ms.
 
         Returns:
             Whether it was so much.
@@ -65,10 +65,9 @@ class RowIndex(Generic[_Key]):
         is_former[handles] = True
         is_former |= self._row.values == NO_ROW
         kept = ~is_former[self._handles]
-        ascending_hashes = np.argsort(hashes, kind="stable")
-        hashes = np.concatenate([self._hashes[kept], hashes[ascending_hashes]])
-        handles = np.concatenate([self._handles[kept], handles[ascending_hashes]])
-        # A stable sort merges two ascending runs.
+        hashes = np.concatenate([self._hashes[kept], hashes])
+        handles = np.concatenate([self._handles[kept], handles])
+        # A stable sort takes the ascending ones as they are.
         order = np.argsort(hashes, kind="stable")
         self._hashes, self._handles, self._changed = hashes[order], handles[order], {}
         return True
@@ -200,7 +199,9 @@ class Register:
 
     def fold(self) -> None:
         """Move recent changes of one kind of key into sorted arrays, if they are many."""
-        any(index.fold() for index in (self.by_id, self.by_uuid, self.by_name))
+        for fold in (self.by_id.fold, self.by_uuid.fold, self.by_name.fold):
+            if fold():
+                return
 
     def place(self, rows: Rows) -> None:
         """Note that the providers of some rows are there."""

@@ -6,7 +6,6 @@ Every function raises `InvalidQueryError` with the name of the parameter.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.conditions import KEY
@@ -68,8 +67,10 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
     except InvalidQueryError as error:
         raise UnusableParameterError("root_member_of", str(error)) from error
     in_tree, not_in_tree = _parse_root_in_tree(values)
-    return replace(
-        provider_conditions(traits, membership, in_tree),
+    return provider_conditions(
+        traits,
+        membership,
+        in_tree,
         not_in_tree=not_in_tree,
         where=tuple(parse_where("root_where", text) for text in values.get("root_where", [])),
     )

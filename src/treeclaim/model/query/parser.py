@@ -27,12 +27,12 @@ from treeclaim.model.query.value_parsers import (
     parse_member_of,
     parse_required,
     parse_resources,
+    provider_conditions,
     require_repeatable,
 )
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
-    ProviderConditions,
     RequestGroup,
     SplitPolicy,
     SubtreeList,
@@ -269,16 +269,13 @@ def _check_conflicts(groups: _Groups) -> None:
 
 
 def _request_group(suffix: str, group: _Group) -> RequestGroup:
-    traits, membership = group.traits, group.membership
     return RequestGroup(
         suffix=suffix,
         resources=group.resources,
-        conditions=ProviderConditions(
-            required=traits.required,
-            forbidden=traits.forbidden,
-            member_of=membership.member_of,
-            forbidden_aggregates=membership.forbidden,
-            in_tree=group.in_tree,
+        conditions=provider_conditions(
+            group.traits,
+            group.membership,
+            group.in_tree,
             in_subtree=group.in_subtree,
             where=group.where,
             tolerates=group.tolerates,

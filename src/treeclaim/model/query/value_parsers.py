@@ -7,6 +7,7 @@ Every function raises `InvalidQueryError` with the contract's phrase.
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
@@ -183,13 +184,14 @@ def split_list(value: str) -> list[str]:
 
 
 def provider_conditions(
-    traits: Traits, membership: Membership, in_tree: tuple[str, ...]
+    traits: Traits, membership: Membership, in_tree: tuple[str, ...], **others: Any
 ) -> ProviderConditions:
-    """Return the conditions of filters of lists of providers (page 20, section 2)."""
+    """Return the conditions of filters of lists of providers (page 20, section 2), and others by name."""
     return ProviderConditions(
         required=traits.required,
         forbidden=traits.forbidden,
         member_of=membership.member_of,
         forbidden_aggregates=membership.forbidden,
         in_tree=in_tree,
+        **others,
     )
