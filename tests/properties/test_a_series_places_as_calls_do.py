@@ -106,13 +106,14 @@ def claimed(data, found):
 def released(data, world):
     """Draw amounts that other clients claim, or release, meanwhile; released amounts are negative."""
     used = Counter()
-    for _ in range(data.draw(st.integers(0, 2))):
-        provider = data.draw(st.sampled_from(world.providers))
-        name = data.draw(st.sampled_from(sorted(provider.stock)))
-        there = provider.stock[name]
-        used[uuid_of(provider.name), name] = (
-            data.draw(st.integers(0, max(there.total, there.used))) - there.used
-        )
+    stocks = [
+        (uuid_of(provider.name), name, stock)
+        for provider in world.providers
+        for name, stock in sorted(provider.stock.items())
+    ]
+    for _ in range(data.draw(st.integers(0, 2)) if stocks else 0):
+        provider, name, stock = data.draw(st.sampled_from(stocks))
+        used[provider, name] = data.draw(st.integers(0, max(stock.total, stock.used))) - stock.used
     return used
 
 
