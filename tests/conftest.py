@@ -71,7 +71,6 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 LONGEST = (
-    "api/test_holds.py",
     "test_openstack_command.py",
     "test_unrecorded_consumers.py",
     "test_providers_and_classes.py",
@@ -105,8 +104,7 @@ LONGEST = (
     "test_plans_in_large_clouds.py",
 )
 """Files that take minutes, by the ends of their paths; begun first, they do not keep a run waiting at its
-end. The first one measures a process that forks, which takes the longer the more other tests have left in it;
-the next ones wait for what they start more than for a processor."""
+end. The first ones wait for what they start more than for a processor."""
 
 ONE_BY_ONE = ("tests/store/schedules/test_pairs.py",)
 """Files whose tests take minutes each: a process with a whole file would keep a run waiting for an hour."""
