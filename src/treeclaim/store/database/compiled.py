@@ -61,9 +61,6 @@ class CompiledStatement:
             return DriverStatement(text.sql, text.parameters(sets[0]))
         if form.array_sql is not None:
             return DriverStatement(form.array_sql, text.columns(sets))
-        if form.insert_beginning is not None:
-            columns = text.columns(sets)
-            return DriverStatement(text.sql, columns, is_many=True, inserts=form.insert_beginning)
         return DriverStatement(
             text.sql, [text.parameters(values) for values in sets], is_many=True
         )
@@ -110,14 +107,12 @@ class _Form:
         rows: Makes rows with names of what the driver returns.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row.
-        insert_beginning: For an INSERT by PyMySQL, its SQL up to the first row; see `driver.py`.
         is_locking: Whether it is a query that locks the rows it finds.
     """
 
     compiled: SQLCompiler
     rows: _MakeRows
     array_sql: str | None
-    insert_beginning: str | None
     is_locking: bool
 
 
@@ -154,12 +149,10 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
-    is_insert = isinstance(statement, Insert)
     return _Form(
         compiled,
         _rows(statement),
         _array_sql(statement, dialect, values),
-        _insert_beginning(compiled.string) if is_insert and dialect.driver == "pymysql" else None,
         _LOCKS.search(compiled.string) is not None,
     )
 
@@ -224,14 +217,7 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
     return str(insert.compile(dialect=dialect))
 
 
-_VALUES = re.compile(r" VALUES \((?:%\(\w+\)s(?:, )?)+\)$")
 _LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
-
-
-def _insert_beginning(sql: str) -> str | None:
-    """Return an INSERT up to its first row; None if it does not end with a row of parameters."""
-    values = _VALUES.search(sql)
-    return None if values is None else f"{sql[: values.start()]} VALUES "
 
 
 def _constant(value: object) -> _Getter:

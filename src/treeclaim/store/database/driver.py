@@ -9,19 +9,11 @@ Each statement is a round trip. PostgreSQL's pipeline mode sends several at once
 results afterwards; the server executes them one after the other, as if they had come so.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Self
 
 from sqlalchemy.engine import Connection
-
-_PLAIN = re.compile(r"[0-9A-Za-z_.:,\[\] -]*")
-"""Texts that mean the same in quotes whatever the encoding and the SQL mode are."""
-
-_LONGEST = 1_000_000
-"""Characters of one statement, about; the server takes 16 MiB if nothing else is configured, and the
-driver makes statements of this size too."""
 
 
 class DriverStatement(NamedTuple):
@@ -29,19 +21,16 @@ class DriverStatement(NamedTuple):
 
     Attributes:
         sql: As the driver takes it.
-        parameters: As the driver takes them; a list of them for many, or, with `inserts`, the values
-            of each column by its name.
+        parameters: As the driver takes them; a list of them for many.
         rows: Makes rows of all that the driver returns.
         is_many: Whether it is executed once for each of many sets of parameters.
         is_locking: Whether it is a query that locks the rows it finds.
-        inserts: How an INSERT of many rows begins, if their values are written into it here.
     """
 
     sql: str
     parameters: Any = ()
     rows: Callable[[Iterable[Sequence[Any]]], list[Any]] = list
     is_many: bool = False
-    inserts: str | None = None
     is_locking: bool = False
 
 
@@ -107,9 +96,7 @@ def send(
     for note in active_listeners.before:
         note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
     try:
-        if ready.inserts is not None:
-            _insert_rows(cursor, ready.inserts, list(ready.parameters.values()))
-        elif ready.is_many:
+        if ready.is_many:
             cursor.executemany(ready.sql, ready.parameters)
         else:
             _execute(cursor, ready, active_listeners)
@@ -146,49 +133,6 @@ def _execute(cursor: Any, ready: DriverStatement, listeners: Listeners) -> None:
         if execute(cursor, ready.sql, ready.parameters, None):
             return
     cursor.execute(ready.sql, ready.parameters)
-
-
-def _insert_rows(cursor: Any, beginning: str, columns: Sequence[Sequence[Any]]) -> None:
-    """Insert many rows as literals of one INSERT, by PyMySQL.
-
-    The driver's own `executemany` looks at each value by itself: for 3,000 allocations that took longer than the
-    server needed for them. Here a column is written as a whole, and all but plain values is left to the driver.
-
-    One INSERT from a list of values is what the server expects for many rows. One that selects from a
-    JSON text would hold InnoDB's lock of the automatic ids to its end, and others would wait for that.
-
-    Args:
-        cursor: A cursor of PyMySQL.
-        beginning: The statement up to the first row.
-        columns: The values of each column, all of the same length.
-    """
-    written = map(",".join, zip(*(_literals(cursor, values) for values in columns), strict=True))
-    for rows in _pieces(list(written)):
-        cursor.execute(f"{beginning}({'),('.join(rows)})")
-
-
-def _literals(cursor: Any, values: Sequence[Any]) -> list[str]:
-    """Return values as SQL."""
-    first = values[0]
-    if all(value is first for value in values):
-        return [cursor.mogrify("%s", (first,))] * len(values)
-    kinds = set(map(type, values))
-    if kinds == {int}:
-        return list(map(str, values))
-    if kinds == {str} and _PLAIN.fullmatch("".join(values)):
-        return [f"'{value}'" for value in values]
-    return [cursor.mogrify("%s", (value,)) for value in values]
-
-
-def _pieces(rows: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split rows so that none of the statements is too long."""
-    begin, length = 0, 0
-    for position, row in enumerate(rows):
-        length += len(row)
-        if length > _LONGEST and position > begin:
-            yield rows[begin:position]
-            begin, length = position, len(row)
-    yield rows[begin:]
 
 
 def _sent(cursor: Any, ready: DriverStatement) -> StatementResult:
