@@ -71,14 +71,11 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 LONGEST = (
+    "test_pairs.py",
     "test_openstack_command.py",
-    "test_unrecorded_consumers.py",
-    "test_providers_and_classes.py",
     "test_takeover.py",
-    "test_absent_consumers.py",
-    "test_consumers_left_behind.py",
-    "test_present_consumers.py",
     "test_replacing_placement.py",
+    "test_claims_over_http.py",
     "test_a_history_changes_no_answer.py",
     "test_schedules.py",
     "test_reduction.py",
