@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what follows from declarations: `python -m tools.generated`.
 
-`docs/openapi.json` describes the operations. The modules `parameters.js`, `flavor-members.js` and `parts.js`
-of the pages list the parameters of a query, the members of flavors and the parts of a provider.
+`docs/openapi.json` describes the operations. The modules `parameters.js` and `parts.js` of the pages list the
+parameters of a query and the parts of a provider.
 """
 
 import json
@@ -11,16 +11,13 @@ from tests.paths import ROOT
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.forest.listing.texts import INCLUDABLE
-from treeclaim.model.flavors import OTHERS, SIZES, SPECS
 from treeclaim.model.parts import LISTED_PARTS
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repetition
-from treeclaim.model.server_flavors import TRANSLATED
 
 OPENAPI = ROOT / "docs" / "openapi.json"
 _MODEL = ROOT / "src" / "treeclaim" / "ui" / "static" / "model"
 PARAMETERS = _MODEL / "parameters.js"
 PARTS = _MODEL / "parts.js"
-FLAVOR_MEMBERS = _MODEL / "flavor-members.js"
 
 _HEAD = """\
 // SPDX-License-Identifier: Apache-2.0
@@ -28,9 +25,8 @@ _HEAD = """\
 """
 _PARAMETERS = """\
 /**
- * Parameters of a query. `ofGroup`: the name may have a suffix. `again`: it may come more than once.
- * `flavorItems`: the word before the suffix of an extra spec that is one item of a value.
- * `flavorNumbers`: an extra spec may end in `:N`, so that a flavor has several.
+ * Parameters of a query. `ofGroup`: the name may have a suffix. `again`: it may come more than
+ * once. `flavorNumbers`: an extra spec may end in `:N`, so that a flavor has several.
  */
 """
 
@@ -43,7 +39,8 @@ def openapi() -> str:
 def parameters() -> str:
     """Return the text of the module of parameters."""
     rows = "".join(
-        f"  {parameter.name}: {json.dumps(_row(parameter), ensure_ascii=False)},\n"
+        f"  {parameter.name}: {{help: {json.dumps(parameter.help, ensure_ascii=False)},\n"
+        f"    {', '.join(f'{name}: {json.dumps(value)}' for name, value in _row(parameter).items())}}},\n"
         for parameter in QUERY_PARAMETERS
     )
     head = _HEAD % "treeclaim/model/query/parameters.py" + _PARAMETERS
@@ -55,17 +52,8 @@ def parts() -> str:
     linked = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in LISTED_PARTS)
     return (
         f"{_HEAD % 'treeclaim/model/parts.py'}"
-        f"export const INCLUDE = Object.freeze({json.dumps(INCLUDABLE)});\n"
+        f"export const INCLUDE = Object.freeze(\n  {json.dumps(INCLUDABLE)},\n);\n"
         f"export const LISTED_PARTS = Object.freeze({{\n{linked}}});\n"
-    )
-
-
-def flavor_members() -> str:
-    """Return the text of the module of members of flavors."""
-    tables = {"SIZES": SIZES, "SPECS": SPECS, "OTHERS": OTHERS, "TRANSLATED": TRANSLATED}
-    return _HEAD % "treeclaim/model/flavors.py and server_flavors.py" + "".join(
-        f"export const {name} = Object.freeze({json.dumps(table)});\n"
-        for name, table in tables.items()
     )
 
 
@@ -73,8 +61,6 @@ def _row(parameter: QueryParameter) -> dict[str, object]:
     row: dict[str, object] = {
         "ofGroup": parameter.of_group,
         "again": parameter.repeated is Repetition.ALL_COUNT,
-        "flavorItems": parameter.flavor_items,
-        "help": parameter.help,
     }
     if parameter.flavor_numbers:
         row["flavorNumbers"] = True
@@ -87,4 +73,3 @@ if __name__ == "__main__":
     OPENAPI.write_text(openapi())
     PARAMETERS.write_text(parameters())
     PARTS.write_text(parts())
-    FLAVOR_MEMBERS.write_text(flavor_members())

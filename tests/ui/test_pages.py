@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each page, in a real browser, with twelve trees (contract page 99, section 7)."""
 
-import json
 import uuid
 from urllib.parse import quote
 
@@ -282,7 +281,7 @@ def test_invalid_flavor_key_is_named(visit, cloud):
     page = visitor.open("#/fit")
     page.get_by_label("Flavors").fill("[m1]\nresources_CPU:vcpu=4")
     page.get_by_role("button", name="Count").click()
-    visitor.see("extra spec resources_CPU:vcpu")
+    visitor.see("m1: extra spec 'resources_CPU:vcpu'")
 
 
 def test_findings_are_shown_by_kind(visit, cloud, client):
@@ -322,31 +321,6 @@ def test_events_are_parsed_at_any_split(visit, cloud):
             [sent, size],
         )
         assert result == [["a", "{}"], ["b", "1\n2"]], size
-
-
-PASTED = {
-    "json": json.dumps(
-        [{"Name": "m1", "RAM": 512, "Disk": 0, "VCPUs": 4, "Properties": {"trait:A": "required"}}]
-    ),
-    "properties": json.dumps(
-        {"name": "m1", "ram": 512, "disk": 0, "vcpus": 4, "properties": "trait:A='required'"}
-    ),
-    "blocks": "[m1]\nvcpus=4\nram=512\n--property trait:A=required\n",
-    "heading": "# a remark\nm1:\nvcpus = 4\nram=512\n'trait:A=required'",
-    "query": "m1: resources=VCPU:4,MEMORY_MB:512&required=A",
-}
-
-
-def test_flavors_can_be_pasted_in_several_forms(visit, cloud):
-    page = visit(cloud).open("#/fit")
-    for form, text in PASTED.items():
-        result = page.evaluate(
-            "async text => (await import('./model/flavors.js')).readFlavors(text)", text
-        )
-        query = "resources=VCPU:4,MEMORY_MB:512&required=A"
-        if form != "query":
-            query += "&root_required=!COMPUTE_STATUS_DISABLED"
-        assert result == [{"name": "m1", "query": query}], form
 
 
 QUERIES = [

@@ -10,14 +10,22 @@ from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, op
 from treeclaim.api.protocol.request.bodies import Body, items
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
+from treeclaim.model.server_flavors import server_flavor
 
 _MOST_FLAVORS = 1_000
 
 
 class FlavorsBody(Body):
-    """Flavors as `openstack flavor list --long -f json` writes them."""
+    """Flavors as `openstack flavor list --long -f json` writes them.
+
+    Attributes:
+        flavors: Each with a name.
+        as_nova: Whether to return the queries that Nova sends for servers; unknown members and
+            misspelt extra specs are errors then.
+    """
 
     flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]
+    as_nova: bool = False
 
 
 QUERIES = DescribedResponse(
@@ -43,15 +51,22 @@ QUERIES = DescribedResponse(
 def translate_flavors(call: Call, body: FlavorsBody) -> Reply:
     """Translate flavors to queries for candidates."""
     entries = call.deadline.each(enumerate(body.flavors))
-    return Reply(body={"flavors": [_translate(number, entry) for number, entry in entries]})
+    return Reply(
+        body={
+            "flavors": [
+                _translate(number, entry, as_nova=body.as_nova) for number, entry in entries
+            ]
+        }
+    )
 
 
-def _translate(number: int, entry: Mapping[str, Any]) -> dict[str, str]:
+def _translate(number: int, entry: Mapping[str, Any], *, as_nova: bool) -> dict[str, str]:
     name = entry.get("name", entry.get("Name"))
     if not isinstance(name, str):
         raise bad_request(f"flavors[{number}]: 'name' is required, and is a text.")
     try:
-        parameters = parameters_of(flavor_of(entry, is_typed=False))
+        flavor = flavor_of(entry, is_typed=as_nova)
+        parameters = server_flavor(flavor).parameters if as_nova else parameters_of(flavor)
     except FlavorError as error:
         return {"name": name, "error": str(error)}
     return {

@@ -1,110 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Flavors to questions, as the package's client does it (contract page 97, section 4): in
- * client/requests/server_flavors.py and flavors.py. tests/client/flavors.json holds both.
- */
+/** Flavors that somebody pasted, and the queries that Nova sends for servers of them. */
 
-import { flavorOf, flavorsOf } from "./flavor-documents.js";
-import { FlavorError } from "./flavor-error.js";
-import { named, refuseMisspelt, translated } from "./flavor-words.js";
-import { PARAMETERS } from "./parameters.js";
-import { SIZES } from "./flavor-members.js";
-import { encoded } from "./query.js";
-import { nearest } from "./spelling.js";
+/** Flavors cannot be read; the message names the flavor or the line. */
+export class FlavorError extends Error {}
 
-export { FlavorError };
+const MOST_FLAVORS = 256;
+/* Bound of one count (contract page 98, section 5). */
 
-const SUFFIX = "((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)";
-const namesOf = (wanted) => Object.entries(PARAMETERS).filter(([, parameter]) => wanted(parameter)).map(([name]) => name);
-const ITEMS = Object.values(PARAMETERS).map(({ flavorItems }) => flavorItems).filter(Boolean).join("|");
-const KEY = new RegExp(`^(${ITEMS})${SUFFIX}:([A-Z0-9_]+)$`);
-const LOOKS_LIKE_KEY = new RegExp(`^(${ITEMS})[^:]*:`);
-const NAMES = namesOf(({ ofGroup, flavorItems }) => ofGroup && !flavorItems).join("|");
-const GROUPED = new RegExp(`^(${NAMES})${SUFFIX}$`);
-const LOOKS_GROUPED = new RegExp(`^(${NAMES})([0-9_].*)?$`);
-const WHOLE = new Set(namesOf(({ ofGroup }) => !ofGroup));
-const OWN = ["VCPU", "MEMORY_MB", "DISK_GB"];
-const MIB_IN_GIB = 1024;
-const ENABLED = "!COMPUTE_STATUS_DISABLED";
+const SIZE = /^(vcpus|ram|disk|ephemeral|swap|os-flv-ext-data:ephemeral)$/i;
+const SPECS = /^(extra_specs|properties)$/i;
+const isMapping = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * Write the query of a flavor, as Nova would ask for a server of it.
+ * Read flavors and translate them to queries.
  *
- * @param {{vcpus: number, ram: number, disk: number, ephemeral: number, swap: number,
- *   specs: Record<string, string>}} flavor
+ * @param {string} text JSON of `openstack flavor list --long -f json` or of `flavor show`, or lines:
+ *   `[NAME]` or `NAME:` begins a flavor, `KEY=VALUE` is one of its sizes or extra specs, and
+ *   `NAME: resources=…` is a query.
+ * @returns {Promise<{name: string, query: string}[]>} Names that occur twice get a number.
+ * @throws {FlavorError} If the text cannot be read, or the server cannot translate a flavor.
  */
-export function queryOf(flavor) {
-  const specs = new Map(Object.entries(flavor.specs));
-  for (const key of specs.keys()) refuseMisspelt(key);
-  const groups = new Map([["", { resources: new Map(), traits: [] }]]);
-  const others = [];
-  const disk = (flavor.disk || 0) + (flavor.ephemeral || 0) + Math.ceil((flavor.swap || 0) / MIB_IN_GIB);
-  for (const [name, amount] of [["VCPU", flavor.vcpus || 0], ["MEMORY_MB", flavor.ram || 0], ["DISK_GB", disk]]) {
-    groups.get("").resources.set(name, amount);
-  }
-  for (const [key, value] of new Map([...translated(flavor.vcpus || 0, specs), ...specs])) {
-    const name = named(key);
-    if (WHOLE.has(name) || GROUPED.test(name)) others.push([name, value]);
-    else if (LOOKS_LIKE_KEY.test(key)) readInto(groups, key, value);
-    else if (LOOKS_GROUPED.test(key)) throw new FlavorError(`extra spec ${key}: the suffix is neither a number nor _NAME`);
-  }
-  const pairs = [];
-  for (const [suffix, { resources, traits }] of groups) {
-    const amounts = [...resources].filter(([, amount]) => amount).map(([name, amount]) => `${name}:${amount}`);
-    if (amounts.length) pairs.push([`resources${suffix}`, amounts.join(",")]);
-    if (traits.length) pairs.push([`required${suffix}`, traits.join(",")]);
-  }
-  if (!specs.has("root_required")) others.push(["root_required", ENABLED]);
-  return [...pairs, ...others].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join("&");
-}
-
-function readInto(groups, key, value) {
-  const match = KEY.exec(key);
-  if (!match) throw new FlavorError(`extra spec ${key}: expected resources[N|_NAME]:CLASS or trait[N|_NAME]:TRAIT`);
-  const [, kind, suffix, name] = match;
-  if (!groups.has(suffix)) groups.set(suffix, { resources: new Map(), traits: [] });
-  const group = groups.get(suffix);
-  if (kind === "trait") {
-    if (value !== "required" && value !== "forbidden") throw new FlavorError(`extra spec ${key}: ${value} is not required or forbidden`);
-    group.traits.push(value === "required" ? name : `!${name}`);
-    return;
-  }
-  if (!/^[0-9]+$/.test(value)) throw new FlavorError(`extra spec ${key}: ${value} is not an amount`);
-  const isOwn = !suffix && OWN.includes(name);
-  if (!Number(value) && !isOwn) throw new FlavorError(`extra spec ${key}: an amount of 0 only removes VCPU, MEMORY_MB or DISK_GB`);
-  group.resources.set(name, Number(value));
-}
-
-/**
- * Read flavors that somebody pasted: JSON of `openstack flavor list --long -f json` or
- * `flavor show`, or text, where `[NAME]` or `NAME:` begins a flavor, `KEY=VALUE` is one of `vcpus`,
- * `ram`, `disk`, `ephemeral`, `swap` or an extra spec, and `NAME: resources=…` is a query.
- *
- * @returns {{name: string, query: string}[]}
- */
-export function readFlavors(text) {
+export async function readFlavors(api, text, signal) {
   const trimmed = text.trim();
-  if (!trimmed) return [];
-  const found = /^[[{]\s*["{\]}]/.test(trimmed) ? fromJson(trimmed) : fromText(trimmed);
-  const seen = new Map();
-  return found.map(({ name, flavor, query: given }) => {
-    const times = (seen.get(name) ?? 0) + 1;
-    seen.set(name, times);
-    const query = given ?? about(name, () => queryOf(flavor));
-    if (!query.includes("resources")) throw new FlavorError(`${name}: asks for nothing`);
-    return { name: times > 1 ? `${name} (${times})` : name, query };
+  const entries = /^[[{]\s*["{\]}]/.test(trimmed) ? fromJson(trimmed) : fromLines(trimmed);
+  if (entries.length > MOST_FLAVORS) {
+    throw new FlavorError(`${entries.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
+  }
+  const flavors = entries.filter(({ query }) => query === undefined).map(asFlavor);
+  const body = { flavors, as_nova: true };
+  const translated = flavors.length
+    ? (await api.post("/treeclaim/flavors", body, signal)).flavors : [];
+  const counts = new Map();
+  return entries.map(({ name, query: given }) => {
+    const { query, error } = given === undefined ? translated.shift() : { query: given };
+    if (error) throw new FlavorError(`${name}: ${error}`);
+    if (!query.includes("resources")) throw new FlavorError(`${name}: it requests no resources`);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+    return { name: counts.get(name) > 1 ? `${name} (${counts.get(name)})` : name, query };
   });
 }
 
-/** Do something with a flavor; what is wrong with it is told with its name. */
-function about(name, done) {
-  try {
-    return done();
-  } catch (error) {
-    throw error instanceof FlavorError ? new FlavorError(`${name}: ${error.message}`) : error;
-  }
+function asFlavor({ name, flavor }) {
+  const what = "a flavor is a mapping of vcpus, ram, disk and extra_specs";
+  if (!isMapping(flavor)) throw new FlavorError(`${name}: ${what}`);
+  return { ...flavor, name };
 }
 
+/** Read one flavor, a list of flavors, or flavors by name. */
 function fromJson(text) {
   let document;
   try {
@@ -112,43 +54,38 @@ function fromJson(text) {
   } catch (error) {
     throw new FlavorError(`this is not JSON: ${error.message}`);
   }
-  return flavorsOf(document).map(({ name, entry }) => ({ name, flavor: about(name, () => flavorOf(entry)) }));
+  if (isMapping(document) && !isFlavor(document)) {
+    return Object.entries(document).map(([name, flavor]) => ({ name, flavor }));
+  }
+  return [document].flat().map((flavor, index) => {
+    const members = Object.entries(flavor ?? {});
+    const valueOf = (wanted) => members.find(([name]) => name.toLowerCase() === wanted)?.[1];
+    return { name: `${valueOf("name") || valueOf("id") || `flavor ${index + 1}`}`, flavor };
+  });
 }
 
-function fromText(text) {
-  const found = [];
-  const begin = (name) => {
-    found.push({ name, entry: Object.create(null), specs: Object.create(null) });
-    return found.at(-1);
-  };
-  for (const [number, raw] of text.split(/\r?\n/).entries()) {
+const isFlavor = (document) => !Object.values(document).every(isMapping)
+  || Object.keys(document).some((name) => SPECS.test(name));
+
+function fromLines(text) {
+  const entries = [];
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const line = raw.trim().replace(/^--property\s+/, "").replace(/^(['"])(.*)\1$/, "$2");
-    if (!line || line.startsWith("#")) continue;
     const [, name, query] = /^([^=\s]+):\s+(\S+=\S*)$/.exec(line) ?? [];
-    const [, heading, colon] = /^(?:\[(.+)\]|([^=\s]+):)$/.exec(line) ?? [];
-    if (name) {
-      begin(name).query = query.replace(/^\?/, "");
-    } else if (heading ?? colon) {
-      begin(heading ?? colon);
-    } else {
-      const at = line.indexOf("=");
-      if (at < 1) throw new FlavorError(`line ${number + 1}: expected KEY=VALUE, NAME: or [NAME]`);
-      const flavor = found.at(-1)?.query === undefined && found.length ? found.at(-1) : begin("flavor");
-      const [key, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-      if (Object.hasOwn(SIZES, key.toLowerCase())) flavor.entry[key] = value;
-      else flavor.specs[key] = value;
+    const [, section, heading = section] = /^(?:\[(.+)\]|([^=\s]+):)$/.exec(line) ?? [];
+    if (name) entries.push({ name, query: query.replace(/^\?/, "") });
+    else if (heading) entries.push({ name: heading, pairs: [] });
+    else if (line && !line.startsWith("#")) {
+      const [, key, value] = /^([^=]+?)\s*=\s*(.*)$/.exec(line) ?? [];
+      if (!key) throw new FlavorError(`line ${index + 1}: expected KEY=VALUE, NAME: or [NAME]`);
+      if (!entries.at(-1)?.pairs) entries.push({ name: "flavor", pairs: [] });
+      entries.at(-1).pairs.push([key, value]);
     }
   }
-  return found.map(({ name, query, entry, specs }) => query === undefined
-    ? { name, flavor: about(name, () => flavorOf({ ...entry, extra_specs: refused(specs) })) }
-    : { name, query });
-}
-
-/** Extra specs of a text, where a misspelt size looks like one. */
-function refused(specs) {
-  for (const key of Object.keys(specs)) {
-    const near = key.includes(":") ? undefined : nearest(key, Object.keys(SIZES));
-    if (near) throw new FlavorError(`unknown '${key}'; did you mean '${near}'?`);
-  }
-  return specs;
+  return entries.map(({ name, query, pairs = [] }) => {
+    const { sizes = [], specs = [] } = Object.groupBy(
+      pairs, ([key]) => (SIZE.test(key) ? "sizes" : "specs"));
+    const flavor = { ...Object.fromEntries(sizes), extra_specs: Object.fromEntries(specs) };
+    return { name, query, flavor };
+  });
 }

@@ -27,9 +27,8 @@ group_policy=none
 
 two-gpus: resources=VGPU:2,VCPU:8,MEMORY_MB:16384`;
 
-const MOST_FLAVORS = 256;
 const MOST_AGGREGATES = 1000;
-/* Bounds of one call (contract page 98, section 5). */
+/* Bound of one call (contract page 98, section 5). */
 
 export function FitPage({ route }) {
   const { api } = useContext(Session);
@@ -42,7 +41,7 @@ export function FitPage({ route }) {
     event?.preventDefault();
     setState((before) => ({ ...before, error: null, isBusy: true }));
     try {
-      setState({ found: await fitting(api, readFlavors(text), supposed), error: null, isBusy: false });
+      setState({ found: await fitting(api, await readFlavors(api, text), supposed), error: null, isBusy: false });
       location.hash = address("fit", "", withAsIf("", supposed));
     } catch (error) {
       setState({ found: null, error, isBusy: false });
@@ -73,7 +72,6 @@ function asIfOf({ query }) {
 
 async function fitting(api, flavors, supposed) {
   if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
-  if (flavors.length > MOST_FLAVORS) throw new FlavorError(`${flavors.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
   const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
   const [totals, names, made] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api), givenBy(api, supposed)]);
   const aggregates = totals.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
