@@ -20,6 +20,7 @@ from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.conditions import shown_by_key
+from treeclaim.model.inventory import AMOUNTS, Consumes
 from treeclaim.model.parts import (
     ATTRIBUTES,
     CONDITIONS,
@@ -32,11 +33,6 @@ from treeclaim.model.parts import (
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
 """Parts that may be included, in the order in which they follow the provider's own members."""
-
-CONSUMPTION = "inventories with what they consume"
-"""The part that replaces the inventories for clients that know consumption (page 102)."""
-
-_INCLUDABLE = (CONSUMPTION, *INCLUDABLE)
 
 _DOCUMENTS: Mapping[ProviderPart[Any], Callable[[Forest, int], Any]] = {
     TRAITS: Forest.traits,
@@ -51,7 +47,8 @@ _ROW_BYTES = 300
 """Bytes of a row besides its own texts: the tuple, the heads of two objects, and its place in a dict."""
 
 _INVENTORY = (
-    b'{"total":%d,"reserved":%d,"min_unit":%d,"max_unit":%d,"step_size":%d,"allocation_ratio":%b}'
+    b'{"total":%d,"reserved":%d,"min_unit":%d,"max_unit":%d,"step_size":%d,"allocation_ratio":%b,'
+    b'"consumes":%b}'
 )
 _HEAD = (
     b'{"uuid":"%b","name":%b,"generation":%d,"parent_provider_uuid":%b,"root_provider_uuid":"%b"'
@@ -116,11 +113,9 @@ class ListingTexts:
             self._clear()
             self._follow(forest)
         held = list(_held(forest, rows))
-        inventories = self._inventories(len(rows), held)
         written = zip(
             _heads(forest, rows),
-            self._with_consumption(forest, rows, held, inventories),
-            inventories,
+            self._inventories(forest, rows, held),
             _usages(len(rows), held),
             *(self._write_links(forest, rows, part) for part in LINKED_PARTS),
             self._attributes(forest, rows),
@@ -130,7 +125,7 @@ class ListingTexts:
         handles = forest.handle.values[rows]
         for handle, texts in zip(handles.tolist(), written, strict=True):
             self._texts[handle] = texts
-            self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[3])
+            self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[2])
         self._stamps[handles] = forest.stamp.values[rows]
 
     def _follow(self, forest: Forest) -> None:
@@ -144,66 +139,36 @@ class ListingTexts:
             stamps[: len(self._stamps)] = self._stamps
             self._stamps = stamps
 
-    def _inventories(self, count: int, held: Iterable[_ClassInventories]) -> list[bytes]:
-        parts: list[list[bytes]] = [[] for _ in range(count)]
+    def _inventories(
+        self, forest: Forest, rows: Rows, held: Iterable[_ClassInventories]
+    ) -> list[bytes]:
+        """Write the inventories of some rows, with what they consume (contract page 102, section 2)."""
+        parts: list[list[bytes]] = [[] for _ in range(len(rows))]
         for of_class in held:
-            texts = self._stocks(of_class.columns, of_class.indices)
-            for at, text in zip(of_class.at.tolist(), texts, strict=True):
-                parts[at].append(of_class.name + b":" + text)
+            class_id, columns, indices = of_class.class_id, of_class.columns, of_class.indices
+            stocks = zip(
+                *(getattr(columns, name).values[indices].tolist() for name in AMOUNTS), strict=True
+            )
+            patterns = columns.pattern.values[indices].tolist()
+            for at, index, pattern, stock in zip(
+                of_class.at.tolist(), indices.tolist(), patterns, stocks, strict=True
+            ):
+                consumes = forest.consumes(int(rows[at]), class_id, index) if pattern else ()
+                parts[at].append(of_class.name + b":" + self._stock(stock, consumes))
         return [self._once(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
 
-    def _stocks(self, columns: ClassInventories, indices: Rows) -> list[bytes]:
-        """Write the inventories of some indices, equal ones once."""
-        values = zip(
-            *(
-                column.values[indices].tolist()
-                for column in (
-                    columns.total,
-                    columns.reserved,
-                    columns.min_unit,
-                    columns.max_unit,
-                    columns.step_size,
-                    columns.allocation_ratio,
-                )
-            ),
-            strict=True,
-        )
-        shared = self._shared
-        texts = []
-        for value in values:
-            text = shared.get(value)
-            if text is None:
-                text = shared[value] = _INVENTORY % (*value[:5], orjson.dumps(value[5]))
-            texts.append(text)
-        return texts
-
-    def _with_consumption(
-        self, forest: Forest, rows: Rows, held: Iterable[_ClassInventories], plain: Sequence[bytes]
-    ) -> list[bytes]:
-        """Return the texts of the inventories of some rows with what these consume."""
-        texts = []
-        for text in plain:
-            key = CONSUMPTION, text
-            json_text = self._shared.get(key)
-            if json_text is None:
-                # Within, a brace is nowhere but at the end of an inventory.
-                json_text = self._shared[key] = text[:-1].replace(b"}", b',"consumes":[]}') + b"}"
-            texts.append(json_text)
-        for of_class in held if forest.holdings.patterns.are_any else ():
-            columns, name = of_class.columns, of_class.name
-            consuming = columns.pattern.values[of_class.indices] != 0
-            for at, index in zip(
-                of_class.at[consuming].tolist(), of_class.indices[consuming].tolist(), strict=True
-            ):
-                consumes = forest.consumes(int(rows[at]), of_class.class_id, index)
-                (stock,) = self._stocks(columns, np.array([index]))
-                begin = name + b":" + stock[:-1]
-                json_text = b',"consumes":%b' % orjson.dumps(
-                    [entry.document for entry in consumes]
-                )
-                texts[at] = texts[at].replace(begin + b',"consumes":[]', begin + json_text)
-                self._bytes += len(json_text)
-        return texts
+    def _stock(self, stock: tuple[Any, ...], consumes: tuple[Consumes, ...]) -> bytes:
+        """Write an inventory, equal ones once, given the values of `AMOUNTS` and what it consumes."""
+        text = self._shared.get((stock, consumes))
+        if text is None:
+            *amounts, ratio = stock
+            documents = [entry.document for entry in consumes]
+            text = _INVENTORY % (*amounts, orjson.dumps(ratio), orjson.dumps(documents))
+            self._shared[stock, consumes] = text
+            if consumes:
+                # They name providers, so most of them are different.
+                self._bytes += len(text)
+        return text
 
     def _write_links(self, forest: Forest, rows: Rows, part: ProviderPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
@@ -276,7 +241,7 @@ def _heads(forest: Forest, rows: Rows) -> list[bytes]:
 def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
     """Return what takes the parts that are asked for."""
     included_names = set(include)
-    parts = [at for at, name in enumerate(_INCLUDABLE, 1) if name in included_names]
+    parts = [at for at, name in enumerate(INCLUDABLE, 1) if name in included_names]
     if not parts:
         return itemgetter(slice(1))
     return itemgetter(0, *parts)

@@ -18,15 +18,12 @@ from treeclaim.forest.table.columns import (
     ascending,
     search_ascending,
 )
-from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
+from treeclaim.model.inventory import AMOUNTS, MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
 from treeclaim.model.whole import InventoryColumns, Numbers
 
-_AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
-"""Columns of what an inventory says, by the names that it has for that."""
-
-_COPIED = (*_AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
+_COPIED = (*AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
 """All columns but that of rows."""
 
 _GREATEST_FREE = 2**62
@@ -230,7 +227,7 @@ class ClassInventories:
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
         ascending(self.row.values)
-        for name in _AMOUNTS:
+        for name in AMOUNTS:
             getattr(self, name).extend([getattr(inventory, name) for inventory in inventories])
         self.used.extend([record.used for record in records])
         self.free.extend(self._free(slice(len(self.free), None)))
@@ -241,7 +238,7 @@ class ClassInventories:
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Take the first inventories, of ascending rows, out of columns."""
         self.row.extend(ascending(rows))
-        for name in (*_AMOUNTS, "used", "modified_at"):
+        for name in (*AMOUNTS, "used", "modified_at"):
             getattr(self, name).extend(getattr(columns, name)[which])
         self._consume_nothing(len(rows))
         self.free.extend(self._free(slice(None)))
@@ -283,7 +280,7 @@ class ClassInventories:
     def refresh(self, index: int, record: InventoryRecord) -> None:
         """Write new amounts over an inventory."""
         inventory = record.inventory
-        for name in _AMOUNTS:
+        for name in AMOUNTS:
             getattr(self, name).values[index] = getattr(inventory, name)
         self.used.values[index] = record.used + self.consumed.values[index]
         self.free.values[index] = self._free(slice(index, index + 1))[0]

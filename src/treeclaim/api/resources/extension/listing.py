@@ -24,7 +24,6 @@ from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, select_rows
-from treeclaim.forest.listing.texts import CONSUMPTION
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
@@ -40,14 +39,6 @@ _INCLUDES = {
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
 """Values of `include`, each with the rule of its own URL (contract page 98, section 1)."""
-
-
-def _texts(include: frozenset[str]) -> frozenset[str]:
-    """Return which texts are asked for: those of inventories show what they consume (page 102)."""
-    if INVENTORIES.name in include:
-        return include - {INVENTORIES.name} | {CONSUMPTION}
-    return include
-
 
 _KIND = "providers"
 
@@ -174,7 +165,7 @@ def _take_page(call: Call, query: ProvidersQuery, forest: Forest, cursor: Cursor
     page = query.page(forest)
     return _TakenPage(
         forest.id.values[page.rows].tolist(),
-        call.services.replica.listing.each(forest, page.rows, _texts(query.include)),
+        call.services.replica.listing.each(forest, page.rows, query.include),
         cursor_text.write_cursor(cursor),
         page.next_after,
     )
