@@ -192,8 +192,6 @@ class CandidateRequest(ByValue):
         nested: False below 1.29: no two providers of one tree in a candidate.
         order: By which scores the candidates are ordered; None for the usual order.
         from_holds: Uuids of holds; what they have counts as free (contract page 100, section 2).
-        knows_conditions: Whether who asks knows what a condition is: no answer but an explanation
-            depends on it.
     """
 
     groups: tuple[RequestGroup, ...]
@@ -208,7 +206,6 @@ class CandidateRequest(ByValue):
     nested: bool = True
     order: Order | None = None
     from_holds: tuple[str, ...] = ()
-    knows_conditions: bool = field(default=True, compare=False)
     _value: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 

@@ -51,9 +51,6 @@ def _detail_of_consumption(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> ReasonDetail:
     """Return the amounts of a consumed class where the least is missing."""
-    if not trees.request.knows_conditions:
-        amount = constraint.detail["amount"]
-        return Reason.CAPACITY, {"resource_class": constraint.value, "requested": amount}
     forest = trees.forest
     rows = _rows_of(forest, constraint.value, tree)
     group = next(group for group in trees.request.groups if group.suffix == constraint.group)
@@ -135,8 +132,6 @@ def _details_of_conditions(
     trees: MatchingTrees, constraint: Constraint, tree: int | None
 ) -> Sequence[ReasonDetail]:
     (group,) = [each for each in trees.request.groups if each.suffix == constraint.group]
-    if not trees.request.knows_conditions:
-        return [(Reason.NO_INVENTORY, {"resource_class": next(iter(group.resources))})]
     reasons: dict[str, str] = {}
     for each in (tree, None):
         for key, reason in _barring(trees, constraint, list(group.resources), each):

@@ -105,7 +105,6 @@ def parse_query(
         isolated=_isolated_groups(values, groups.keys() - {NO_GROUP}, version),
         limit=_parse_limit(values["limit"][0]) if "limit" in values else None,
         nested=version.has(Feature.NESTED_CANDIDATES),
-        knows_conditions=version.is_extended,
     )
     return _add_extension(request, values, groups) if version.is_extended else request
 
