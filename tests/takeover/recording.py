@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every answer that a service gives about a small world, to be held against another's."""
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from itertools import product
 
-from tests.blackbox import differences
-from tests.blackbox.requests import Request
-from treeclaim.comparison.comparison import ResponsePair
+import httpx
+
+from treeclaim.comparison import comparison
+from treeclaim.comparison.comparison import Response, ResponsePair, differences
 
 PARTS = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
 LISTS = (
@@ -40,87 +42,109 @@ VERSIONS = (0, 18, 39)
 SHORT = (12, 39)
 
 
-def requests(endpoint, consumers, projects):
-    """Every GET there is: the providers and aggregates are those that the endpoint names."""
-    providers = endpoint.send(Request("GET", "/resource_providers")).document
-    uuids = sorted(
-        resource_provider["uuid"] for resource_provider in providers["resource_providers"]
-    )
-    parts = [
-        Request("GET", f"/resource_providers/{uuid}{part}", minor)
+@dataclass(frozen=True, slots=True)
+class Read(comparison.Request):
+    """A GET at a minor version."""
+
+    minor: int = 39
+
+
+class Service:
+    """A service of the Placement API, with full rights.
+
+    Attributes:
+        http: The connection to it.
+    """
+
+    def __init__(self, url):
+        """Connect with the first request."""
+        headers = {"x-auth-token": "admin", "accept": "application/json"}
+        self.http = httpx.Client(base_url=url, headers=headers, timeout=60)
+
+    def send(self, method, path, body=None, minor=39):
+        """Return the response to a request."""
+        version = {"openstack-api-version": f"placement 1.{minor}"}
+        return self.http.request(method, path, json=body, headers=version)
+
+    def read(self, request):
+        """Return the response to a read, in the form of comparisons."""
+        response = self.send("GET", request.path, minor=request.minor)
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        document = json.loads(response.text) if is_json else None
+        return Response(response.status_code, dict(response.headers), response.text, document)
+
+    def document(self, path):
+        """Return the document at a path, at the newest version."""
+        return self.send("GET", path).json()
+
+
+def list_reads(service, consumers, projects):
+    """Every GET there is: the providers and aggregates are those that the service names."""
+    providers = service.document("/resource_providers")["resource_providers"]
+    uuids = sorted(provider["uuid"] for provider in providers)
+    reads = [("/", 39), *product(LISTS, VERSIONS)]
+    reads += [
+        (f"/resource_providers/{uuid}{part}", minor)
         for uuid, (part, since), minor in product(uuids, PARTS.items(), SHORT)
         if minor >= since
     ]
-    lists = [Request("GET", path, minor) for path, minor in product(LISTS, VERSIONS)]
-    held = [
-        Request("GET", f"/allocations/{one}", minor)
-        for one, minor in product(consumers, (0, 12, 28, 39))
-    ]
-    used = [
-        Request("GET", f"/usages?project_id={one}{more}", minor)
-        for one, (more, minor) in product(
+    reads += product((f"/allocations/{consumer}" for consumer in consumers), (0, 12, 28, 39))
+    reads += [
+        (f"/usages?project_id={project}{filters}", minor)
+        for project, (filters, minor) in product(
             projects, (("", 9), ("", 37), ("", 38), ("&user_id=u1", 39))
         )
     ]
     aggregates = sorted(
-        {
-            aggregate
-            for uuid in uuids
-            for aggregate in endpoint.send(
-                Request("GET", f"/resource_providers/{uuid}/aggregates")
-            ).document["aggregates"]
-        }
+        aggregate
+        for uuid in uuids
+        for aggregate in service.document(f"/resource_providers/{uuid}/aggregates")["aggregates"]
     )
     places = {"aggregate": aggregates[0], "provider": uuids[0]}
-    asked = [
-        Request("GET", f"/allocation_candidates?{query.format_map(places)}", minor)
-        for query, minor in product(CANDIDATES, (12, 29, 39))
-    ]
-    return [Request("GET", "/", 39), *lists, *parts, *held, *used, *asked]
+    queries = (f"/allocation_candidates?{query.format_map(places)}" for query in CANDIDATES)
+    reads += product(queries, (12, 29, 39))
+    return [Read("GET", path, minor) for path, minor in reads]
 
 
-def record(endpoint, consumers, projects):
-    """Ask everything; return the answers with their requests."""
-    asked = requests(endpoint, consumers, projects)
-    return [(one, _without_order_of_traits(endpoint.send(one))) for one in asked]
+def record(service, consumers, projects):
+    """Read everything; return the responses with their requests."""
+    reads = list_reads(service, consumers, projects)
+    return [(read, _sort_traits(service.read(read))) for read in reads]
 
 
-def _without_order_of_traits(answer):
-    """An answer whose summaries have sorted traits: openstack-placement leaves their order to the
-    database, and PostgreSQL gives them as it stored them.
+def _sort_traits(response):
+    """Sort the traits of summaries: openstack-placement leaves their order to the database, and
+    PostgreSQL gives them as it stored them.
     """
-    if not isinstance(answer.document, dict) or "provider_summaries" not in answer.document:
-        return answer
+    if not isinstance(response.document, dict) or "provider_summaries" not in response.document:
+        return response
     summaries = {
-        uuid: one | {"traits": sorted(one.get("traits", ()))}
-        for uuid, one in answer.document["provider_summaries"].items()
+        uuid: summary | {"traits": sorted(summary.get("traits", ()))}
+        for uuid, summary in response.document["provider_summaries"].items()
     }
-    return replace(answer, document=answer.document | {"provider_summaries": summaries})
+    return replace(response, document=response.document | {"provider_summaries": summaries})
 
 
-def changed(before, after):
+def find_changes(before, after):
     """Return the differences of two recordings, in words; empty if there are none."""
-    found = []
-    if [one for one, _ in before] != [one for one, _ in after]:
+    if [read for read, _ in before] != [read for read, _ in after]:
         return ["there are other providers than before"]
-    for (request, old), (_, new) in zip(before, after, strict=True):
-        if _fails_by_itself(request, old) or _fails_by_itself(request, new):
-            continue
-        found += [
-            f"{request}: {difference}"
-            for difference in differences.differences(ResponsePair(request, new, old))
-        ]
-    return found
+    return [
+        f"{read}: {difference}"
+        for (read, old), (_, new) in zip(before, after, strict=True)
+        if not (_is_placement_failure(read, old) or _is_placement_failure(read, new))
+        for difference in differences(ResponsePair(read, new, old))
+    ]
 
 
-def _fails_by_itself(request, answer):
+def _is_placement_failure(read, response):
     """Whether this is openstack-placement's own failure: on PostgreSQL its query for the usages of
     consumer types is refused by the database. Treeclaim never answers so, which is seen because it
     answers between two recordings of the other service.
     """
     return (
-        request.route == "/usages"
-        and request.minor >= 38
-        and answer.status == 500
-        and "GROUP BY" in answer.text
+        read.route == "/usages"
+        and read.minor >= 38
+        and response.status == 500
+        and "GROUP BY" in response.text
     )

@@ -6,16 +6,15 @@ too. Where that cannot be made, the tests are skipped and say so.
 """
 
 import uuid
+from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
 
 from tests import peer
-from tests.blackbox.endpoint import Endpoint
-from tests.blackbox.requests import ConsumerGeneration, ProviderGeneration, Request, filled
 from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE, empty_database
-from tests.takeover.recording import changed, record
+from tests.takeover.recording import Service, find_changes, record
 from treeclaim.cli.main import main
 
 SPACE = uuid.UUID("5a4b1f0e-7a0b-4c0e-9d11-0c7c3d0a9f55")
@@ -33,60 +32,48 @@ CONSUMERS = [named(f"consumer {number}") for number in range(8)]
 class Writer:
     """Writes to one service, and expects each write to be taken."""
 
-    def __init__(self, endpoint):
-        self.endpoint = endpoint
-
-    def generation(self, place):
-        """The present generation of a provider or consumer, as its service tells it."""
-        if isinstance(place, ProviderGeneration):
-            path = f"/resource_providers/{place.provider}"
-            return self.endpoint.send(Request("GET", path)).document["generation"]
-        result = self.endpoint.send(Request("GET", f"/allocations/{place.consumer}"))
-        return result.document.get("consumer_generation")
+    def __init__(self, service):
+        self.service = service
 
     def write(self, method, path, body=None, minor=39):
-        """Send a write, with the generations filled in that its body leaves open."""
-        request = Request(method, path, minor)
-        answer = self.endpoint.send(request, filled(body, self.generation))
-        assert answer.status < 300, (request, answer.text)
+        response = self.service.send(method, path, body, minor)
+        assert response.status_code < 300, (method, path, response.text)
+
+    def write_part(self, provider, part, body):
+        """Write a part of a provider at its present generation."""
+        path = f"/resource_providers/{named(provider)}"
+        generation = self.service.document(path)["generation"]
+        body = body | {"resource_provider_generation": generation}
+        self.write("PUT", f"{path}/{part}", body)
 
     def provider(self, name, parent=None, *, stock=None, traits=(), aggregates=()):
         """Create a provider with all that belongs to it."""
-        own = named(name)
-        body = {"name": name, "uuid": own}
+        body = {"name": name, "uuid": named(name)}
         if parent:
             body["parent_provider_uuid"] = named(parent)
         self.write("POST", "/resource_providers", body)
-        path, generation = f"/resource_providers/{own}", ProviderGeneration(own)
         if stock:
-            body = {
-                "resource_provider_generation": generation,
-                "inventories": {name: {"total": total} for name, total in stock.items()},
-            }
-            self.write("PUT", f"{path}/inventories", body)
+            inventories = {name: {"total": total} for name, total in stock.items()}
+            self.write_part(name, "inventories", {"inventories": inventories})
         if traits:
-            body = {"resource_provider_generation": generation, "traits": list(traits)}
-            self.write("PUT", f"{path}/traits", body)
+            self.write_part(name, "traits", {"traits": list(traits)})
         if aggregates:
-            body = {
-                "resource_provider_generation": generation,
-                "aggregates": [named(aggregate) for aggregate in aggregates],
-            }
-            self.write("PUT", f"{path}/aggregates", body)
+            uuids = [named(aggregate) for aggregate in aggregates]
+            self.write_part(name, "aggregates", {"aggregates": uuids})
 
     def claim(self, number, held, project="p1", kind="INSTANCE"):
         consumer = CONSUMERS[number]
         body = self.holding(consumer, held, project, kind)
         self.write("PUT", f"/allocations/{consumer}", body)
 
-    @staticmethod
-    def holding(consumer, held, project="p1", kind="INSTANCE"):
-        """The body of a claim; its generation is filled in when it is sent."""
+    def holding(self, consumer, held, project="p1", kind="INSTANCE"):
+        """The body of a claim at the present generation of its consumer."""
+        shown = self.service.document(f"/allocations/{consumer}")
         return claim_of(
             {named(name): {"resources": amounts} for name, amounts in held.items()},
             project_id=project,
             user_id="u1",
-            consumer_generation=ConsumerGeneration(consumer),
+            consumer_generation=shown.get("consumer_generation"),
             consumer_type=kind,
         )
 
@@ -164,11 +151,8 @@ def change(writer):
     writer.write("DELETE", f"/resource_providers/{named('short-lived')}")
     path = f"/resource_providers/{named('host 2')}"
     writer.write("PUT", path, {"name": "host two"})
-    generation = ProviderGeneration(named("host 2"))
-    body = {"resource_provider_generation": generation, "traits": ["CUSTOM_NEW"]}
-    writer.write("PUT", f"{path}/traits", body)
-    body = {"resource_provider_generation": generation, "total": 9000, "reserved": 100}
-    writer.write("PUT", f"{path}/inventories/MEMORY_MB", body)
+    writer.write_part("host 2", "traits", {"traits": ["CUSTOM_NEW"]})
+    writer.write_part("host 2", "inventories/MEMORY_MB", {"total": 9000, "reserved": 100})
     body = {"name": "host 2 card", "parent_provider_uuid": named("host 2 cell 1")}
     writer.write("PUT", f"/resource_providers/{named('host 2 card')}", body)
     writer.claim(4, {"host 3 cell": {"VCPU": 3, "CUSTOM_NEW": 1}, "host 3": {"MEMORY_MB": 1}})
@@ -191,55 +175,50 @@ def database(peer, request, tmp_path):
         yield url
 
 
-def answers(endpoint):
+def answers(service):
     """All that a service answers about what is in its database."""
-    return record(endpoint, CONSUMERS, PROJECTS)
+    return record(service, CONSUMERS, PROJECTS)
 
 
 @pytest.mark.slow
 def test_placement_database_is_taken_over_and_returned(database, tmp_path, monkeypatch, capsys):
     (tmp_path / "placement.conf").touch()
     monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
-    with placement(database, tmp_path) as endpoint:
-        fill(Writer(endpoint))
+    with placement(database, tmp_path) as service:
+        fill(Writer(service))
         age(database)
-        filled_by_placement = answers(endpoint)
+        filled_by_placement = answers(service)
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", database)
     assert main(["db", "check"]) == 1
     assert "consumers: 1 that hold allocations but have no record" in capsys.readouterr().out
     assert main(["db", "sync"]) == 0
-    with ours(database, tmp_path) as endpoint:
-        assert changed(filled_by_placement, answers(endpoint)) == []
-        change(Writer(endpoint))
-        changed_by_treeclaim = answers(endpoint)
-    with placement(database, tmp_path) as endpoint:
-        assert changed(changed_by_treeclaim, answers(endpoint)) == []
-        change_again(Writer(endpoint))
-        changed_by_placement = answers(endpoint)
+    with ours(database, tmp_path) as service:
+        assert find_changes(filled_by_placement, answers(service)) == []
+        change(Writer(service))
+        changed_by_treeclaim = answers(service)
+    with placement(database, tmp_path) as service:
+        assert find_changes(changed_by_treeclaim, answers(service)) == []
+        change_again(Writer(service))
+        changed_by_placement = answers(service)
     assert main(["db", "check"]) < 2, capsys.readouterr().out
-    with ours(database, tmp_path) as endpoint:
-        assert changed(changed_by_placement, answers(endpoint)) == []
+    with ours(database, tmp_path) as service:
+        assert find_changes(changed_by_placement, answers(service)) == []
 
 
-class _Service:
-    def __init__(self, running):
-        self.running = running
-
-    def __enter__(self):
-        url, _ = self.running.__enter__()
-        self.endpoint = Endpoint.at(url)
-        return self.endpoint
-
-    def __exit__(self, *error):
-        self.endpoint.client.close()
-        self.running.__exit__(*error)
+@contextmanager
+def connected(running):
+    """Run a server for a block; yields a client of it."""
+    with running as (url, _):
+        service = Service(url)
+        with service.http:
+            yield service
 
 
 def placement(database, folder):
-    """openstack-placement on a database, for a block; gives the endpoint."""
-    return _Service(peer.openstack_placement_on(database, folder))
+    """openstack-placement on a database, for a block."""
+    return connected(peer.openstack_placement_on(database, folder))
 
 
 def ours(database, folder):
-    """Treeclaim on a database, for a block; gives the endpoint."""
-    return _Service(peer.treeclaim_on(database, folder))
+    """Treeclaim on a database, for a block."""
+    return connected(peer.treeclaim_on(database, folder))
