@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services that the conformance suites talk to: how they are started and emptied.
 
-Each suite (YAML file) names one class of `fixtures.py` and thereby gets an
-empty database with that configuration. By default the service is a WSGI application in this
+Each suite (YAML file) gets an empty database, with the options and the policy that it has. By default the service is a WSGI application in this
 process. With `TREECLAIM_CONFORMANCE_URL` in the environment the suites talk
 to any Placement API endpoint instead; `TREECLAIM_CONFORMANCE_RESET` is then a
 shell command that makes that endpoint fresh and empty before each suite. It
@@ -12,6 +11,7 @@ is run with the options of the fixture in its environment, in the form
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -24,9 +24,15 @@ from typing import Any, ClassVar
 import httpx
 from gabbi.fixture import GabbiFixture
 
-from tests.conformance.suites import ANEW
+from treeclaim.api.routes import OPERATIONS
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+ANEW = "/begin-anew"
+"""The path of a request that empties the service; no application sees it."""
+
+EVERY_OPERATION = "every operation"
+"""Stands in a policy for the rules of all operations."""
 
 URL = os.environ.get("TREECLAIM_CONFORMANCE_URL")
 RESET = os.environ.get("TREECLAIM_CONFORMANCE_RESET")
@@ -103,9 +109,16 @@ def intercept() -> Application:
 
 
 class FreshService(GabbiFixture):
-    """A service with default options, noauth2 and an empty database."""
+    """A service with noauth2 and an empty database.
+
+    Attributes:
+        options: Values by "group.option" that a suite sets.
+        policy: Checks by rule that the policy file of a suite has.
+        only_in_process: Whether the suite needs the service in this process.
+    """
 
     options: ClassVar[Mapping[str, str]] = {}
+    policy: ClassVar[Mapping[str, str]] = {}
     only_in_process: ClassVar[bool] = False
 
     def start_fixture(self) -> None:
@@ -113,7 +126,7 @@ class FreshService(GabbiFixture):
         Current.fixture = self
         self.resources = ExitStack()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        options = {"api.auth_strategy": "noauth2", **self.options, **self.more_options()}
+        options = {"api.auth_strategy": "noauth2", **self.options, **self._policy_options()}
         if URL:
             self._reset(options)
         else:
@@ -125,10 +138,6 @@ class FreshService(GabbiFixture):
         Current.application = None
         self.resources.close()
         self.folder.cleanup()
-
-    def more_options(self) -> Mapping[str, str]:
-        """Options that name files in this service's folder."""
-        return {}
 
     def mount(self, application: Application) -> Application:
         """Put the application where the suite expects it."""
@@ -144,6 +153,17 @@ class FreshService(GabbiFixture):
         base_url = URL or "http://service.example"
         return httpx.Client(transport=transport, base_url=base_url, headers=headers)
 
+    def _policy_options(self) -> Mapping[str, str]:
+        """Write the policy file of the suite, if it has a policy; return the option that names it."""
+        if not self.policy:
+            return {}
+        rules = dict(self.policy)
+        if (check := rules.pop(EVERY_OPERATION, None)) is not None:
+            rules |= {operation.policy: check for operation in OPERATIONS if operation.policy}
+        path = Path(self.folder.name) / "policy.yaml"
+        path.write_text(json.dumps(rules))
+        return {"oslo_policy.policy_file": str(path)}
+
     def _application(self, options: Mapping[str, str]) -> Application:
         from tests.service import application_on
 
@@ -154,7 +174,7 @@ class FreshService(GabbiFixture):
         if self.only_in_process:
             raise unittest.SkipTest("needs the service in this process")
         if RESET is None:
-            if type(self) is not FreshService:
+            if self.options or self.policy or type(self).prepare is not FreshService.prepare:
                 raise unittest.SkipTest("needs TREECLAIM_CONFORMANCE_RESET")
             return
         environment = {_environment_name(name): value for name, value in options.items()}

@@ -11,6 +11,10 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
     The same, for requests that leave the service as it is: all of them share one world.
 `databases: [sqlite]`
     The rules do not depend on the database, and run on one.
+`options`
+    Options of the service, by "group.option".
+`policy`
+    The policy file of the service: checks by rule.
 `page`
     The contract page, by whose number UUIDs are made: some responses are in their order.
 
@@ -25,8 +29,8 @@ from typing import Any
 
 import yaml
 
-ANEW = "/begin-anew"
-"""The path of a request that empties the service; no application sees it."""
+from tests.conformance import fixtures
+from tests.conformance.services import ANEW
 
 _ON_SQLITE_ALONE: set[str] = set()
 
@@ -41,6 +45,7 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
         text = re.sub(r"<([\w -]+)>", lambda name: _uuid_of(name[1], namespace), text)
     # The loader in Python takes seconds for all suites.
     suite = yaml.load(text, Loader=yaml.CSafeLoader)
+    _configure_fixture(suite, Path(yaml_file).stem)
     if not has_world:
         return suite
     if suite.pop("databases", None) == ["sqlite"]:
@@ -57,6 +62,15 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
         for number, request in enumerate(requests, 1)
     ]
     return suite
+
+
+def _configure_fixture(suite: dict[str, Any], name: str) -> None:
+    """Let a suite name a fixture of its own, with its options and its policy."""
+    (base,) = suite.get("fixtures", ["FreshService"])
+    settings = {key: suite.pop(key, {}) for key in ("options", "policy")}
+    fixture = f"{base}_{name}"
+    setattr(fixtures, fixture, type(fixture, (getattr(fixtures, base),), settings))
+    suite["fixtures"] = [fixture]
 
 
 def is_for_sqlite_alone(suite: Any) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of hosts with many alike children, each below another configuration of the search.
+"""Worlds of hosts with many alike children.
 
 Contract page 90, section 6. The ids are made from the place of a provider, so
 that suites can name them: host `h` is `aaaaaaaa-0000-4000-8000-0000000000hh`.
@@ -7,7 +7,6 @@ that suites can name them: host `h` is `aaaaaaaa-0000-4000-8000-0000000000hh`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import httpx
@@ -84,69 +83,14 @@ class EightByEight(FreshService):
             plant(client, 3, 8, "CUSTOM_SINGLE", 1)
 
 
-class BreadthFirstHosts(EightByEight):
-    """Hosts are visited in turn."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "placement.allocation_candidates_generation_strategy": "breadth-first"
-    }
-
-
-class DepthFirstCappedHosts(EightByEight):
-    """Wide hosts whose candidates come host by host, with a cap above their number."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "placement.allocation_candidates_generation_strategy": "depth-first",
-        "placement.max_allocation_candidates": "100000",
-    }
-
-
-class BreadthFirstCappedHosts(EightByEight):
-    """Hosts are visited in turn, with more allowed than there is."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "placement.allocation_candidates_generation_strategy": "breadth-first",
-        "placement.max_allocation_candidates": "100000",
-    }
-
-
-class BreadthFirstTightlyCappedHosts(EightByEight):
-    """Hosts are visited in turn, with less allowed than there is."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "placement.allocation_candidates_generation_strategy": "breadth-first",
-        "placement.max_allocation_candidates": "8000",
-    }
-
-
-class UncappedHosts(EightByEight):
-    """No cap, as is the default."""
-
-    options: ClassVar[Mapping[str, str]] = {"placement.max_allocation_candidates": "-1"}
-
-
-class RandomizedHosts(EightByEight):
-    """Candidates come in a random order."""
-
-    options: ClassVar[Mapping[str, str]] = {"placement.randomize_allocation_candidates": "true"}
-
-
 class OneUnitChildren(FreshService):
-    """Pairs of hosts with 21, 32, 48 and 64 children of one unit each, capped at 1000.
+    """Pairs of hosts with 8, 21, 32, 48 and 64 children of one unit each.
 
     The children of hosts 21 and 121 offer `CUSTOM_UNIT_21`, and so on. Only
     in process: an enumeration of the full product would never end.
     """
 
     only_in_process: ClassVar[bool] = True
-    cap: ClassVar[int] = 1000
-
-    def more_options(self) -> Mapping[str, str]:
-        """Hosts in turn, and the cap."""
-        return {
-            "placement.allocation_candidates_generation_strategy": "breadth-first",
-            "placement.max_allocation_candidates": str(self.cap),
-        }
 
     def prepare(self) -> None:
         """Make the hosts."""
@@ -163,15 +107,3 @@ class OneUnitChildren(FreshService):
                 client.put(f"/resource_classes/{UNITS}_{size}").raise_for_status()
             body = {"providers": entries}
             client.post("/treeclaim/providers", json=body, headers=version).raise_for_status()
-
-
-class OneUnitChildrenCappedAtHundred(OneUnitChildren):
-    """Children of one unit, with at most 100 candidates."""
-
-    cap: ClassVar[int] = 100
-
-
-class OneUnitChildrenCappedAtTen(OneUnitChildren):
-    """Children of one unit, with at most 10 candidates."""
-
-    cap: ClassVar[int] = 10
