@@ -46,16 +46,6 @@ class BoundedConnection(psycopg.Connection[Any]):
             return super().wait(gen, *args, **options)
         return super().wait(self._with_timeout(gen, self.silence), *args, **options)
 
-    def set_autocommit(self, value: bool) -> None:  # noqa: FBT001 - psycopg's
-        """Set it, if it changes; SQLAlchemy does for each transaction, twice."""
-        if value != self.autocommit:
-            super().set_autocommit(value)
-
-    def set_isolation_level(self, value: psycopg.IsolationLevel | None) -> None:
-        """Set it, if it changes; SQLAlchemy does for each transaction, twice."""
-        if value != self.isolation_level:
-            super().set_isolation_level(value)
-
     def _with_timeout(self, gen: Any, silence: float) -> Generator[Any, Any, Any]:
         """Pass on what the library's generator yields and receives, and check the time.
 
