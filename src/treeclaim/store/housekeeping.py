@@ -6,11 +6,8 @@ a process that comes late finds nothing.
 """
 
 import logging
-import math
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -75,36 +72,6 @@ ORDER BY ends_at LIMIT {_AT_ONCE}
 provider's id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """The holds and conditions that have ended; some of them if there are many.
-
-    Attributes:
-        holds: Their UUIDs.
-        conditions: Their provider ids and keys.
-        seconds_to_next: Seconds until the next one ends; 0 if one has ended.
-    """
-
-    holds: Sequence[str] = ()
-    conditions: Sequence[tuple[int, str]] = ()
-    seconds_to_next: float = math.inf
-
-    @classmethod
-    def among(cls, rows: Sequence[tuple[str, datetime | str, int]], now: datetime) -> "Expired":
-        """Return which of the rows of `NEXT_SQL` have ended by the database's clock."""
-        ends = [(name, as_datetime(ends_at) or now, provider) for name, ends_at, provider in rows]
-        over = [(name, provider) for name, ends_at, provider in ends if ends_at <= now]
-        return cls(
-            [uuid for uuid, provider in over if provider == _NO_PROVIDER],
-            [(provider, key) for key, provider in over if provider != _NO_PROVIDER],
-            max(min((end - now).total_seconds() for _, end, _ in ends), 0.0),
-        )
-
-    def __bool__(self) -> bool:
-        """Return whether anything has ended."""
-        return bool(self.holds or self.conditions)
-
-
 class Housekeeper:
     """Keeps the database in order.
 
@@ -118,7 +85,6 @@ class Housekeeper:
         self._closing = closing
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._streams_taken = 0
-        self._next_end = 0.0
 
     def end_due(self) -> float:
         """Remove the holds and conditions that have ended; return the seconds until the next check."""
@@ -129,32 +95,28 @@ class Housekeeper:
             _LOG.debug("Holds were not checked for their ends: %s", error)
             return _CHECK_SECONDS
 
-    def end_holds(self) -> bool:
-        """Remove the holds whose time is over, if there are any; return whether there were.
-
-        Nobody is asked where it is known that none has ended.
-
-        Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`.
-        """
-        return monotonic() >= self._next_end and self.end_expired()
-
     def end_expired(self) -> bool:
         """Remove holds and conditions whose time is over; return whether there were any.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        at = monotonic()
         rows = self._store.next_ends()
-        # Where no hold has an end there is nothing to compare.
-        expired = Expired.among(rows, self._store.now()) if rows else Expired()
-        self._next_end = at + expired.seconds_to_next
-        if expired.holds:
-            self._store.write(hold_writes.end, expired.holds)
-        if expired.conditions:
-            self._store.write(condition_writes.end, expired.conditions)
-        return bool(expired)
+        if not rows:
+            return False
+        now = self._store.now()
+        ended = [
+            (provider_id, name)
+            for name, ends_at, provider_id in rows
+            if (as_datetime(ends_at) or now) <= now
+        ]
+        holds = [uuid for provider_id, uuid in ended if provider_id == _NO_PROVIDER]
+        conditions = [condition for condition in ended if condition[0] != _NO_PROVIDER]
+        if holds:
+            self._store.write(hold_writes.end, holds)
+        if conditions:
+            self._store.write(condition_writes.end, conditions)
+        return bool(ended)
 
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.

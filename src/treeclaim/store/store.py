@@ -17,7 +17,7 @@ from treeclaim import metrics
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import CapacityExceededError, TreeclaimError
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.stages import WAIT, Stages
 from treeclaim.store.database.engine import connected, make_engine
 from treeclaim.store.database.failures import Failure, Outages, failure_of
@@ -213,7 +213,7 @@ class Store:
         Raises:
             TreeclaimError: as the operation `claims.write_request`, and as `write`.
         """
-        self.with_room(lambda: self._submit(ClaimRequest(claims)))
+        self._submit(ClaimRequest(claims))
 
     def place(self, claims: Sequence[ConsumerClaim]) -> None:
         """Let new consumers hold what was found for them, all or nothing (page 98, section 4).
@@ -261,19 +261,6 @@ class Store:
             TreeclaimError: as the operation `claims.write_request`, and as `write`.
         """
         self._submit(ClaimRequest.release(consumer_uuid))
-
-    def with_room(self, write: Callable[[], Result]) -> Result:
-        """Write claims; if there is no room, do it again when holds that have ended are removed.
-
-        Raises:
-            TreeclaimError: as `write`.
-        """
-        try:
-            return write()
-        except CapacityExceededError:
-            if not self.housekeeper.end_holds():
-                raise
-        return write()
 
     def keep_order(self) -> None:
         """Remove holds as they end, and prune the feed, in threads of this process."""

@@ -67,8 +67,7 @@ def reshape(call: Call) -> Reply:
     claims = claims_of(call, body["allocations"])
     require_sound(call, claims)
     try:
-        writing = call.services.store
-        writing.with_room(lambda: writing.write(store.reshape, reshaped, claims))
+        call.services.store.write(store.reshape, reshaped, claims)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST,

@@ -79,8 +79,6 @@ class PlacementCall:
             holders = self._find_holders(removed_uuids, may_be_holds=may_be_holds)
             self._require_sources(holders)
             outcome = self._find_places(holders)
-            if outcome.unplaced and self._store.housekeeper.end_holds():
-                continue
             if outcome.unplaced and not placing.partial:
                 raise _unplaced_error(outcome)
             new = [
