@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -111,9 +111,6 @@ _MOST_CHANGES = 20_000
 """Changes of providers in all entries: some 6 MB, which the event loop can join in few milliseconds. A watch that
 reads more slowly ends, and its client then gets everything at once from the database."""
 
-_MOST_JOINED = 1_000
-"""Changes in the joined news that is kept for watches of everything that lag alike: some 350 kB."""
-
 
 @dataclass(frozen=True, slots=True)
 class ChangeLog:
@@ -124,14 +121,12 @@ class ChangeLog:
         first: Number of the first entry that is kept.
         entries: The news, look by look.
         changes: Changes of providers in all entries.
-        joined: Messages that join the entries from a number on.
     """
 
     cursor: str = ""
     first: int = 0
     entries: tuple[LogEntry, ...] = ()
     changes: int = 0
-    joined: dict[int, Message] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -164,17 +159,3 @@ class ChangeLog:
     def since(self, number: int) -> tuple[LogEntry, ...]:
         """Return the entries from a number on."""
         return self.entries[number - self.first :]
-
-    def joined_since(self, number: int) -> Message:
-        """Return all news from a number on, of which there must be some, as one message."""
-        entries = self.since(number)
-        if len(entries) == 1:
-            return entries[0].message
-        message = self.joined.get(number)
-        if message is None:
-            news = News.as_one([entry.message.news for entry in entries])
-            message = Message(news, entries[-1].message.cursor)
-            kept_changes = sum(len(kept.news.changes) for kept in self.joined.values())
-            if kept_changes + len(news.changes) <= _MOST_JOINED:
-                self.joined[number] = message
-        return message

@@ -99,10 +99,6 @@ class Watch:
         if number < log.first:
             self._has_missed_news = True
             return None
-        if number == log.end:
-            return None
-        if self.roots is None:
-            return log.joined_since(number)
         selected = [news for entry in log.since(number) if (news := self._select(entry))]
         if not selected:
             return None
@@ -113,7 +109,9 @@ class Watch:
 
     def _select(self, entry: LogEntry) -> News | None:
         """Return the news of an entry about the watched trees; follow the providers that name them."""
-        roots, news = self.roots or {}, entry.message.news
+        roots, news = self.roots, entry.message.news
+        if roots is None:
+            return news
         moved = entry.moved.get(self)
         if moved is not None and moved.roots != roots:
             selected = moved.news
