@@ -14,8 +14,7 @@ import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from operator import itemgetter
+from itertools import chain, repeat
 from typing import Any
 
 import sqlalchemy as sa
@@ -36,6 +35,8 @@ _ROUNDED_UP = 4096
 """Longest list whose length is rounded up to a power of two: the databases take no endless number
 of parameters."""
 
+_LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
+
 
 class CompiledStatement:
     """A statement whose SQL is kept after its first execution; threads may share it."""
@@ -49,21 +50,18 @@ class CompiledStatement:
         """Return the statement with some values, as a driver takes it."""
         text = self._text_for(dialect, values)
         form = text.form
-        return DriverStatement(
-            text.sql, text.parameters(values), form.rows, is_locking=form.is_locking
-        )
+        return DriverStatement(text.sql, text.bind(values), form.rows, is_locking=form.is_locking)
 
     def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
         """Return the statement to be executed once for each of some sets of values."""
         text = self._text_for(dialect, sets[0])
-        form = text.form
-        if len(sets) == 1:
-            return DriverStatement(text.sql, text.parameters(sets[0]))
-        if form.array_sql is not None:
-            return DriverStatement(form.array_sql, text.columns(sets))
-        return DriverStatement(
-            text.sql, [text.parameters(values) for values in sets], is_many=True
-        )
+        rows = [text.bind(values) for values in sets]
+        if len(rows) == 1:
+            return DriverStatement(text.sql, rows[0])
+        if text.form.array_sql is not None:
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            return DriverStatement(text.form.array_sql, columns)
+        return DriverStatement(text.sql, rows, is_many=True)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
@@ -80,7 +78,7 @@ class CompiledStatement:
                 form = self._forms[names] = _compile(self._statement, dialect, values)
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            text = self._texts[key] = _expand(form, dialect, values)
+            text = self._texts[key] = _expand(form, values)
         return text
 
 
@@ -94,7 +92,6 @@ def compile_insert(table: sa.Table) -> CompiledStatement:
     return CompiledStatement(sa.insert(table).inline())
 
 
-_Getter = Callable[[Values], Any]
 _MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
 
 
@@ -104,6 +101,7 @@ class _Form:
 
     Attributes:
         compiled: By SQLAlchemy.
+        processors: What makes the driver's values of those of a parameter, by its name.
         rows: Makes rows with names of what the driver returns.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row.
@@ -111,6 +109,7 @@ class _Form:
     """
 
     compiled: SQLCompiler
+    processors: Mapping[str, Callable[[Any], Any]]
     rows: _MakeRows
     array_sql: str | None
     is_locking: bool
@@ -123,24 +122,30 @@ class _Text:
     Attributes:
         form: The statement.
         sql: As the driver takes it.
-        getters: The parameters in their order: the name of each, and how to get it from the values.
-        is_positional: Whether the driver takes them by position.
+        constants: The driver's values of parameters that are constants of the statement.
+        lists: The driver's names for the values of each list, by its name.
+        positions: Names of all parameters in their order; None if the driver takes them by name.
     """
 
     form: _Form
     sql: str
-    getters: Sequence[tuple[str, _Getter]]
-    is_positional: bool
+    constants: Mapping[str, Any]
+    lists: Mapping[str, Sequence[str]]
+    positions: Sequence[str] | None
 
-    def parameters(self, values: Values) -> Any:
+    def bind(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
-        if self.is_positional:
-            return tuple([get(values) for _, get in self.getters])
-        return {name: get(values) for name, get in self.getters}
-
-    def columns(self, sets: Sequence[Values]) -> dict[str, list[Any]]:
-        """Return the parameters of many rows, as a list for each name."""
-        return {name: list(map(get, sets)) for name, get in self.getters}
+        bound = dict(self.constants)
+        processors = self.form.processors
+        for name, value in values.items():
+            if name in self.lists:
+                last = value[-1] if value else None
+                bound.update(zip(self.lists[name], chain(value, repeat(last)), strict=False))
+            else:
+                bound[name] = processors[name](value) if name in processors else value
+        if self.positions is None:
+            return bound
+        return tuple([bound[name] for name in self.positions])
 
 
 def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
@@ -149,34 +154,32 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
+    processors = {
+        name: bind.type.dialect_impl(dialect).bind_processor(dialect)
+        for name, bind in compiled.binds.items()
+    }
     return _Form(
         compiled,
+        {name: process for name, process in processors.items() if process is not None},
         _rows(statement),
         _array_sql(statement, dialect, values),
         _LOCKS.search(compiled.string) is not None,
     )
 
 
-def _expand(form: _Form, dialect: Dialect, values: Values) -> _Text:
+def _expand(form: _Form, values: Values) -> _Text:
     """Return the SQL of a form for lists as long as those of some values."""
-    expanded = form.compiled.construct_expanded_state(_pad(values))
-    getters: dict[str, _Getter] = {
-        name: _constant(value) for name, value in expanded.parameters.items()
+    padded = {
+        name: [*value, *value[-1:] * (_round_length(len(value)) - len(value))]
+        if isinstance(value, list | tuple)
+        else value
+        for name, value in values.items()
     }
-    for name in values:
-        for position, parameter in enumerate(expanded.parameter_expansion.get(name, ())):
-            getters[parameter] = _element(name, position)
-        if name in expanded.parameter_expansion:
-            continue
-        process = form.compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
-        getters[name] = itemgetter(name) if process is None else _processed(name, process)
-    names = expanded.positiontup if expanded.positiontup is not None else getters
-    return _Text(
-        form,
-        expanded.statement,
-        [(name, getters[name]) for name in names],
-        is_positional=dialect.positional,
-    )
+    expanded = form.compiled.construct_expanded_state(padded)
+    lists = expanded.parameter_expansion
+    given = {*values, *(parameter for names in lists.values() for parameter in names)}
+    constants = {name: value for name, value in expanded.parameters.items() if name not in given}
+    return _Text(form, expanded.statement, constants, lists, expanded.positiontup)
 
 
 def _rows(statement: ClauseElement) -> _MakeRows:
@@ -188,16 +191,6 @@ def _rows(statement: ClauseElement) -> _MakeRows:
     row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
     make: Callable[[Sequence[Any]], Any] = row._make
     return lambda raw_rows: list(map(make, raw_rows))
-
-
-def _pad(values: Values) -> Values:
-    """Return the values with lists as long as the text is for."""
-    return {
-        name: [*value, *value[-1:] * (_round_length(len(value)) - len(value))]
-        if isinstance(value, list | tuple)
-        else value
-        for name, value in values.items()
-    }
 
 
 def _round_length(length: int) -> int:
@@ -215,26 +208,3 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
     rows = sa.func.unnest(*arrays).table_valued(*names).render_derived()
     insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))
     return str(insert.compile(dialect=dialect))
-
-
-_LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
-
-
-def _constant(value: object) -> _Getter:
-    return lambda _: value
-
-
-def _processed(name: str, process: Callable[[Any], Any]) -> _Getter:
-    """Return what gets a value in the driver's form; rows written together often share a value."""
-    process = lru_cache(maxsize=1, typed=True)(process)
-    return lambda values: process(values[name])
-
-
-def _element(name: str, position: int) -> _Getter:
-    """Return what gets an element of a list, or its last one where it has ended."""
-
-    def get(values: Values) -> Any:
-        elements = values[name]
-        return elements[min(position, len(elements) - 1)]
-
-    return get
