@@ -4,17 +4,14 @@
 import threading
 import time
 import uuid
-from typing import Any, cast
 
 from tests.properties.forest_adapter import lowered
 from tests.replica.scripted import scripted
 from tests.replica.worlds import claim, plant
 from tests.servers import eventually
-from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.replica import Arrival, Replica, following
-from treeclaim.replica.following import Upkeep
+from treeclaim.replica import Arrival, Replica
 from treeclaim.store.operations.providers import providers
 
 
@@ -29,7 +26,6 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
             give_trait(store, str(uuid.UUID(int=number)))
             with replica.current() as forest:
                 version = replica.version
-        replica._upkeep.pause = 0.01
         replica.keep_up()
         eventually(lambda: forest.is_tidy, "the Forest is tidy")
         assert version > before
@@ -43,8 +39,7 @@ def give_trait(store, provider):
     store.write(providers.replace_traits, provider, 1, [SHARING_TRAIT])
 
 
-def test_idle_worker_applies_writes(store, monkeypatch):
-    monkeypatch.setattr(following, "_LONGEST_PAUSE", 0.05)
+def test_idle_worker_applies_writes(store):
     replica = Replica(store)
     replica.keep_up()
     eventually(lambda: len(replica.forest) == 20, "the Forest is loaded")
@@ -67,26 +62,12 @@ def test_upkeep_ends_with_the_store(store):
     eventually(has_ended, "it has ended")
 
 
-class Following:
-    """A follower whose steps take as long as a test says."""
+def test_upkeep_survives_an_unresponsive_database(replica, monkeypatch):
+    def fail(_since):
+        raise StoreUnavailableError
 
-    is_tidy = True
-
-    def __init__(self):
-        self.forest = self
-        self.seconds = 0.0
-        self.error = None
-
-    def catch_up(self, since):
-        time.sleep(self.seconds)
-        if self.error is not None:
-            raise self.error
-
-
-def test_upkeep_survives_an_unresponsive_database():
-    follower = Following()
-    follower.error = StoreUnavailableError()
-    assert Upkeep(Gate(1), cast("Any", follower)).step() > 0
+    monkeypatch.setattr(replica._follower, "catch_up", fail)
+    assert replica._keep_up_once() > 0
 
 
 def test_catching_up_does_not_use_search_time(replica, monkeypatch):

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a Forest equal to the store: the only module that knows both.
 
-Each read brings the Forest up to date first. `Upkeep` does it while nobody reads, so that no backlog grows, and does
-the steps that keep the Forest small.
+Each read brings the Forest up to date first.
 """
 
 import gc
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic, perf_counter
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts
-from treeclaim.gate import Gate
 from treeclaim.model.changes import Changes, Cursor
-from treeclaim.model.errors import OverloadedError, StoreUnavailableError
-from treeclaim.replica.question import LONGEST_WAIT, HoldsQuery
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.replica.question import HoldsQuery
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import changes_since
@@ -90,7 +89,7 @@ class Follower:
         begin = monotonic()
         try:
             with _without_collector() if self._cursor is None else nullcontext():
-                self._follow()
+                self._apply_news(self._store.changes)
         except StoreUnavailableError:
             self._failed_at = monotonic()
             raise
@@ -101,13 +100,7 @@ class Follower:
 
         The Forest is the same picture then as that of the transaction's snapshot.
         """
-        begin = perf_counter()
-        changes = changes_since(transaction, self._cursor)
-        if not self.forest.agrees_with(changes):
-            _LOG.debug(_DISAGREES)
-            changes = changes_since(transaction, None)
-        if self._cursor is None or changes.cursor.positions != self._cursor.positions:
-            self._apply(changes, begin)
+        self._apply_news(partial(changes_since, transaction))
 
     def with_holds(self, holds: HoldsQuery) -> Forest:
         """Return the Forest, once it has caught up, with what is asked about holds at its moment.
@@ -150,13 +143,16 @@ class Follower:
             raise RuntimeError("it has not caught up yet")
         return self._cursor
 
-    def _follow(self) -> None:
+    def _apply_news(self, load: Callable[[Cursor | None], Changes | None]) -> None:
+        """Apply the changes since the Forest's position, or everything, as a function of a position loads them."""
         begin = perf_counter()
-        changes = self._store.changes(self._cursor)
+        changes = load(self._cursor)
         if changes is not None and not self.forest.agrees_with(changes):
             _LOG.debug(_DISAGREES)
-            changes = self._store.changes(None)
-        if changes is not None:
+            changes = load(None)
+        if changes is not None and (
+            changes.complete or changes.cursor.positions != self.cursor.positions
+        ):
             self._apply(changes, begin)
 
     def _apply(self, changes: Changes, begin: float) -> None:
@@ -215,44 +211,3 @@ def _tell_size(providers: int, cursor: Cursor) -> None:
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
     metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions.values()))
-
-
-_STEP_PAUSE = 0.005
-"""Seconds between two steps of tidying, each of about a millisecond: a million providers take five seconds."""
-
-_LONGEST_PAUSE, _SHORTEST_PAUSE = 5.0, 0.05
-_LONG_STEP, _SHORT_STEP = 0.010, 0.002
-"""Seconds of catching up after which the pause is halved, and below which it is doubled."""
-
-
-class Upkeep:
-    """Brings a Forest up to date while nobody reads, and keeps it small; a thread calls `step` again and again.
-
-    Attributes:
-        pause: Seconds between two steps.
-    """
-
-    def __init__(self, turn: Gate, follower: Follower) -> None:
-        self._turn = turn
-        self._follower = follower
-        self.pause = _LONGEST_PAUSE
-
-    def step(self) -> float:
-        """Do a bounded step; return the seconds until the next one.
-
-        The feed is read after a pause without reads. The pause is shorter while much is written, so that each step
-        takes about a hundredth of a second.
-        """
-        # The next step tries again.
-        with suppress(OverloadedError, StoreUnavailableError), self._turn.held(LONGEST_WAIT):
-            if not self._follower.forest.is_tidy:
-                self._follower.tidy()
-                return _STEP_PAUSE
-            begin = monotonic()
-            self._follower.catch_up(begin - self.pause)
-            seconds = monotonic() - begin
-            if seconds > _LONG_STEP:
-                self.pause = max(self.pause / 2, _SHORTEST_PAUSE)
-            elif seconds < _SHORT_STEP:
-                self.pause = min(self.pause * 2, _LONGEST_PAUSE)
-        return self.pause

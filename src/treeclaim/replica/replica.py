@@ -3,7 +3,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
 from typing import TypeVar
 
@@ -12,12 +12,16 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
-from treeclaim.model.errors import OverloadedError, SearchTooLargeError
+from treeclaim.model.errors import (
+    OverloadedError,
+    SearchTooLargeError,
+    StoreUnavailableError,
+)
 from treeclaim.model.stages import WRITE
 from treeclaim.replica.child import WHOLE_ANSWER
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
-from treeclaim.replica.following import FollowedForest, Follower, Upkeep
+from treeclaim.replica.following import FollowedForest, Follower
 from treeclaim.replica.frames import pickled
 from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
 from treeclaim.replica.question import (
@@ -36,6 +40,13 @@ Result = TypeVar("Result")
 
 _SLOW_PLACES = 8
 """Questions that have or await a child, by default."""
+
+_UPKEEP_PAUSE = 0.5
+"""Seconds without a read after which the feed is read all the same: of a thousand writes, which take a hundredth of a
+second of the turn."""
+
+_COMPACTION_PAUSE = 0.005
+"""Seconds between two steps of compaction, each of about a millisecond: a million providers take five seconds."""
 
 _LOG = logging.getLogger(__name__)
 _TO_A_CHILD = "A question goes to a child: it %s"
@@ -70,7 +81,6 @@ class Replica:
         self._store = store
         self._follower = Follower(store, picture)
         self.turn = Turn()
-        self._upkeep = Upkeep(self.turn, self._follower)
         self._children = ChildPool(slow_places)
         self._answers = AnswerCache()
         self._is_settled = False
@@ -79,7 +89,17 @@ class Replica:
 
     def keep_up(self) -> None:
         """Follow the feed and keep the Forest small, in a thread of this process, until the store is closed."""
-        self._store.repeat("upkeep", self._upkeep.pause, self._upkeep.step)
+        self._store.repeat("upkeep", _UPKEEP_PAUSE, self._keep_up_once)
+
+    def _keep_up_once(self) -> float:
+        """Compact the Forest a little, or read the feed; return the seconds until the next step."""
+        # The next step tries again.
+        with suppress(OverloadedError, StoreUnavailableError), self.turn.held(LONGEST_WAIT):
+            if not self._follower.forest.is_tidy:
+                self._follower.tidy()
+                return _COMPACTION_PAUSE
+            self._follower.catch_up(monotonic() - _UPKEEP_PAUSE)
+        return _UPKEEP_PAUSE
 
     @contextmanager
     def current(self) -> Iterator[Forest]:
