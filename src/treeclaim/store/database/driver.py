@@ -10,8 +10,7 @@ results afterwards; the server executes them one after the other, as if they had
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy.engine import Connection
 
@@ -46,69 +45,39 @@ class StatementResult(NamedTuple):
     rowcount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Listeners:
-    """The listeners for statements of a connection.
-
-    To look them up takes SQLAlchemy as long as SQLite takes for a small statement, so a transaction
-    does that once.
-
-    Attributes:
-        before, after: Told before a statement is executed, and after.
-        executing: May execute it in place of the driver.
-    """
-
-    before: Sequence[Callable[..., Any]]
-    after: Sequence[Callable[..., Any]]
-    executing: Sequence[Callable[..., Any]]
-
-    @classmethod
-    def of(cls, connection: Connection) -> Self:
-        """Return those who listen now."""
-        dispatch = connection.dispatch
-        return cls(
-            tuple(dispatch.before_cursor_execute),
-            tuple(dispatch.after_cursor_execute),
-            tuple(connection.dialect.dispatch.do_execute),
-        )
-
-
-def sends_together(connection: Connection, listeners: Listeners) -> bool:
+def can_pipeline(connection: Connection) -> bool:
     """Return whether several statements take one round trip.
 
     Not where somebody listens to each statement, as tests do that explore schedules.
     """
     dialect = connection.dialect
     is_able = dialect.driver == "psycopg" and dialect.loaded_dbapi.Pipeline.is_supported()
-    return is_able and not listeners.before
+    return is_able and not connection.dispatch.before_cursor_execute
 
 
-def send(
-    connection: Connection, ready: DriverStatement, listeners: Listeners | None = None
-) -> StatementResult:
+def send(connection: Connection, ready: DriverStatement) -> StatementResult:
     """Execute a statement, in a transaction or as a single query.
 
     Raises:
         DBAPIError: what the database would not do.
     """
-    active_listeners = listeners or Listeners.of(connection)
     cursor = connection.connection.cursor()
-    for note in active_listeners.before:
+    for note in connection.dispatch.before_cursor_execute:
         note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
     try:
         if ready.is_many:
             cursor.executemany(ready.sql, ready.parameters)
         else:
-            _execute(cursor, ready, active_listeners)
-        for note in active_listeners.after:
+            _execute(connection, cursor, ready)
+        for note in connection.dispatch.after_cursor_execute:
             note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
-        return _sent(cursor, ready)
+        return _result(cursor, ready)
     except BaseException as error:  # noqa: BLE001 - it is raised again
         _fail(connection, cursor, ready, error)
 
 
 def send_together(
-    connection: Connection, some: Sequence[DriverStatement], listeners: Listeners
+    connection: Connection, statements: Sequence[DriverStatement]
 ) -> list[StatementResult]:
     """Execute statements by one round trip, in their order.
 
@@ -119,27 +88,27 @@ def send_together(
     cursors: list[Any] = []
     try:
         with driver.pipeline():
-            for ready in some:
+            for ready in statements:
                 cursors.append(driver.cursor())
-                _execute(cursors[-1], ready, listeners)
-        return [_sent(cursor, ready) for cursor, ready in zip(cursors, some, strict=True)]
+                _execute(connection, cursors[-1], ready)
+        return [_result(cursor, ready) for cursor, ready in zip(cursors, statements, strict=True)]
     except BaseException as error:  # noqa: BLE001 - it is raised again
-        _fail(connection, cursors[-1] if cursors else None, some[0], error)
+        _fail(connection, cursors[-1] if cursors else None, statements[0], error)
 
 
-def _execute(cursor: Any, ready: DriverStatement, listeners: Listeners) -> None:
+def _execute(connection: Connection, cursor: Any, ready: DriverStatement) -> None:
     """Execute, unless a listener does."""
-    for execute in listeners.executing:
+    for execute in connection.dialect.dispatch.do_execute:
         if execute(cursor, ready.sql, ready.parameters, None):
             return
     cursor.execute(ready.sql, ready.parameters)
 
 
-def _sent(cursor: Any, ready: DriverStatement) -> StatementResult:
+def _result(cursor: Any, ready: DriverStatement) -> StatementResult:
     rows = ready.rows(cursor.fetchall()) if cursor.description is not None else []
-    sent = StatementResult(rows, cursor.rowcount)
+    result = StatementResult(rows, cursor.rowcount)
     cursor.close()
-    return sent
+    return result
 
 
 def _fail(

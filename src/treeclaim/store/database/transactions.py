@@ -17,11 +17,10 @@ from treeclaim.model.stages import LOCKS, STATEMENTS, Stages
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.driver import (
     DriverStatement,
-    Listeners,
     StatementResult,
+    can_pipeline,
     send,
     send_together,
-    sends_together,
 )
 from treeclaim.store.database.systems import extend_timeouts, now_of, system_of
 
@@ -56,7 +55,6 @@ class ReadTransaction:
         self.connection = connection
         self.now = now_of(connection)
         self._deadline = deadline
-        self._listeners = Listeners.of(connection)
 
     def extend_timeouts(self) -> None:
         """Extend deadline and timeouts, for the rest of a transaction that reads everything.
@@ -109,7 +107,7 @@ class ReadTransaction:
             yield item
 
     def _send(self, ready: DriverStatement) -> StatementResult:
-        return send(self.connection, ready, self._listeners)
+        return send(self.connection, ready)
 
     def each(self, statement: Executable) -> Iterator[Any]:
         """Yield the rows of a query whose result is as large as the database."""
@@ -157,9 +155,9 @@ class WriteTransaction(ReadTransaction):
         self.touched_providers: dict[int, ProviderEffect] = {}
         self.touched_catalogue = False
         self._deferred: list[_DeferredStatement] = []
-        self._sends_together = sends_together(connection, self._listeners)
+        self._can_pipeline = can_pipeline(connection)
         first = system_of(connection).begin_writing
-        if self._sends_together and first is not None:
+        if self._can_pipeline and first is not None:
             self.change_by(first)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
@@ -195,7 +193,7 @@ class WriteTransaction(ReadTransaction):
         """
         self.check_deadline()
         self._deferred.append(_DeferredStatement(ready, rows, error))
-        if not self._sends_together:
+        if not self._can_pipeline:
             self.flush()
 
     def flush(self) -> None:
@@ -213,9 +211,9 @@ class WriteTransaction(ReadTransaction):
         deferred, self._deferred = self._deferred, []
         statements = [*(statement.ready for statement in deferred), *queries]
         if len(statements) > 1:
-            results = send_together(self.connection, statements, self._listeners)
+            results = send_together(self.connection, statements)
         else:
-            results = [send(self.connection, ready, self._listeners) for ready in statements]
+            results = [send(self.connection, ready) for ready in statements]
         for (_, rows, error), result in zip(deferred, results, strict=False):
             if rows is not None and result.rowcount != rows:
                 raise error
