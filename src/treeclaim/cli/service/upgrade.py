@@ -11,9 +11,9 @@ from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.store import Store
-from treeclaim.store.operations.allocations import consumers
+from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.takeover.data_migrations import providers_without_root
+from treeclaim.store.takeover.data_migrations import PROVIDERS_WITHOUT_ROOT, count_rows
 
 _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 _UNEXPECTED = 255
@@ -60,7 +60,7 @@ class _Checks(UpgradeCommands):
         )
 
     def _roots(self) -> Result:
-        if not self._store.read(providers_without_root):
+        if not self._store.read(count_rows, PROVIDERS_WITHOUT_ROOT):
             return Result(Code.SUCCESS)
         return Result(
             Code.FAILURE,
@@ -69,7 +69,7 @@ class _Checks(UpgradeCommands):
         )
 
     def _consumers(self) -> Result:
-        missing = self._store.read(consumers.count_without_row)
+        missing = self._store.read(count_rows, CONSUMERS_WITHOUT_RECORD)
         if not missing:
             return Result(Code.SUCCESS)
         return Result(

@@ -41,6 +41,7 @@ from treeclaim.store.schema.tables import (
     traits,
     users,
 )
+from treeclaim.store.takeover.data_migrations import PROVIDERS_WITHOUT_ROOT, count
 from treeclaim.store.takeover.findings import Finding, Level, failed, passed, warned
 from treeclaim.store.takeover.server_settings import check_server
 
@@ -188,10 +189,10 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
 
 def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
     """Count the invalid rows of those tables whose columns are complete."""
-    for count, tables, level, text, remedy in _rules():
+    for number_of_rows, tables, level, text, remedy in _rules():
         if any(not present.get(table.name, set()) >= {*table.columns.keys()} for table in tables):
             continue
-        subject, number = tables[0].name, connection.execute(count).scalar_one()
+        subject, number = tables[0].name, connection.execute(number_of_rows).scalar_one()
         if number:
             yield Finding(level, subject, f"{number} {text}", remedy)
         else:
@@ -199,17 +200,15 @@ def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
 
 
 def _rules() -> Iterator[_Rule]:
-    rootless = sa.select(resource_providers.c.id).where(
-        resource_providers.c.root_provider_id.is_(None)
-    )
-    yield _count(rootless), [resource_providers], Level.ERROR, "without a root provider", _MIGRATE
-    unrecorded = CONSUMERS_WITHOUT_RECORD.order_by(None)
+    rootless = count(PROVIDERS_WITHOUT_ROOT)
+    yield rootless, [resource_providers], Level.ERROR, "without a root provider", _MIGRATE
     text = "that hold allocations but have no record"
-    yield _count(unrecorded), [consumers, allocations], Level.WARNING, text, _MIGRATE
+    unrecorded = count(CONSUMERS_WITHOUT_RECORD)
+    yield unrecorded, [consumers, allocations], Level.WARNING, text, _MIGRATE
     for word in ("parent", "root"):
         dangling = _dangling(resource_providers.c[f"{word}_provider_id"], resource_providers)
         text = f"whose {word} does not exist"
-        yield _count(dangling), [resource_providers], Level.ERROR, text, _BY_HAND
+        yield count(dangling), [resource_providers], Level.ERROR, text, _BY_HAND
     for (target, level, noun), columns in _REFERENCES.items():
         for column in columns:
             table = column.table
@@ -217,7 +216,7 @@ def _rules() -> Iterator[_Rule]:
             remedy = f"{_BACK_UP}: {' '.join(str(delete).split())};"
             text = f"of {noun} that does not exist"
             yield (
-                _count(_dangling(column, target)),
+                count(_dangling(column, target)),
                 [table, target],
                 level,
                 text,
@@ -230,10 +229,6 @@ def _dangling(column: sa.Column[Any], target: sa.Table) -> sa.Select[Any]:
     other = target.alias("referred")
     joined = column.table.outerjoin(other, other.c.id == column)
     return sa.select(column).select_from(joined).where(column.is_not(None), other.c.id.is_(None))
-
-
-def _count(rows: sa.Select[Any]) -> sa.Select[Any]:
-    return sa.select(sa.func.count()).select_from(rows.subquery())
 
 
 def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:

@@ -2,6 +2,7 @@
 """Data migrations: complete rows that are older than a rule (contract page 05, section 4)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -10,7 +11,10 @@ from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import resource_providers
 
-_WITHOUT_ROOT = resource_providers.c.root_provider_id.is_(None)
+PROVIDERS_WITHOUT_ROOT = sa.select(resource_providers.c.id).where(
+    resource_providers.c.root_provider_id.is_(None)
+)
+"""The providers that name no root."""
 
 Owner = tuple[str, str]
 """Project and user to record for claims from before consumers had owners."""
@@ -24,12 +28,12 @@ def set_root_provider_ids(
 ) -> tuple[int, int]:
     """Make each provider without a root its own root; at most `most` of them."""
     provider_id = resource_providers.c.id
-    first = sa.select(provider_id).where(_WITHOUT_ROOT).order_by(provider_id).limit(most)
+    first = PROVIDERS_WITHOUT_ROOT.order_by(provider_id).limit(most)
     missing = [row.id for row in transaction.rows(first.with_for_update())]
     for ids in chunks(missing):
         transaction.execute(
             sa.update(resource_providers)
-            .where(_WITHOUT_ROOT, provider_id.in_(ids))
+            .where(resource_providers.c.root_provider_id.is_(None), provider_id.in_(ids))
             .values(root_provider_id=provider_id, updated_at=transaction.now)
         )
     transaction.touch_providers(missing)
@@ -49,10 +53,11 @@ MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_cons
 """The migrations, in the order in which they run."""
 
 
-def providers_without_root(transaction: ReadTransaction) -> int:
-    """Count the providers that name no root."""
-    return int(
-        transaction.scalar(
-            sa.select(sa.func.count()).select_from(resource_providers).where(_WITHOUT_ROOT)
-        )
-    )
+def count_rows(transaction: ReadTransaction, rows: sa.Select[Any]) -> int:
+    """Return the number of rows of a query, such as `PROVIDERS_WITHOUT_ROOT`."""
+    return int(transaction.scalar(count(rows)))
+
+
+def count(rows: sa.Select[Any]) -> sa.Select[Any]:
+    """Return the query for the number of rows of a query."""
+    return sa.select(sa.func.count()).select_from(rows.order_by(None).subquery())

@@ -21,7 +21,6 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations.lookup import NAMES, CurrentAllocations, OwnerName
-from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
@@ -344,9 +343,3 @@ def insert_incomplete(
     )
     if existing_count != len(uuids):
         raise RetryTransactionError
-
-
-def count_without_row(transaction: ReadTransaction) -> int:
-    """Count the consumers that have allocations but no row."""
-    missing = CONSUMERS_WITHOUT_RECORD.order_by(None).subquery()
-    return int(transaction.scalar(sa.select(sa.func.count()).select_from(missing)))
