@@ -41,7 +41,7 @@ def test_demo_keep_prints_the_url_of_its_pages_and_serves_them(tmp_path):
             assert "<title>Treeclaim</title>" in httpx.get(url).text
             endpoint = {"TREECLAIM_ENDPOINT": url.removesuffix("/ui/")}
             drained = call(environment | endpoint, "plan", "drain", "host-1").stdout
-            assert "the goal is reached; left: 3 to 0" in drained
+            assert "the goal is reached; consumers left: 3 to 0" in drained
         finally:
             process.send_signal(signal.SIGINT)
             process.stdout.read()

@@ -316,3 +316,9 @@ def test_unexpected_error_is_one_line_and_debug_shows_the_traceback(tmp_path, mo
     assert "TREECLAIM_DEBUG" in message
     result = call(environment | {"TREECLAIM_DEBUG": "1"}, "tree")
     assert "Traceback" in result.stderr
+
+
+def test_one_required_option_is_asked_for_by_name(offline):
+    result = call(offline, "plan", "defragment")
+    assert result.returncode == 2
+    assert "the following arguments are required: --mix" in result.stderr

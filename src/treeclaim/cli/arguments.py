@@ -21,6 +21,7 @@ is required.
 
 import argparse
 import inspect
+import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -138,18 +139,20 @@ def declare_arguments(parser: argparse.ArgumentParser, table: str) -> None:
         parser: The parser of a command.
         table: A line for each argument, as the docstring of the module describes.
     """
-    group: Any = parser
-    mark = ""
-    for line in filter(None, map(str.strip, table.splitlines())):
-        argument, text = _COLUMNS.split(line, maxsplit=1)
-        previous_mark, mark = mark, argument[0] if argument[0] in "|!" else ""
-        if not mark:
-            group = parser
-        elif mark != previous_mark:
-            group = parser.add_mutually_exclusive_group(required=mark == "!")
-        name, settings = _read_argument(argument.removeprefix(mark).strip())
-        settings["help"] = text.replace("%", "%%") + settings.get("help", "")
-        group.add_argument(*name.split(","), **settings)
+    rows = filter(None, map(str.strip, table.splitlines()))
+    for mark, marked in itertools.groupby(rows, lambda row: row[0] if row[0] in "|!" else ""):
+        alternatives = list(marked)
+        is_required = mark == "!"
+        group: Any = parser
+        if mark and len(alternatives) > 1:
+            group = parser.add_mutually_exclusive_group(required=is_required)
+        for row in alternatives:
+            argument, text = _COLUMNS.split(row.removeprefix(mark).strip(), maxsplit=1)
+            name, settings = _read_argument(argument)
+            settings["help"] = text.replace("%", "%%") + settings.get("help", "")
+            if is_required and group is parser:
+                settings["required"] = True
+            group.add_argument(*name.split(","), **settings)
 
 
 def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:

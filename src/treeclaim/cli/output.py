@@ -46,6 +46,11 @@ FAILED = 2
 """Exit status of a failure, where 1 is a negative answer."""
 
 
+def count_text(count: int, noun: str) -> str:
+    """Return how many there are, in words: `1 move`, `2 moves`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class Streams:
     """Gives cliff's formatters the standard output of the moment."""
 

@@ -8,7 +8,12 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
-from treeclaim.client.aggregates import LONGEST_NAME, name_aggregates, read_aggregate_names
+from treeclaim.client.aggregates import (
+    LONGEST_NAME,
+    AggregateNames,
+    name_aggregates,
+    read_aggregate_names,
+)
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
 from treeclaim.client.provider_batches import Action, PlannedChange, in_trees, write_trees
@@ -34,7 +39,7 @@ class LoadPlan:
         changes: One for each provider of the file, then the deletions, the deepest first.
         traits, classes: Custom names that do not exist yet.
         aggregates: Names of aggregates that have none yet: the file's words, by uuid.
-        names: Names of all providers by uuid, as they will be.
+        names: Names of all providers and aggregates by uuid, as they will be.
         parents: Uuids of the parents of all providers, as they will be.
     """
 
@@ -67,12 +72,14 @@ def make_plan(
     changes = [planner.change(planned, states) for planned in topology.providers]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
+    named = read_aggregate_names(client)
+    words = {} if named is None else _unnamed_words(topology, named)
     return LoadPlan(
         [*changes, *planner.deletions()],
         traits,
         classes,
-        _unnamed_words(client, topology),
-        planner.names(),
+        words,
+        {**(named or {}), **words, **planner.names()},
         planner.parents,
     )
 
@@ -89,11 +96,8 @@ def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyErro
     return error
 
 
-def _unnamed_words(client: Client, topology: Topology) -> dict[str, str]:
+def _unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, str]:
     """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
-    names = read_aggregate_names(client) if topology.aggregates else None
-    if names is None:
-        return {}
     return {
         uuid: word
         for uuid, word in sorted(topology.aggregates.items())

@@ -116,10 +116,10 @@ class PlannedChange:
         return entry
 
     def fields(self, names: Mapping[str, str]) -> Iterator[FieldChange]:
-        """Yield the differences, with parents by their names.
+        """Yield the differences, with parents and aggregates by their names.
 
         Args:
-            names: Names of providers by uuid.
+            names: Names of providers and of aggregates by uuid.
         """
         before, after = self.before or replace(self.after, parent=None, values={}), self.after
         if before.name != after.name:
@@ -135,7 +135,7 @@ class PlannedChange:
         for part in PARTS:
             value = part.value_in(after.values)
             if value is not None:
-                yield from find_field_changes(part, part.or_empty(before.values), value)
+                yield from find_field_changes(part, part.or_empty(before.values), value, names)
 
 
 Tree = Sequence[PlannedChange]

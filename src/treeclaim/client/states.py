@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
+from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.client import Client
 from treeclaim.client.session import in_batches, in_parallel
 from treeclaim.model.attributes import AttributeValue
@@ -154,14 +155,16 @@ def _merge_inventory(before: Mapping[str, Any], given: Mapping[str, Any]) -> dic
     return without_consumption(merged) if consumes_nothing else merged
 
 
-def find_field_changes(part: ProviderPart[Any], before: Any, after: Any) -> Iterator[FieldChange]:
+def find_field_changes(
+    part: ProviderPart[Any], before: Any, after: Any, names: AggregateNames
+) -> Iterator[FieldChange]:
     """Yield the differences of two values of a part, in the order in which they are shown."""
     if part is INVENTORIES:
         yield from _compare_inventories(before, after)
     elif isinstance(part, Names):
-        for sign, names in (("+", after - before), ("-", before - after)):
-            for name in sorted(names):
-                yield FieldChange(sign, f"{part.single} {name}")
+        for sign, items in (("+", after - before), ("-", before - after)):
+            for item in sorted(items):
+                yield FieldChange(sign, f"{part.single} {shown_aggregate(names, item)}")
     else:
         old, new = (
             {name: attribute_in_words(value) for name, value in values.items()}

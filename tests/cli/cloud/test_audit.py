@@ -57,7 +57,7 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\nyes\n"))
         mended = call(cloud, "audit", *repair)
         assert (mended.returncode, mended.stdout) == (0, "Nothing found.\n")
-        assert mended.stderr.endswith("1 of 1 findings were repaired\n")
+        assert mended.stderr.endswith("1 of 1 finding repaired\n")
     with client_in(environment) as client:
         assert client.get(f"/allocations/{lost}")["allocations"] == {}
         assert client.get(f"/allocations/{SERVERS[-1]}")["allocations"]

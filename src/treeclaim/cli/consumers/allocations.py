@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, amounts
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of, provider_names, with_uuids
-from treeclaim.cli.output import CommandError, warn
+from treeclaim.cli.output import CommandError, count_text, warn
 from treeclaim.cli.printing import amounts_in_words, shown_waiting
 from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
@@ -101,7 +101,7 @@ class ClaimAllocation(CloudShow):
 def _too_few(count: int, query: CandidateQuery) -> str:
     if not count:
         return f"there is no candidate; 'treeclaim explain {in_words(query)}' shows the reason"
-    return f"there {'is' if count == 1 else 'are'} only {count} candidate{'s'[: count > 1]}"
+    return f"there {'is' if count == 1 else 'are'} only {count_text(count, 'candidate')}"
 
 
 def _owner(client: Client, consumer: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from treeclaim.cli.command import Cell, CloudLister, Result
 from treeclaim.cli.compute import living_from
 from treeclaim.cli.names import provider_names
-from treeclaim.cli.output import FAILED, CommandError, is_confirmed, warn
+from treeclaim.cli.output import FAILED, CommandError, count_text, is_confirmed, warn
 from treeclaim.client import Client
 from treeclaim.client.session import in_batches, query_string
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
@@ -139,7 +139,7 @@ def _repair(
         )
     )
     done = sum(outcome["result"] == "done" for outcome in outcomes)
-    warn(f"{done} of {len(repairs)} findings were repaired")
+    warn(f"{done} of {count_text(len(repairs), 'finding')} repaired")
     return True
 
 
@@ -149,7 +149,9 @@ def _is_confirmed(
     living: Mapping[str, Sequence[str]],
 ) -> bool:
     """Ask; ask again if so many would be released that the list of the living may be wrong."""
-    if not options.yes and not is_confirmed(f"Repair {len(repairs)} findings? [y/N]"):
+    if not options.yes and not is_confirmed(
+        f"Repair {count_text(len(repairs), 'finding')}? [y/N]"
+    ):
         return False
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     spared = len({uuid for uuids in living.values() for uuid in uuids})

@@ -13,7 +13,7 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
-from treeclaim.cli.output import CommandError, failures_at, say, text_in, warn
+from treeclaim.cli.output import CommandError, count_text, failures_at, say, text_in, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
@@ -62,7 +62,7 @@ class ImportRequests(CloudAction):
         for consumer, reason in list(failures.items())[:_MOST_REASONS]:
             warn(f"{consumer}: {reason}")
         if failures:
-            warn(f"the requests of {len(failures)} servers are not known")
+            warn(f"the requests of {count_text(len(failures), 'server')} are not known")
         return 1 if failures else 0
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from treeclaim.cli.arguments import declare_arguments
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import find_provider, with_uuids
-from treeclaim.cli.output import FAILED, object_of, say, text_in
+from treeclaim.cli.output import FAILED, count_text, object_of, say, text_in
 from treeclaim.cli.query_arguments import QUERY_ARGUMENTS
 from treeclaim.cli.search.explanation import funnel_table
 from treeclaim.client import Client
@@ -159,15 +159,14 @@ def _summary(plan: Mapping[str, Any]) -> str:
         bound = "" if least is None else f" (at least {least} needed)"
     else:
         verdict = "the goal is not reached" + (", and cannot be" if plan["proven"] else "")
-        verdict += "" if least is None else f": it takes at least {least} moves"
+        verdict += "" if least is None else f": it takes at least {count_text(least, 'move')}"
     late = "" if plan["complete"] else "; there was no time to try all"
-    count = len(plan["moves"])
-    moves = "1 move" if count == 1 else f"{count} moves"
+    moves = count_text(len(plan["moves"]), "move")
     return f"{moves}{bound}; {verdict}{late}; {_gain(plan)}"
 
 
 def _gain(plan: Mapping[str, Any]) -> str:
-    words = {"left": "left", "fits": "fit", "empty_trees": "empty trees"}
+    words = {"left": "consumers left", "fits": "fit", "empty_trees": "empty trees"}
     before, after = plan["before"], plan["after"]
     return ", ".join(
         f"{word}: {before[key]} to {after[key]}"

@@ -9,7 +9,7 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.compute import NOVA, document
-from treeclaim.cli.output import CommandError, object_of, text_in
+from treeclaim.cli.output import CommandError, count_text, object_of, text_in
 from treeclaim.client import Client
 from treeclaim.client.aggregates import LONGEST_NAME, name_aggregates, read_aggregate_names
 from treeclaim.model.names import normalised_uuid
@@ -24,7 +24,7 @@ class ListAggregates(CloudLister):
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         del options
         names = read_aggregate_names(client) or {}
-        return _names_result(names, f"{len(names)} aggregates have names")
+        return _names_result(names, f"{count_text(len(names), 'aggregate')} with a name")
 
 
 class SetAggregate(CloudLister):
@@ -72,7 +72,8 @@ def _store(client: Client, names: Mapping[str, str | None], options: argparse.Na
     if changes and not options.dry_run:
         name_aggregates(client, changes)
     would = "would be " if options.dry_run else ""
-    note = f"{len(changes)} names {would}changed, {len(names) - len(changes)} as they were"
+    changed = count_text(len(changes), "name")
+    note = f"{changed} {would}changed, {len(names) - len(changes)} as they were"
     return _names_result(changes, note)
 
 

@@ -17,7 +17,7 @@ from treeclaim.cli.names import (
     provider_names,
     with_uuids,
 )
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, count_text
 from treeclaim.cli.printing import amounts_in_words, bar, bars
 from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
@@ -73,7 +73,7 @@ def _notes(query: CandidateQuery, count: int, *, can_explain: bool) -> list[str]
     if not count:
         advice = f"; 'treeclaim explain {in_words(query.without('limit'))}' shows the reason"
         return [f"No candidate{advice if can_explain else ''}."]
-    title = f"{count} candidate{'' if count == 1 else 's'}"
+    title = count_text(count, "candidate")
     if str(count) == dict(query.parameters)["limit"]:
         title += ", which is the limit: there may be more (--limit)"
     return [title, in_words(query)]

@@ -13,7 +13,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
-from treeclaim.cli.output import CommandError, failures_at, say, say_script, warn
+from treeclaim.cli.output import CommandError, count_text, failures_at, say, say_script, warn
 from treeclaim.cli.service.findings import (
     CHECKS,
     ConfigFinding,
@@ -104,15 +104,11 @@ def _report(findings: Sequence[ConfigFinding]) -> int:
     warn(*map(str, findings))
     errors = sum(finding.is_error for finding in findings)
     if errors:
-        warn(f"The configuration cannot be used: {_count_text(errors, 'error')}.")
+        warn(f"The configuration cannot be used: {count_text(errors, 'error')}.")
         return 1
-    look = f"; look at the {_count_text(len(findings), 'warning')}" if findings else ""
+    look = f"; look at the {count_text(len(findings), 'warning')}" if findings else ""
     warn(f"The configuration can be used{look}.")
     return 0
-
-
-def _count_text(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _print_options(

@@ -70,8 +70,8 @@ def test_aggregate_names_are_set_and_removed_by_command_and_file(environment, tm
     path = tmp_path / "names.json"
     path.write_text(json.dumps({RACK: "seven", ZONE: "one"}))
     succeed(environment, "aggregate", "import", str(path))
-    assert "1 names changed" in rename(environment, RACK.upper(), "eight")
-    assert "1 names changed" in rename(environment, ZONE, "")
+    assert "1 name changed" in rename(environment, RACK.upper(), "eight")
+    assert "1 name changed" in rename(environment, ZONE, "")
     assert names(environment) == {RACK: "eight"}
     assert "eight" in succeed(environment, "aggregate", "list")
     path.write_text(json.dumps({RACK: None}))
