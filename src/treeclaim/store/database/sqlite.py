@@ -32,6 +32,7 @@ class _SQLite(System):
 
     is_server = False
     gives_ids_again = True
+    change_number = "PRAGMA data_version"
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
         @sa.event.listens_for(engine, "do_connect")

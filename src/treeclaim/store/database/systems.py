@@ -49,6 +49,7 @@ class System:
         locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
             each row as it reads it.
         gives_ids_again: Whether a new row may have the id of a deleted one.
+        change_number: A query for a number that differs on a connection after each commit of another one.
         begin_writing: A statement at the beginning of each transaction that writes, where it needs no round
             trip of its own.
     """
@@ -56,6 +57,7 @@ class System:
     is_server = True
     locks_in_order = True
     gives_ids_again = False
+    change_number: str | None = None
     begin_writing: DriverStatement | None = None
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:

@@ -36,6 +36,21 @@ class Probe:
         self._outages = outages
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._connections = 0
+
+    def version(self) -> tuple[int, int] | None:
+        """Return a value that is the same as before only if nothing was committed meanwhile.
+
+        None where the database has none that takes less than reading the positions of the feed.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        query = system_of(self._engine).change_number
+        if query is None:
+            return None
+        ((number,),), connection = self._answer(query, ())
+        return connection, number
 
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, as the driver has them; replace a lost connection once.
@@ -47,10 +62,14 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
+        return self._answer(sql, parameters)[0]
+
+    def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
+        """Return the rows of a query, and the number of the connection that it was sent by."""
         if not self._lock.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailableError(Failure.SILENT.value)
         try:
-            return self._query_twice(sql, parameters)
+            return self._query_twice(sql, parameters), self._connections
         finally:
             self._lock.release()
 
@@ -72,6 +91,7 @@ class Probe:
     def _query(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
+            self._connections += 1
             most = timeouts_of(self._engine).silence
             system_of(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         with contextlib.closing(self._connection.cursor()) as cursor:
