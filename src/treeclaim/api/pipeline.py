@@ -17,7 +17,7 @@ from treeclaim.api.protocol.callers import (
     request_id_of,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.documents import error_body, with_details
+from treeclaim.api.protocol.errors.documents import batch_error, error_body, with_details
 from treeclaim.api.protocol.negotiation import JSON, best_match
 from treeclaim.api.protocol.operations import Call, Operation
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
@@ -25,6 +25,7 @@ from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.batches.batch import BatchRefusedError
 from treeclaim.model.microversions import NEWEST, Version
 from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.texts import quote_value
@@ -51,7 +52,7 @@ class Pipeline:
     def __call__(self, req: falcon.Request, resp: falcon.Response, **_arguments: Any) -> None:
         """Answer a request, whatever happens; Falcon calls this for every path."""
         request, response = req, resp
-        version = None
+        version = operation = call = None
         try:
             version = negotiate(request.get_header(VERSION_HEADER))
             request.env[VERSION_KEY] = version
@@ -70,12 +71,14 @@ class Pipeline:
                 response,
             )
         except TreeclaimError as error:
-            _write_error(
-                with_details(api_error(error), error, version, self._services.replica),
-                version,
-                request,
-                response,
-            )
+            if operation is None or call is None:
+                refusal = api_error(error)
+            elif isinstance(error, BatchRefusedError):
+                refusal = batch_error(error.problems, call.version, self._services.replica)
+            else:
+                refusal = operation.refuse(error, call.arguments)
+            refusal = with_details(refusal, error, version, self._services.replica)
+            _write_error(refusal, version, request, response)
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             request_id = request_id_of(request.env)
             ids = {

@@ -33,8 +33,8 @@ from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
+    GENERATION_CHANGED,
     json_for_provider,
-    replacing_a_part,
     require_row,
 )
 from treeclaim.model.microversions import Feature, Version
@@ -95,6 +95,7 @@ def list_aggregates(call: Call) -> Reply:
     media_first=True,
     body=VersionedSchema(aggregates),
     most_values=MOST_VALUES_OF_SOME,
+    refusals=(GENERATION_CHANGED,),
 )
 def replace_aggregates(call: Call) -> Reply:
     """Replace the aggregates of a resource provider (section 2)."""
@@ -102,10 +103,9 @@ def replace_aggregates(call: Call) -> Reply:
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     expected_generation = int(body["resource_provider_generation"]) if has_generation else None
-    with replacing_a_part():
-        generation = call.services.store.write(
-            providers.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
-        )
+    generation = call.services.store.write(
+        providers.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
+    )
     return _shown(call, aggregates, generation)
 
 

@@ -4,10 +4,11 @@
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations import (
     Call,
     DescribedResponse,
+    Refusal,
     Reply,
     ValueForms,
     VersionedSchema,
@@ -64,16 +65,16 @@ def list_classes(call: Call) -> Reply:
     answers=(CREATED,),
     since=Feature.RESOURCE_CLASSES,
     body=VersionedSchema(_GIVEN),
+    refusals=(
+        Refusal(
+            "Conflicting resource class already exists: {error.name}", ResourceClassExistsError
+        ),
+    ),
 )
 def create_class(call: Call) -> Reply:
     """Create a custom resource class (section 3)."""
     name = call.json()["name"]
-    try:
-        call.services.store.write(store.create, name)
-    except ResourceClassExistsError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT, f"Conflicting resource class already exists: {name}"
-        ) from error
+    call.services.store.write(store.create, name)
     return Reply(HTTPStatus.CREATED, location=_path_of(name))
 
 
@@ -101,6 +102,10 @@ def show_class(call: Call) -> Reply:
     body=VersionedSchema(_GIVEN),
     forms=ValueForms(path={"name": CUSTOM_NAME}),
     body_until=Feature.ENSURE_RESOURCE_CLASS,
+    refusals=(
+        Refusal("Cannot update standard resource class {name}", StandardResourceClassError),
+        Refusal("Resource class already exists: {error.name}", ResourceClassExistsError),
+    ),
 )
 def put_class(call: Call) -> Reply:
     """Create a custom resource class if it does not exist (below 1.7: rename it)."""
@@ -120,17 +125,8 @@ def _ensure(call: Call) -> Reply:
 
 def _rename(call: Call) -> Reply:
     """Section 5."""
-    name, new_name = call.arguments["name"], call.json()["name"]
-    try:
-        call.services.store.write(store.rename, name, new_name)
-    except StandardResourceClassError as error:
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST, f"Cannot update standard resource class {name}"
-        ) from error
-    except ResourceClassExistsError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT, f"Resource class already exists: {new_name}"
-        ) from error
+    new_name = call.json()["name"]
+    call.services.store.write(store.rename, call.arguments["name"], new_name)
     return Reply(body=_representation(new_name, call))
 
 
@@ -138,17 +134,15 @@ def _rename(call: Call) -> Reply:
     "DELETE /resource_classes/{name}",
     policy="placement:resource_classes:delete",
     since=Feature.RESOURCE_CLASSES,
+    refusals=(
+        Refusal(
+            "Error in delete resource class: Cannot delete standard resource class {name}",
+            StandardResourceClassError,
+        ),
+        Refusal("Error in delete resource class: {error}", ResourceClassInUseError),
+    ),
 )
 def delete_class(call: Call) -> Reply:
     """Delete a custom resource class (section 7)."""
-    name = call.arguments["name"]
-    try:
-        call.services.store.write(store.delete, name)
-    except StandardResourceClassError as error:
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST,
-            f"Error in delete resource class: Cannot delete standard resource class {name}",
-        ) from error
-    except ResourceClassInUseError as error:
-        raise api_error(error, prefix="Error in delete resource class: ") from error
+    call.services.store.write(store.delete, call.arguments["name"])
     return Reply(HTTPStatus.NO_CONTENT)

@@ -3,9 +3,15 @@
 
 from http import HTTPStatus
 
-from treeclaim.api.protocol import errors
-from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call, Reply, ValueForms, VersionedSchema, operation
+from treeclaim.api.protocol.errors import PROVIDER_NOT_FOUND
+from treeclaim.api.protocol.operations import (
+    Call,
+    Refusal,
+    Reply,
+    ValueForms,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
@@ -49,6 +55,21 @@ def _described_body(schema: Schema) -> Schema:
     body=VersionedSchema(reshape_body),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=_described_body),
+    refusals=(
+        Refusal(
+            "Resource provider {error.uuid} in inventories not found: {error}",
+            ProviderNotFoundError,
+            status=HTTPStatus.BAD_REQUEST,
+            code=PROVIDER_NOT_FOUND,
+        ),
+        Refusal(
+            "malformed reshaper data: {error}",
+            ResourceClassNotFoundError,
+            status=HTTPStatus.BAD_REQUEST,
+        ),
+        UNABLE,
+        Refusal("update conflict: {error}", InventoryInUseError, ConcurrentChangeError),
+    ),
 )
 def reshape(call: Call) -> Reply:
     """Replace inventories and claims in one step."""
@@ -66,20 +87,5 @@ def reshape(call: Call) -> Reply:
     ]
     claims = claims_of(call, body["allocations"])
     require_sound(call, claims)
-    try:
-        call.services.store.write(store.reshape, reshaped, claims)
-    except ProviderNotFoundError as error:
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST,
-            f"Resource provider {error.uuid} in inventories not found: {error}",
-            errors.PROVIDER_NOT_FOUND,
-        ) from error
-    except ResourceClassNotFoundError as error:
-        raise api_error(
-            error, prefix="malformed reshaper data: ", status=HTTPStatus.BAD_REQUEST
-        ) from error
-    except UNABLE as error:
-        raise api_error(error, prefix="Unable to allocate inventory: ") from error
-    except (InventoryInUseError, ConcurrentChangeError) as error:
-        raise api_error(error, prefix="update conflict: ") from error
+    call.services.store.write(store.reshape, reshaped, claims)
     return Reply(HTTPStatus.NO_CONTENT)

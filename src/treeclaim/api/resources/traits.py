@@ -3,10 +3,11 @@
 
 from http import HTTPStatus
 
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import (
     Call,
     DescribedResponse,
+    Refusal,
     Reply,
     ValueForms,
     VersionedSchema,
@@ -23,7 +24,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
 from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.providers.provider_json import replacing_a_part, require_row
+from treeclaim.api.resources.providers.provider_json import GENERATION_CHANGED, require_row
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
@@ -142,13 +143,11 @@ def ensure_trait(call: Call) -> Reply:
     "DELETE /traits/{name}",
     policy="placement:traits:delete",
     since=Feature.TRAITS,
+    refusals=(Refusal("{error}", TraitsNotFoundError, status=HTTPStatus.NOT_FOUND),),
 )
 def delete_trait(call: Call) -> Reply:
     """Delete a custom trait (section 5)."""
-    try:
-        call.services.store.write(store.delete, call.arguments["name"])
-    except TraitsNotFoundError as error:
-        raise api_error(error, status=HTTPStatus.NOT_FOUND) from error
+    call.services.store.write(store.delete, call.arguments["name"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 
@@ -175,17 +174,17 @@ def list_provider_traits(call: Call) -> Reply:
     since=Feature.TRAITS,
     body=REPLACED,
     most_values=MOST_VALUES_OF_SOME,
+    refusals=(GENERATION_CHANGED,),
 )
 def replace_provider_traits(call: Call) -> Reply:
     """Replace the traits of a resource provider (section 7)."""
     body = call.json()
-    with replacing_a_part():
-        replaced = call.services.store.write(
-            replace_traits,
-            call.arguments["uuid"],
-            int(body["resource_provider_generation"]),
-            body["traits"],
-        )
+    replaced = call.services.store.write(
+        replace_traits,
+        call.arguments["uuid"],
+        int(body["resource_provider_generation"]),
+        body["traits"],
+    )
     names = list(dict.fromkeys(body["traits"]))
     return _shown(names, replaced.generation, replaced.modified_at or now())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from treeclaim.model import errors as model
 from treeclaim.model.extension import errors as extension
+from treeclaim.model.extension.batches import batch
 from treeclaim.model.query import errors as query
 
 UNDEFINED = "placement.undefined_code"
@@ -135,6 +136,10 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     query.RepeatedParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, DUPLICATE_KEY),
     query.UnusableParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
     query.QueryError: _BAD_REQUEST,
+    batch.BatchForbiddenError: ErrorRule(HTTPStatus.FORBIDDEN),
+    batch.NamelessError: _BAD_REQUEST,
+    batch.RepeatedProviderError: _BAD_REQUEST,
+    batch.UnknownNameError: _BAD_REQUEST,
     model.TraitInUseError: _CONFLICT,
     model.StandardTraitError: _BAD_REQUEST,
     model.ConsumerGenerationConflictError: _conflict(
@@ -156,7 +161,7 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     extension.HoldMisusedError: _BAD_REQUEST,
     extension.MixNotFoundError: _NOT_FOUND,
     extension.MixesFullError: _conflict(MIXES),
-    model.SearchGivenUpError: _BAD_REQUEST,
+    model.SearchGivenUpError: ErrorRule(HTTPStatus.BAD_REQUEST, DEADLINE),
     model.SearchTooLargeError: _BAD_REQUEST,
     model.InvalidValueError: _BAD_REQUEST,
     model.StoreUnavailableError: _UNAVAILABLE,
@@ -174,10 +179,32 @@ RETRY_WHEN_BUSY = "1"
 turn by then."""
 
 
+class Refusal:
+    """The answer of an operation to some errors of the model, where its contract has other words.
+
+    Attributes:
+        text: The words. Names in braces stand for variables of the path, for `error`, and its fields, as `error.uuid`.
+        errors: The types of the errors.
+        status, code: Instead of the usual ones; None for these.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *errors: type[model.TreeclaimError],
+        status: HTTPStatus | None = None,
+        code: str | None = None,
+    ) -> None:
+        self.text = text
+        self.errors = errors
+        self.status = status
+        self.code = code
+
+
 def api_error(
     error: model.TreeclaimError,
+    text: str | None = None,
     *,
-    prefix: str = "",
     status: HTTPStatus | None = None,
     code: str | None = None,
 ) -> ApiError:
@@ -185,8 +212,8 @@ def api_error(
 
     Args:
         error: What happened.
-        prefix: Put before its text, where an operation's contract wants one.
-        status: Instead of the usual one, where an operation's contract wants another.
+        text: Instead of its own.
+        status: Instead of the usual one.
         code: Instead of the usual one.
     """
     rule = ERROR_RULES[type(error)]
@@ -195,15 +222,27 @@ def api_error(
         headers["Retry-After"] = RETRY_AFTER
     elif isinstance(error, model.OverloadedError):
         headers["Retry-After"] = RETRY_WHEN_BUSY
+    if text is None and isinstance(error, query.QueryError):
+        return _query_error(error)
     members = {}
     if isinstance(error, extension.ConsumerExistsError):
         members["consumers"] = list(error.consumers)
     return ApiError(
         status or rule.status,
-        f"{prefix}{error}",
+        str(error) if text is None else text,
         code or rule.code,
         headers=headers,
         members=members,
+    )
+
+
+def _query_error(error: query.QueryError) -> ApiError:
+    """Return a 400 that says where a query of a body names what does not exist."""
+    is_class = isinstance(error.error, model.ResourceClassNotFoundError)
+    prefix = "Invalid resource class in resources parameter: " if is_class else ""
+    is_preferred = isinstance(error.error, model.PreferredTraitsNotFoundError)
+    return bad_request(
+        f"{error.where}: {prefix}{error.error}", BAD_VALUE if is_preferred else UNDEFINED
     )
 
 

@@ -14,10 +14,11 @@ from http import HTTPStatus
 from itertools import takewhile
 from typing import Any
 
-from treeclaim.api.protocol.errors import ERROR_RULES, UNDEFINED, ApiError
+from treeclaim.api.protocol.errors import ERROR_RULES, UNDEFINED, ApiError, api_error
 from treeclaim.api.protocol.negotiation import best_match
 from treeclaim.api.protocol.texts import detail_of, json_bytes
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError, TreeclaimError
+from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query.errors import QueryError
 from treeclaim.replica import Replica
@@ -40,6 +41,10 @@ _PLAIN = "text/plain"
 _MOST_UNKNOWN, _MOST_COMPARED = 2, 400
 """Unknown names for which an error suggests others, and names with which each is compared: those that begin like it.
 That takes 50 ms at most, for names of the greatest length."""
+
+
+_MOST_SUGGESTIONS = 4
+"""Faults of a batch for which a known name is suggested in place of an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,28 @@ def with_details(
     elif replica is not None and (near := ", ".join(_find_near_names(cause, replica))):
         error.detail += f" Did you mean {near}?"
     return error
+
+
+def batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica) -> ApiError:
+    """Return the answer to a batch with faulty entries: an error for each fault.
+
+    The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
+    """
+    errors = [
+        _fault_error(fault, version, replica if number < _MOST_SUGGESTIONS else None)
+        for number, fault in enumerate(faults)
+    ]
+    first = min(errors, key=lambda error: error.status)
+    first.others = tuple(other for other in errors if other is not first)
+    return first
+
+
+def _fault_error(fault: EntryFault, version: Version, replica: Replica | None) -> ApiError:
+    # In an entry the name of a class is about what was sent, not about the URL.
+    is_class = isinstance(fault.error, ResourceClassNotFoundError)
+    status = HTTPStatus.BAD_REQUEST if is_class else None
+    error = api_error(fault.error, f"providers[{fault.index}]: {fault.error}", status=status)
+    return with_details(error, fault.error, version, replica)
 
 
 def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[str]:

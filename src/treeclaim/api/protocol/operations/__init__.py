@@ -14,12 +14,14 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from treeclaim.api.admission import WaitKind
+from treeclaim.api.protocol.errors import ApiError, Refusal, api_error
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.query_models import QueryReader
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import Feature, Version
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Call",
     "DescribedResponse",
     "Operation",
+    "Refusal",
     "Reply",
     "ValueForms",
     "VersionedSchema",
@@ -112,6 +115,7 @@ class Operation:
         only_reads: True for a POST that changes nothing.
         most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.
         errors: Statuses of errors that no other operation has.
+        refusals: Its answers to errors of the model, where they differ from those of other operations.
     """
 
     method: str
@@ -133,6 +137,7 @@ class Operation:
     only_reads: bool = False
     most_values: int = MOST_VALUES
     errors: frozenset[HTTPStatus] = frozenset()
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def name(self) -> str:
@@ -160,6 +165,14 @@ class Operation:
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version of Placement."""
         return self.since is None or version.has(self.since)
+
+    def refuse(self, error: TreeclaimError, arguments: Mapping[str, str]) -> ApiError:
+        """Return the answer to an error of the model; `arguments` are the variables of the path."""
+        for refusal in self.refusals:
+            if isinstance(error, refusal.errors):
+                text = refusal.text.format(**arguments, error=error)
+                return api_error(error, text, status=refusal.status, code=refusal.code)
+        return api_error(error)
 
 
 def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:

@@ -11,7 +11,7 @@ from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.parameters import request_of
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
+from treeclaim.api.resources.candidates.queries import Queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import TreeclaimError
@@ -61,13 +61,12 @@ def require_valid(
         if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
             raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
     queries = Queries(call, arrival_of(call), (text for texts in new.values() for text in texts))
-    with refusing_queries():
-        read = {
-            f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
-            for uuid, texts in new.items()
-            for number, text in enumerate(texts)
-        }
-        require_names(call, read)
+    read = {
+        f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
+        for uuid, texts in new.items()
+        for number, text in enumerate(texts)
+    }
+    require_names(call, read)
 
 
 def shown_request(

@@ -5,8 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import Call, Reply, ValueForms, VersionedSchema, operation
+from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.operations import (
+    Call,
+    Refusal,
+    Reply,
+    ValueForms,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.schemas import ANY_UUID
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
@@ -31,6 +38,22 @@ from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.reading.holders import ConsumerDetails, details_of
 
 _NO_DETAILS = ConsumerDetails({}, {}, {})
+
+UNABLE = Refusal(
+    "Unable to allocate inventory: {error}",
+    InventoryMissingError,
+    UnitConstraintError,
+    CapacityExceededError,
+    ConditionedError,
+)
+"""The answer to what a provider refuses."""
+
+_REFUSALS = (
+    UNABLE,
+    Refusal(
+        "Inventory and/or allocations changed while attempting to allocate", ConcurrentChangeError
+    ),
+)
 
 
 @operation(
@@ -81,6 +104,7 @@ def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
     body=VersionedSchema(schemas.claim),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
+    refusals=_REFUSALS,
 )
 def replace_allocations(call: Call) -> Reply:
     """Replace what a consumer holds (section 3)."""
@@ -101,6 +125,7 @@ def replace_allocations(call: Call) -> Reply:
     body=VersionedSchema(schemas.claims),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=schemas.described_claims),
+    refusals=_REFUSALS,
 )
 def manage_allocations(call: Call) -> Reply:
     """Replace what several consumers hold, all or nothing (section 4)."""
@@ -108,10 +133,6 @@ def manage_allocations(call: Call) -> Reply:
     require_sound(call, claims)
     write_claims(call, claims)
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-UNABLE = (InventoryMissingError, UnitConstraintError, CapacityExceededError, ConditionedError)
-"""Errors for what a provider refuses."""
 
 
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
@@ -186,27 +207,13 @@ def _allocations(
 
 
 def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Write claims; say what was wrong as section 3.3 words it."""
+    """Write claims; name the consumers if a class does not exist (section 3.3)."""
     try:
         call.services.store.replace_allocations(claims)
     except ResourceClassNotFoundError as error:
-        raise api_error(
-            error,
-            prefix=f"Unable to allocate inventory for consumer {_consumers(claims)}: ",
-            status=HTTPStatus.BAD_REQUEST,
-        ) from error
-    except UNABLE as error:
-        raise api_error(error, prefix="Unable to allocate inventory: ") from error
-    except ConcurrentChangeError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            "Inventory and/or allocations changed while attempting to allocate",
-            api_error(error).code,
-        ) from error
-
-
-def _consumers(claims: Sequence[ConsumerClaim]) -> str:
-    return ", ".join(claim.consumer_uuid for claim in claims)
+        consumers = ", ".join(claim.consumer_uuid for claim in claims)
+        text = f"Unable to allocate inventory for consumer {consumers}: {error}"
+        raise api_error(error, text, status=HTTPStatus.BAD_REQUEST) from error
 
 
 @operation(
@@ -223,18 +230,13 @@ def delete_allocations(call: Call) -> Reply:
     "GET /resource_providers/{uuid}/allocations",
     policy="placement:resource_providers:allocations:list",
     answers=(schemas.PROVIDER,),
+    refusals=(Refusal("Resource provider '{uuid}' not found: {error}", ProviderNotFoundError),),
 )
 def list_provider_allocations(call: Call) -> Reply:
     """Show what consumers hold on a resource provider (section 6)."""
-    provider_uuid = call.arguments["uuid"]
-    try:
-        shares, generation, modified_at = call.services.store.read(
-            load_provider_allocations, provider_uuid
-        )
-    except ProviderNotFoundError as error:
-        raise ApiError(
-            HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
-        ) from error
+    shares, generation, modified_at = call.services.store.read(
+        load_provider_allocations, call.arguments["uuid"]
+    )
     if not call.has(Feature.CONSUMER_GENERATIONS):
         for share in shares.values():
             del share["consumer_generation"]

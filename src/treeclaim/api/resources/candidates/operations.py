@@ -4,20 +4,26 @@
 from functools import cache
 from operator import attrgetter
 
-from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation
+from treeclaim.api.protocol.errors import UNDEFINED, bad_request
+from treeclaim.api.protocol.operations import Call, Refusal, Reply, operation
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request, request_of
 from treeclaim.api.resources.extension.lists import classes_named_by
 from treeclaim.forest.explain.explain import Focus
-from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.errors import ProviderNotFoundError, SearchGivenUpError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.model.texts import quote_value
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
+
+_REFUSALS = (
+    classes_named_by("resources"),
+    # Only queries in bodies have the code of a deadline.
+    Refusal("{error}", SearchGivenUpError, code=UNDEFINED),
+)
 
 DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of whatever names holds to draw from."""
@@ -30,6 +36,7 @@ DRAW_RULE = "treeclaim:holds:draw"
     since=Feature.ALLOCATION_CANDIDATES,
     query=schemas.QUERY,
     forms=schemas.SEARCH_FORMS,
+    refusals=_REFUSALS,
 )
 def list_candidates(call: Call) -> Reply:
     """List combinations of providers that satisfy a request."""
@@ -42,8 +49,7 @@ def list_candidates(call: Call) -> Reply:
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
     question = candidate_question(request, services.search, _form(call.version), key)
-    with classes_named_by("resources"):
-        body = services.replica.answer(question, arrival)
+    body = services.replica.answer(question, arrival)
     return Reply(body=body, modified_at=now())
 
 
@@ -81,6 +87,7 @@ def _form(version: Version) -> BodyForm:
     query=schemas.EXPLAIN_QUERY,
     forms=schemas.SEARCH_FORMS,
     needs_opt_in=True,
+    refusals=_REFUSALS,
 )
 def explain_candidates(call: Call) -> Reply:
     """Explain the result of a request for candidates."""
@@ -98,8 +105,7 @@ def explain_candidates(call: Call) -> Reply:
     key = key_of("explain", call.version, call.request.query_string)
     question = explain_question(request, Focus(query.nearest, query.tree), key, shows_held=True)
     try:
-        with classes_named_by("resources"):
-            body = call.services.replica.answer(question, arrival)
+        body = call.services.replica.answer(question, arrival)
     except ProviderNotFoundError as error:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quote_value(error.uuid)} is unknown."

@@ -4,20 +4,14 @@
 Every function raises ApiError, a 400 that says what is wrong, and where.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 
-from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, api_error, bad_request
+from treeclaim.api.protocol.errors import BAD_VALUE, api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.model.errors import (
-    PreferredTraitsNotFoundError,
-    ResourceClassNotFoundError,
-    SearchGivenUpError,
-    TreeclaimError,
-)
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.query.errors import InvalidQueryError, QueryError
 from treeclaim.model.request import CandidateRequest
@@ -75,7 +69,7 @@ class Queries:
             request = request_of(query, self._version, self._most_groups)
             request = self._mixes.in_order_of(request)
         except InvalidQueryError as error:
-            raise api_error(error, prefix=f"{where}: ") from error
+            raise api_error(error, f"{where}: {error}") from error
         # Names may be written in ways that are not seen without reading.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)
@@ -137,17 +131,3 @@ def require_names(call: Call, read: Mapping[str, CandidateRequest]) -> None:
                     require_known_names(forest, read[place])
                 except TreeclaimError as error:
                     raise QueryError(place, error) from error
-
-
-@contextmanager
-def refusing_queries() -> Iterator[None]:
-    """Answer 400 where a query names what does not exist, or the call took all its time."""
-    try:
-        yield
-    except QueryError as error:
-        is_class = isinstance(error.error, ResourceClassNotFoundError)
-        prefix = "Invalid resource class in resources parameter: " if is_class else ""
-        code = BAD_VALUE if isinstance(error.error, PreferredTraitsNotFoundError) else UNDEFINED
-        raise bad_request(f"{error.where}: {prefix}{error.error}", code) from error
-    except SearchGivenUpError as error:
-        raise bad_request(str(error), DEADLINE) from error

@@ -7,8 +7,8 @@ from treeclaim.api.protocol.request.schemas import GENERATION, record
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension.parts import SHOWN, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
+    GENERATION_CHANGED,
     json_for_provider,
-    replacing_a_part,
     require_row,
 )
 from treeclaim.model.attributes import Attributes
@@ -35,17 +35,17 @@ def list_attributes(call: Call) -> Reply:
     policy=ATTRIBUTES.write_rule,
     answers=(ANSWER,),
     body=BodyReader(AttributesBody),
+    refusals=(GENERATION_CHANGED,),
 )
 def replace_attributes(call: Call) -> Reply:
     """Replace the attributes of a resource provider."""
     body: AttributesBody = json_for_provider(call)
-    with replacing_a_part():
-        generation = call.services.store.write(
-            providers.replace_attributes,
-            call.arguments["uuid"],
-            body.resource_provider_generation,
-            body.attributes,
-        )
+    generation = call.services.store.write(
+        providers.replace_attributes,
+        call.arguments["uuid"],
+        body.resource_provider_generation,
+        body.attributes,
+    )
     return _shown(body.attributes, generation)
 
 

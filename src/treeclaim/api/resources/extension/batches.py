@@ -2,29 +2,20 @@
 """Applying in bulk: POST /treeclaim/providers (contract page 99, section 8)."""
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.errors.documents import with_details
+from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, items
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, STRINGS, record
 from treeclaim.api.resources.extension.parts import ProviderEntry
-from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batches.batch import (
     MOST_PROBLEMS,
     BatchEntry,
-    BatchForbiddenError,
-    BatchRefusedError,
     BatchResult,
-    EntryFault,
     EntryOutcome,
-    NamelessError,
-    RepeatedProviderError,
-    UnknownNameError,
 )
 from treeclaim.model.parts import PARTS
 from treeclaim.store.database.transactions import WriteTransaction
@@ -70,14 +61,7 @@ _APPLIED = DescribedResponse(
 )
 """The outcome of each entry, in their order."""
 
-_MOST_SUGGESTIONS = 4
-"""Problems of a batch for which a known name is suggested in place of an unknown one."""
-
-
 _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update")
-
-_OF_THE_FORM = (NamelessError, RepeatedProviderError, ResourceClassNotFoundError, UnknownNameError)
-"""Errors that are 400 here: they are about what was sent, not about the URL."""
 
 
 class _DryRunError(Exception):
@@ -98,12 +82,7 @@ def apply_providers(call: Call, body: BatchBody) -> Reply:
     _require_allowed(call, body)
     read_bodies = read_entries(call, body.providers)
     entries = [entry.read() for entry in call.deadline.each(read_bodies)]
-    try:
-        applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
-    except BatchForbiddenError as error:
-        raise ApiError(HTTPStatus.FORBIDDEN, str(error)) from error
-    except BatchRefusedError as error:
-        raise refusal(call, error) from error
+    applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
     return Reply(body={"providers": applied})
 
 
@@ -152,30 +131,3 @@ def read_entries(
     if wrong:
         raise ApiError(wrong[0].status, wrong[0].detail, others=wrong[1:])
     return entries
-
-
-def refusal(call: Call, error: BatchRefusedError) -> ApiError:
-    """Return the answer: an error for each problem.
-
-    The answer has the lowest status of all, whatever the order of the entries; its first error comes first.
-    """
-    problems = enumerate(call.deadline.each(error.problems))
-    errors = [
-        _describe(call, problem, suggests=number < _MOST_SUGGESTIONS)
-        for number, problem in problems
-    ]
-    first = min(errors, key=lambda error: error.status)
-    further_errors = [other for other in errors if other is not first]
-    return ApiError(
-        first.status, first.detail, first.code, members=dict(first.members), others=further_errors
-    )
-
-
-def _describe(call: Call, problem: EntryFault, *, suggests: bool) -> ApiError:
-    prefix = f"providers[{problem.index}]: "
-    if isinstance(problem.error, _OF_THE_FORM):
-        error = bad_request(f"{prefix}{problem.error}")
-    else:
-        error = api_error(problem.error, prefix=prefix)
-    replica = call.services.replica if suggests else None
-    return with_details(error, problem.error, call.version, replica)

@@ -62,6 +62,7 @@ CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
     answers=(lists.page_answer(_KIND, CONSUMER),),
+    refusals=(lists.classes_named_by("resource_class"),),
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
     """List consumers in bulk, with everything that they hold."""
@@ -74,8 +75,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
         uuids = [consumer["uuid"] for consumer in page[0]]
         return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
 
-    with lists.classes_named_by("resource_class"):
-        cursor, (consumers, next_after), kept = call.services.store.read(read)
+    cursor, (consumers, next_after), kept = call.services.store.read(read)
     for consumer in consumers:
         uuid = consumer["uuid"]
         consumer.update(hold_terms.shown(kept, uuid))

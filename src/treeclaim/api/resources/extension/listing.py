@@ -63,9 +63,7 @@ class ProvidersQuery(lists.SelectionQuery):
         """Return the rows of the page."""
         uuids = frozenset(self.uuid) if self.uuid else None
         selection = ProviderSelection(self.name or None, uuids, self.conditions, self.resources)
-        with lists.classes_named_by("resources"):
-            rows = select_rows(forest, selection)
-        return page_of(forest, rows, self.after_id(_KIND), self.limit)
+        return page_of(forest, select_rows(forest, selection), self.after_id(_KIND), self.limit)
 
 
 _PROVIDER = record(
@@ -103,6 +101,7 @@ _MOST_TURNS = 120
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
     answers=(lists.page_answer(_KIND, _PROVIDER),),
+    refusals=(lists.classes_named_by("resources"),),
 )
 def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
     """List resource providers in bulk, with everything that belongs to them."""

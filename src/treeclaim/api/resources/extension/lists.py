@@ -6,16 +6,15 @@ a page begins. What exists all along keeps its place in the order of the list, s
 """
 
 import base64
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from pydantic import Field, WithJsonSchema
 
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Refusal, Reply
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
 from treeclaim.api.protocol.request.schemas import LINKS, STRING, Schema, record, text
@@ -88,17 +87,13 @@ class SelectionQuery(ListQuery):
         return value_parsers.provider_conditions(self.required, self.member_of, self.in_tree)
 
 
-@contextmanager
-def classes_named_by(parameter: str) -> Iterator[None]:
-    """Answer 400 where a parameter names a resource class that does not exist."""
-    try:
-        yield
-    except ResourceClassNotFoundError as error:
-        raise api_error(
-            error,
-            prefix=f"Invalid resource class in {parameter} parameter: ",
-            status=HTTPStatus.BAD_REQUEST,
-        ) from error
+def classes_named_by(parameter: str) -> Refusal:
+    """Return a 400 for a parameter that names a resource class that does not exist."""
+    return Refusal(
+        f"Invalid resource class in {parameter} parameter: {{error}}",
+        ResourceClassNotFoundError,
+        status=HTTPStatus.BAD_REQUEST,
+    )
 
 
 def page_answer(kind: str, entry: Schema) -> DescribedResponse:

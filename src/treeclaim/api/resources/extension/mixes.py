@@ -13,7 +13,7 @@ from treeclaim.api.protocol.request.bodies import Body, Query
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.operations import arrival_of
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
+from treeclaim.api.resources.candidates.queries import Queries, require_names
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
 from treeclaim.model.request import CandidateRequest
 from treeclaim.model.texts import quote_value
@@ -79,14 +79,12 @@ def put_mix(call: Call, body: MixBody) -> Reply:
     if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
     queries = Queries(call, arrival_of(call), texts.values())
-    with refusing_queries():
-        parsed = {
-            quote_value(where): queries.at(quote_value(where), query)
-            for where, query in texts.items()
-        }
-        for where, request in parsed.items():
-            _require_plain(where, request)
-        require_names(call, parsed)
+    parsed = {
+        quote_value(where): queries.at(quote_value(where), query) for where, query in texts.items()
+    }
+    for where, request in parsed.items():
+        _require_plain(where, request)
+    require_names(call, parsed)
     call.services.store.write(mixes.put, name, document)
     return Reply(HTTPStatus.NO_CONTENT)
 

@@ -23,14 +23,13 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.operations import arrival_of
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.assumptions import (
     ASSUMED,
     Assumptions,
     QuestionBody,
     read_assumptions,
-    refusing_entries,
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
@@ -163,13 +162,13 @@ class _TotalsCall:
     "GET /treeclaim/totals",
     policy="placement:resource_providers:list",
     answers=(TOTALS,),
+    refusals=(lists.classes_named_by("resource_class"),),
 )
 def show_totals(call: Call, query: TotalsQuery) -> Reply:
     """Sum up inventories, and what is used and free of them."""
     totals_call = _TotalsCall.read(call, query)
-    with lists.classes_named_by("resource_class"), refusing_queries():
-        question = totals_call.question(NO_ASSUMPTIONS)
-        pieces = call.services.replica.answer(question, arrival_of(call))
+    question = totals_call.question(NO_ASSUMPTIONS)
+    pieces = call.services.replica.answer(question, arrival_of(call))
     return Reply(body=pieces, modified_at=now())
 
 
@@ -178,16 +177,12 @@ def show_totals(call: Call, query: TotalsQuery) -> Reply:
     policy="placement:resource_providers:list",
     answers=(GIVEN_TOTALS,),
     only_reads=True,
+    refusals=(lists.classes_named_by("resource_class"),),
 )
 def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Reply:
     """Sum up inventories, and what would be used and free of them."""
     totals_call = _TotalsCall.read(call, query)
     arrival = arrival_of(call)
-    with (
-        lists.classes_named_by("resource_class"),
-        refusing_queries(),
-        refusing_entries(call),
-    ):
-        assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
-        document = call.services.replica.answer(totals_call.question(assumptions), arrival)
+    assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
+    document = call.services.replica.answer(totals_call.question(assumptions), arrival)
     return Reply(body=document)

@@ -5,9 +5,15 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol import errors
-from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call, Reply, ValueForms, VersionedSchema, operation
+from treeclaim.api.protocol.errors import CONCURRENT_UPDATE
+from treeclaim.api.protocol.operations import (
+    Call,
+    Refusal,
+    Reply,
+    ValueForms,
+    VersionedSchema,
+    operation,
+)
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
@@ -26,6 +32,10 @@ from treeclaim.store.operations.providers.providers import write_inventories
 from treeclaim.store.reading.inventories import consumed_by
 
 _GENERATION = "resource_provider_generation"
+
+_CAPACITY_REFUSED = Refusal(
+    "Unable to update inventory for resource provider {uuid}: {error}", CapacityTooSmallError
+)
 
 
 def shown(
@@ -88,25 +98,28 @@ def list_inventories(call: Call) -> Reply:
     policy="placement:resource_providers:inventories:create",
     answers=(schemas.ADDED,),
     body=VersionedSchema(schemas.new_inventory),
+    refusals=(
+        Refusal(
+            "Unable to create inventory for resource provider {uuid}: {error}",
+            CapacityTooSmallError,
+            ResourceClassNotFoundError,
+            status=HTTPStatus.BAD_REQUEST,
+        ),
+        Refusal("Update conflict: {error}", InventoryExistsError),
+    ),
 )
 def add_inventory(call: Call) -> Reply:
     """Add an inventory to a resource provider (section 3)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     inventory, resource_class = schemas.inventory_of(body), body["resource_class"]
-    prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
-    try:
-        generation = call.services.store.write(
-            write_inventories,
-            provider_uuid,
-            {resource_class: inventory},
-            classes=Classes.MISSING,
-            least_capacity=_least_capacity(call),
-        )
-    except (CapacityTooSmallError, ResourceClassNotFoundError) as error:
-        raise api_error(error, prefix=prefix, status=HTTPStatus.BAD_REQUEST) from error
-    except InventoryExistsError as error:
-        raise api_error(error, prefix="Update conflict: ") from error
+    generation = call.services.store.write(
+        write_inventories,
+        provider_uuid,
+        {resource_class: inventory},
+        classes=Classes.MISSING,
+        least_capacity=_least_capacity(call),
+    )
     return Reply(
         HTTPStatus.CREATED,
         body=shown(call, inventory) | {_GENERATION: generation},
@@ -122,31 +135,28 @@ def add_inventory(call: Call) -> Reply:
     body=VersionedSchema(schemas.all_inventories),
     most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=schemas.with_class_names),
+    refusals=(
+        _CAPACITY_REFUSED,
+        Refusal(
+            "Unknown resource class in inventory for resource provider {uuid}: {error}",
+            ResourceClassNotFoundError,
+            status=HTTPStatus.BAD_REQUEST,
+        ),
+        Refusal("update conflict: {error}", InventoryInUseError),
+    ),
 )
 def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a resource provider (section 4)."""
-    provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     items = call.deadline.each(body["inventories"].items())
     new = {name: schemas.inventory_of(inventory) for name, inventory in items}
-    try:
-        generation = call.services.store.write(
-            write_inventories,
-            provider_uuid,
-            new,
-            int(body[_GENERATION]),
-            least_capacity=_least_capacity(call),
-        )
-    except CapacityTooSmallError as error:
-        raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
-    except ResourceClassNotFoundError as error:
-        raise api_error(
-            error,
-            prefix=f"Unknown resource class in inventory for resource provider {provider_uuid}: ",
-            status=HTTPStatus.BAD_REQUEST,
-        ) from error
-    except InventoryInUseError as error:
-        raise api_error(error, prefix="update conflict: ") from error
+    generation = call.services.store.write(
+        write_inventories,
+        call.arguments["uuid"],
+        new,
+        int(body[_GENERATION]),
+        least_capacity=_least_capacity(call),
+    )
     kept = _kept_consumption(call, new)
     return Reply(
         body={
@@ -197,29 +207,29 @@ def show_inventory(call: Call) -> Reply:
     policy="placement:resource_providers:inventories:update",
     answers=(schemas.INVENTORY,),
     body=VersionedSchema(schemas.changed_inventory),
+    refusals=(
+        _CAPACITY_REFUSED,
+        Refusal(
+            "No inventory record with resource class for resource provider {uuid}: "
+            "No inventory of class {resource_class} found.",
+            InventoryNotFoundError,
+            status=HTTPStatus.BAD_REQUEST,
+        ),
+    ),
 )
 def replace_inventory(call: Call) -> Reply:
     """Replace one inventory of a resource provider (section 7)."""
-    provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
+    resource_class = call.arguments["resource_class"]
     body = json_for_provider(call)
     inventory = schemas.inventory_of(body)
-    try:
-        generation = call.services.store.write(
-            write_inventories,
-            provider_uuid,
-            {resource_class: inventory},
-            int(body[_GENERATION]),
-            classes=Classes.PRESENT,
-            least_capacity=_least_capacity(call),
-        )
-    except CapacityTooSmallError as error:
-        raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
-    except InventoryNotFoundError as error:
-        raise ApiError(
-            HTTPStatus.BAD_REQUEST,
-            "No inventory record with resource class for resource provider "
-            f"{provider_uuid}: No inventory of class {resource_class} found.",
-        ) from error
+    generation = call.services.store.write(
+        write_inventories,
+        call.arguments["uuid"],
+        {resource_class: inventory},
+        int(body[_GENERATION]),
+        classes=Classes.PRESENT,
+        least_capacity=_least_capacity(call),
+    )
     kept = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
     return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation}, modified_at=now())
 
@@ -227,33 +237,29 @@ def replace_inventory(call: Call) -> Reply:
 @operation(
     "DELETE /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:delete",
+    refusals=(
+        Refusal(
+            "No inventory of class {resource_class} found for delete",
+            InventoryNotFoundError,
+            ResourceClassNotFoundError,
+        ),
+        Refusal(
+            "Unable to delete inventory of class {resource_class}: {error}",
+            InventoryInUseError,
+            code=CONCURRENT_UPDATE,
+        ),
+    ),
 )
 def delete_inventory(call: Call) -> Reply:
     """Delete one inventory of a resource provider (section 8)."""
-    resource_class = call.arguments["resource_class"]
-    try:
-        call.services.store.write(
-            write_inventories,
-            call.arguments["uuid"],
-            {resource_class: None},
-            classes=Classes.PRESENT,
-        )
-    except (InventoryNotFoundError, ResourceClassNotFoundError) as error:
-        raise ApiError(
-            HTTPStatus.NOT_FOUND, f"No inventory of class {resource_class} found for delete"
-        ) from error
-    except InventoryInUseError as error:
-        raise api_error(
-            error,
-            prefix=f"Unable to delete inventory of class {resource_class}: ",
-            code=errors.CONCURRENT_UPDATE,
-        ) from error
+    call.services.store.write(
+        write_inventories,
+        call.arguments["uuid"],
+        {call.arguments["resource_class"]: None},
+        classes=Classes.PRESENT,
+    )
     return Reply(HTTPStatus.NO_CONTENT)
 
 
 def _least_capacity(call: Call) -> int:
     return 0 if call.has(Feature.ZERO_CAPACITY) else 1
-
-
-def _cannot_update(provider_uuid: str) -> str:
-    return f"Unable to update inventory for resource provider {provider_uuid}: "

@@ -11,7 +11,7 @@ from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.candidates.operations import arrival_of, require_may_draw
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.placing import bodies
 from treeclaim.api.resources.placing.placements import PlacementCall
 from treeclaim.api.resources.planning.assumptions import answer_under, read_assumptions
@@ -35,17 +35,16 @@ def find_alternatives(call: Call, body: bodies.AlternativesBody) -> Reply:
     texts = body.alternatives
     arrival = arrival_of(call)
     queries = Queries(call, arrival, [*texts, *body.placed_queries])
-    with refusing_queries():
-        requests = {
-            f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
-            for number, query in enumerate(texts)
-        }
-        require_may_draw(call, *requests.values())
-        assumptions = read_assumptions(call, body, queries)
-        parts = (*texts, *queries.mix_texts)
-        key = None if assumptions else key_of("alternatives", call.version, *parts)
-        question = alternatives_question(requests, call.services.search, key)
-        pieces = answer_under(call, question, assumptions, arrival)
+    requests = {
+        f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
+        for number, query in enumerate(texts)
+    }
+    require_may_draw(call, *requests.values())
+    assumptions = read_assumptions(call, body, queries)
+    parts = (*texts, *queries.mix_texts)
+    key = None if assumptions else key_of("alternatives", call.version, *parts)
+    question = alternatives_question(requests, call.services.search, key)
+    pieces = answer_under(call, question, assumptions, arrival)
     return Reply(body=pieces, modified_at=now())
 
 
@@ -59,17 +58,14 @@ def find_alternatives(call: Call, body: bodies.AlternativesBody) -> Reply:
 def place_consumers(call: Call, body: bodies.PlacementsBody) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
     arrival = arrival_of(call)
-    with refusing_queries():
-        texts = chain.from_iterable(request.alternatives for request in body.requests)
-        queries = Queries(call, arrival, chain(texts, body.placed_queries))
-        placing = read_placing(call, body, queries)
-        assumptions = read_assumptions(call, body, queries)
-        if assumptions and not body.dry_run:
-            raise bad_request("'given' needs 'dry_run'.")
-        placer = PlacementCall(
-            call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions
-        )
-        return placer.place()
+    texts = chain.from_iterable(request.alternatives for request in body.requests)
+    queries = Queries(call, arrival, chain(texts, body.placed_queries))
+    placing = read_placing(call, body, queries)
+    assumptions = read_assumptions(call, body, queries)
+    if assumptions and not body.dry_run:
+        raise bad_request("'given' needs 'dry_run'.")
+    placer = PlacementCall(call, placing, arrival, is_dry=body.dry_run, assumptions=assumptions)
+    return placer.place()
 
 
 @operation(
@@ -88,14 +84,13 @@ def count_fitting(call: Call, body: bodies.CapacityBody) -> Reply:
         limit=body.limit,
         end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,
     )
-    with refusing_queries():
-        requests = {
-            name: queries.at(f"requests.{name}", query) for name, query in body.requests.items()
-        }
-        require_may_draw(call, *requests.values())
-        assumptions = read_assumptions(call, body, queries)
-        pieces = answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
-        return Reply(body=pieces)
+    requests = {
+        name: queries.at(f"requests.{name}", query) for name, query in body.requests.items()
+    }
+    require_may_draw(call, *requests.values())
+    assumptions = read_assumptions(call, body, queries)
+    pieces = answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
+    return Reply(body=pieces)
 
 
 def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> Placing:

@@ -2,7 +2,6 @@
 """The member `given` of questions (contract page 101, section 1)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -22,9 +21,9 @@ from treeclaim.api.protocol.request.bodies import (
 from treeclaim.api.protocol.request.schemas import INTEGER, MOST_NAMED, record
 from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.conditions import ConditionBody, condition_of
-from treeclaim.api.resources.extension.batches import read_entries, refusal
+from treeclaim.api.resources.extension.batches import read_entries
 from treeclaim.api.resources.extension.parts import ProviderEntry
-from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
+from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.extension.conditions import MOST_CONDITIONS
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS
@@ -144,19 +143,8 @@ def answer_under(
     """Answer a question as things are, or as they would be.
 
     Raises:
-        ApiError: 400, 409.
-        TreeclaimError: what the question gives reason for.
+        TreeclaimError: what the question gives reason for; BatchRefusedError for faulty assumptions.
     """
     if not given:
         return call.services.replica.answer(question, arrival)
-    with refusing_entries(call):
-        return call.services.replica.answer(question_under(given, question), arrival)
-
-
-@contextmanager
-def refusing_entries(call: Call) -> Iterator[None]:
-    """Answer 400 or 409, as page 99 does, where entries of providers are faulty."""
-    try:
-        yield
-    except BatchRefusedError as error:
-        raise refusal(call, error) from error
+    return call.services.replica.answer(question_under(given, question), arrival)

@@ -30,7 +30,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.planning.assumptions import ASSUMED
 from treeclaim.api.resources.planning.plans import ConsumerTypes, PlanBody, PlanCall
 from treeclaim.forest.bounds.budget import Budget
@@ -153,9 +153,8 @@ MOVES = DescribedResponse(
 )
 def plan_moves(call: Call, body: MovesBody) -> Reply:
     """Say which moves empty hosts, or make room."""
-    with refusing_queries():
-        plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
-        goal = _read_goal(call, body.goal, plan.queries)
+    plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
+    goal = _read_goal(call, body.goal, plan.queries)
     moves = Moves(
         goal=goal,
         movable=Movable() if body.movable is None else body.movable.read(),

@@ -21,12 +21,11 @@ from treeclaim.api.protocol.request.bodies import (
 from treeclaim.api.protocol.request.schemas import MOST_NAMED, TYPE_NAME
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.resources.candidates.parameters import candidate_request
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.planning.assumptions import (
     LIST_RULE,
     QuestionBody,
     read_assumptions,
-    refusing_entries,
 )
 from treeclaim.model.extension.planning import AssumptionSet, PlanRule
 from treeclaim.model.request import CandidateRequest
@@ -155,6 +154,5 @@ class PlanCall:
             read_kept,
             named=frozenset(holds),
         )
-        with refusing_queries(), refusing_entries(self.call):
-            pieces = self.call.services.replica.answer(question, self.arrival)
-            return Reply(body=pieces)
+        pieces = self.call.services.replica.answer(question, self.arrival)
+        return Reply(body=pieces)

@@ -8,7 +8,6 @@ from treeclaim.api.protocol.request.bodies import Domains, HoldUuids, Parts
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
 from treeclaim.api.resources.allocations.hold_terms import sources_of
 from treeclaim.api.resources.candidates import schemas as candidates
-from treeclaim.api.resources.candidates.queries import refusing_queries
 from treeclaim.api.resources.planning.assumptions import ASSUMED
 from treeclaim.api.resources.planning.plans import ConsumerTypes, PlanBody, PlanCall
 from treeclaim.forest.bounds.budget import Budget
@@ -68,8 +67,7 @@ SURVIVAL = DescribedResponse(
 def survive_failures(call: Call, body: SurvivalBody) -> Reply:
     """Say which failures are survived: whether all consumers find a place elsewhere."""
     holds = sources_of(call, body.from_holds)
-    with refusing_queries():
-        plan = PlanCall.read(call, body)
+    plan = PlanCall.read(call, body)
     failures = Failures(
         domains=body.domains or None,
         types=body.consumer_types,

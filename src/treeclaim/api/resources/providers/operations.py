@@ -5,10 +5,11 @@ import uuid
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import (
     Call,
     DescribedResponse,
+    Refusal,
     Reply,
     ValueForms,
     VersionedSchema,
@@ -134,6 +135,7 @@ _ANY_SELECTION: dict[str, Schema] = {
     answers=(PROVIDERS,),
     query=QUERY,
     forms=ValueForms(query=_ANY_SELECTION),
+    refusals=(lists.classes_named_by("resources"),),
 )
 def list_providers(call: Call) -> Reply:
     """List resource providers (section 2)."""
@@ -145,8 +147,7 @@ def list_providers(call: Call) -> Reply:
         if kept_answer is not None:
             return _list_reply(list(kept_answer.pieces), kept_answer.modified_at)
         version = replica.version
-        with lists.classes_named_by("resources"):
-            providers = provider_list(forest, matching_providers(forest, query))
+        providers = provider_list(forest, matching_providers(forest, query))
     body = provider_list_json(providers, call)
     if isinstance(body, list):
         replica.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
@@ -205,9 +206,8 @@ def create_provider(call: Call) -> Reply:
             parent_uuid=body.get("parent_provider_uuid"),
         )
     except InvalidParentError as error:
-        raise api_error(
-            error, prefix=f'Unable to create resource provider "{name}", {provider_uuid}: '
-        ) from error
+        text = f'Unable to create resource provider "{name}", {provider_uuid}: {error}'
+        raise api_error(error, text) from error
     location = path_of(provider.uuid)
     if not call.has(Feature.CREATED_PROVIDER_SHOWN):
         return Reply(HTTPStatus.CREATED, location=location)
@@ -239,45 +239,35 @@ def show_provider(call: Call) -> Reply:
     policy="placement:resource_providers:update",
     answers=(PROVIDER,),
     body=VersionedSchema(changed_provider),
+    refusals=(
+        Refusal(
+            "Conflicting resource provider {error.name} already exists.", DuplicateProviderError
+        ),
+        Refusal("Unable to save resource provider {uuid}: {error}", InvalidParentError),
+    ),
 )
 def update_provider(call: Call) -> Reply:
     """Rename or move a resource provider (section 5)."""
-    provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
     parent = body.get("parent_provider_uuid", Omission.OMITTED)
-    try:
-        provider = call.services.store.write(
-            store.update,
-            provider_uuid,
-            name=body["name"],
-            parent=parent,
-            may_reparent=call.has(Feature.REPARENTING),
-        )
-    except DuplicateProviderError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            f"Conflicting resource provider {body['name']} already exists.",
-            api_error(error).code,
-        ) from error
-    except InvalidParentError as error:
-        raise api_error(
-            error, prefix=f"Unable to save resource provider {provider_uuid}: "
-        ) from error
+    provider = call.services.store.write(
+        store.update,
+        call.arguments["uuid"],
+        name=body["name"],
+        parent=parent,
+        may_reparent=call.has(Feature.REPARENTING),
+    )
     return _shown(call, provider)
 
 
 @operation(
     "DELETE /resource_providers/{uuid}",
     policy="placement:resource_providers:delete",
+    refusals=(
+        Refusal("No resource provider with uuid {uuid} found for delete", ProviderNotFoundError),
+    ),
 )
 def delete_provider(call: Call) -> Reply:
     """Delete a resource provider (section 6)."""
-    provider_uuid = call.arguments["uuid"]
-    try:
-        call.services.store.write(store.delete, provider_uuid)
-    except ProviderNotFoundError as error:
-        raise ApiError(
-            HTTPStatus.NOT_FOUND,
-            f"No resource provider with uuid {provider_uuid} found for delete",
-        ) from error
+    call.services.store.write(store.delete, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)

@@ -6,14 +6,12 @@ takes a fifteenth of the time of writing a document.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 
-from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.operations import Call, Refusal
 from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.forest.listing.selection import ProviderList
 from treeclaim.forest.table.forest import Forest
@@ -139,19 +137,8 @@ def json_for_provider(call: Call) -> Any:
         raise
 
 
-@contextmanager
-def replacing_a_part() -> Iterator[None]:
-    """Tell clients who replace a part of a provider if it has changed.
-
-    Raises:
-        ApiError: 409 for another generation.
-    """
-    try:
-        yield
-    except ProviderGenerationConflictError as error:
-        raise ApiError(
-            HTTPStatus.CONFLICT,
-            "Resource provider's generation already changed. Please update the generation and "
-            "try again.",
-            api_error(error).code,
-        ) from error
+GENERATION_CHANGED = Refusal(
+    "Resource provider's generation already changed. Please update the generation and try again.",
+    ProviderGenerationConflictError,
+)
+"""The 409 for clients that replace a part of a provider that has changed."""
