@@ -67,7 +67,7 @@ def test_count_without_time_is_zero_and_incomplete(forest):
 def test_count_cut_short_returns_a_partial_result(forest):
     whole = count_capacity(forest, WANTED, asked(None), Budget())
     assert whole["complete"]
-    forest.counts.clear()
+    forest.cache.clear()
     partial = []
     for checks in range(3000):
         result = count_capacity(
@@ -75,7 +75,7 @@ def test_count_cut_short_returns_a_partial_result(forest):
         )
         if result["complete"]:
             break
-        assert forest.counts.find(WANTED) is None
+        assert forest.cache.find(("counts", WANTED)) is None
         assert result["at_most"] is None or whole["fits"] <= result["at_most"]
         assert result["when_empty"] <= whole["when_empty"]
         partial.append(result["fits"])
@@ -85,14 +85,14 @@ def test_count_cut_short_returns_a_partial_result(forest):
 
 
 def test_operator_timeout_ends_a_count_without_its_own_limit(forest):
-    forest.counts.clear()
+    forest.cache.clear()
     with pytest.raises(SearchGivenUpError):
         count_capacity(forest, WANTED, asked(None), EndingBudget(checks=20))
 
 
 def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
     requests = {f"flavor-{number}": WANTED for number in range(20)}
-    forest.counts.clear()
+    forest.cache.clear()
     question = capacity_question(requests, CapacityLimits(None, 0, time.monotonic() + 0.2))
     capacity = json.loads(b"".join(question.work(forest, iter(()), Budget(3600))))["capacity"]
     assert set(capacity) == set(requests)

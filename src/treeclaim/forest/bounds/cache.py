@@ -32,12 +32,6 @@ _Value = TypeVar("_Value", bound=CachedValue)
 _OVERHEAD = 500
 """Bytes that are counted for a value besides its own and its key's, for all that holds it."""
 
-_DROPPED_TOGETHER = 16
-"""Forgotten values that are dropped each time when one is looked for."""
-
-_Values = OrderedDict[Hashable, tuple[CachedValue, int, Hashable]]
-"""Values with their bytes and their keys, by key."""
-
 
 def size_of(key: object) -> int:
     """Return the bytes that a key takes; keys contain input, which may be long."""
@@ -122,25 +116,21 @@ class ByteCache:
         self.most_bytes = most_bytes
         self._makes_read_only = makes_read_only
         self._key_bytes = key_bytes
-        self._values: _Values = OrderedDict()
-        self._forgotten: list[_Values] = []
+        self._values: OrderedDict[Hashable, tuple[CachedValue, int, Hashable]] = OrderedDict()
+        """Values with their bytes and their keys, by key."""
         self._bytes = 0
         # A long answer is drawn while others use the Forest.
         self._lock = threading.Lock()
 
     def clear(self) -> None:
-        """Forget everything, in no time: later look-ups return the memory.
-
-        Ten thousand small values take some twenty milliseconds to be dropped.
-        """
+        """Forget everything."""
         with self._lock:
-            self._forgotten.append(self._values)
-            self._values, self._bytes = OrderedDict(), 0
+            self._values.clear()
+            self._bytes = 0
 
     def find(self, key: Hashable) -> CachedValue | None:
         """Return the value of a key, None if it is not known."""
         with self._lock:
-            self._drop_forgotten()
             entry = self._values.get(key)
             if entry is None:
                 return None
@@ -185,15 +175,6 @@ class ByteCache:
         if self._makes_read_only:
             _let_write(entry[0], may_write=True)
         return entry[0]
-
-    def _drop_forgotten(self) -> None:
-        for _ in range(_DROPPED_TOGETHER):
-            if not self._forgotten:
-                return
-            if self._forgotten[-1]:
-                self._forgotten[-1].popitem()
-            else:
-                self._forgotten.pop()
 
     def _drop(self, key: Hashable) -> None:
         self._bytes -= self._values.pop(key)[1]

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.bounds.cache import ByteCache, SizedValue
+from treeclaim.forest.bounds.cache import SizedValue
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Trees
 from treeclaim.forest.table.forest import Forest
@@ -53,8 +53,6 @@ def follow(
     classes: Iterable[ClassInventories],
     make: Callable[[], _Value],
     remake: Callable[[_Value, Trees], _Value],
-    *,
-    cache: ByteCache | None = None,
 ) -> _Value:
     """Return a value as things are now, not to be changed.
 
@@ -64,14 +62,12 @@ def follow(
         classes: The classes on whose amounts it depends.
         make: Makes the value.
         remake: Makes the value from an earlier one and the numbers of the trees written since.
-        cache: Where it is cached; None for the Forest's cache of what depends on the shape.
     """
-    cache = forest.cache if cache is None else cache
     columns = list(classes)
     marks = [each.written.mark for each in columns if each.written is not None]
     if len(marks) < len(columns):
         return make()
-    cached = cast("_Followed[_Value] | None", cache.find(key))
+    cached = cast("_Followed[_Value] | None", forest.cache.find(key))
     if cached is None or cached.classes != columns:
         value = make()
     elif cached.marks == marks:
@@ -79,5 +75,5 @@ def follow(
     else:
         trees = cached.trees_written(forest)
         value = make() if trees is None else remake(cached.value, trees)
-    cache.keep(key, _Followed(columns, marks, value), replaces=True)
+    forest.cache.keep(key, _Followed(columns, marks, value), replaces=True)
     return value

@@ -169,11 +169,10 @@ class CapacityCount:
 
             numbers = follow(
                 forest,
-                request,
+                ("counts", request),
                 map(forest.class_inventories, sorted(names)),
                 lambda: self._numbers_of(every),
                 recount,
-                cache=forest.counts,
             )
         else:
             numbers = self._count_in(forest, every)
