@@ -62,6 +62,22 @@ def test_queries_of_a_body_are_read_within_the_deadline(tmp_path):
     assert answer.json()["errors"][0]["code"] == "treeclaim.deadline"
 
 
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(VERSION, "treeclaim.deadline"), ("1.39", "placement.undefined_code")],
+)
+def test_a_search_that_takes_too_long_has_its_code_in_the_extension_alone(tmp_path, version, code):
+    """Contract page 98, section 1, rule 3."""
+    hasty = make_application(tmp_path, **{"treeclaim.search_seconds": 0.000001})
+    host = json.dumps({"name": "host", "uuid": UUID}).encode()
+    send(hasty, "POST", "/resource_providers", body=host)
+    query = groups(2).encode()
+    answer = send(hasty, "GET", "/allocation_candidates", query=query, version=version)
+    assert answer.status == 400
+    assert "search_seconds" in answer.detail
+    assert answer.json()["errors"][0]["code"] == code
+
+
 @pytest.mark.parametrize("unit", ["[]", "0"])
 @pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.name)
 def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, operation, unit):

@@ -161,7 +161,7 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     extension.HoldMisusedError: _BAD_REQUEST,
     extension.MixNotFoundError: _NOT_FOUND,
     extension.MixesFullError: _conflict(MIXES),
-    model.SearchGivenUpError: ErrorRule(HTTPStatus.BAD_REQUEST, DEADLINE),
+    model.SearchGivenUpError: _BAD_REQUEST,
     model.SearchTooLargeError: _BAD_REQUEST,
     model.InvalidValueError: _BAD_REQUEST,
     model.StoreUnavailableError: _UNAVAILABLE,

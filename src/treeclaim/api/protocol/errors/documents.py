@@ -14,10 +14,15 @@ from http import HTTPStatus
 from itertools import takewhile
 from typing import Any
 
-from treeclaim.api.protocol.errors import ERROR_RULES, UNDEFINED, ApiError, api_error
+from treeclaim.api.protocol.errors import DEADLINE, ERROR_RULES, UNDEFINED, ApiError, api_error
 from treeclaim.api.protocol.negotiation import best_match
 from treeclaim.api.protocol.texts import detail_of, json_bytes
-from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError, TreeclaimError
+from treeclaim.model.errors import (
+    ResourceClassNotFoundError,
+    SearchGivenUpError,
+    TraitsNotFoundError,
+    TreeclaimError,
+)
 from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query.errors import QueryError
@@ -115,7 +120,9 @@ def _document(
 def with_details(
     error: ApiError, cause: BaseException | None, version: Version | None, replica: Replica | None
 ) -> ApiError:
-    """Return an error with what the extension adds: the member `conflict`, and names like an unknown one.
+    """Return an error with what the extension adds.
+
+    These are the member `conflict`, names like an unknown one, and the code of a deadline.
 
     Args:
         error: The response.
@@ -125,7 +132,9 @@ def with_details(
     """
     if version is None or not version.is_extended:
         return error
-    if error.status == HTTPStatus.CONFLICT:
+    if isinstance(cause, SearchGivenUpError):
+        error.code = DEADLINE
+    elif error.status == HTTPStatus.CONFLICT:
         _add_conflict(error, cause)
     elif replica is not None and (near := ", ".join(_find_near_names(cause, replica))):
         error.detail += f" Did you mean {near}?"

@@ -4,26 +4,22 @@
 from functools import cache
 from operator import attrgetter
 
-from treeclaim.api.protocol.errors import UNDEFINED, bad_request
-from treeclaim.api.protocol.operations import Call, Refusal, Reply, operation
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request, request_of
 from treeclaim.api.resources.extension.lists import classes_named_by
 from treeclaim.forest.explain.explain import Focus
-from treeclaim.model.errors import ProviderNotFoundError, SearchGivenUpError
+from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.model.texts import quote_value
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
 
-_REFUSALS = (
-    classes_named_by("resources"),
-    # Only queries in bodies have the code of a deadline.
-    Refusal("{error}", SearchGivenUpError, code=UNDEFINED),
-)
+_REFUSALS = (classes_named_by("resources"),)
 
 DRAW_RULE = "treeclaim:holds:draw"
 """Policy rule of whatever names holds to draw from."""
