@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as clients see them: when to come again, and nothing that a browser would run."""
+"""Errors as clients see them have nothing that a browser would run."""
 
 import json
 from html.parser import HTMLParser
-from http import HTTPStatus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.api.protocol.errors import (
-    RETRY_AFTER,
-    RETRY_WHEN_BUSY,
-    api_error,
-    bad_request,
-)
+from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.errors.documents import error_body
-from treeclaim.model import errors as model
 from treeclaim.model.microversions import MAXIMUM
 
 REQUEST_ID = "req-6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
@@ -28,20 +21,6 @@ OURS = {"html", "head", "title", "body", "h1", "br"}
 def document(detail, accept):
     """The body of a refusal."""
     return error_body(bad_request(detail), accept=accept, version=MAXIMUM, request_id=REQUEST_ID)
-
-
-@pytest.mark.parametrize(
-    ("error", "seconds"),
-    [
-        (model.StoreUnavailableError("gone"), RETRY_AFTER),
-        (model.OverloadedError("service"), RETRY_WHEN_BUSY),
-    ],
-)
-def test_503_has_retry_after(error, seconds):
-    answer = api_error(error)
-    assert answer.status is HTTPStatus.SERVICE_UNAVAILABLE
-    assert answer.headers == {"Retry-After": seconds}
-    assert int(seconds) > 0
 
 
 class Page(HTMLParser):
