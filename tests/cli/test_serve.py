@@ -7,9 +7,7 @@ import socket
 import ssl
 import stat
 import subprocess
-import threading
 import uuid
-from contextlib import ExitStack, suppress
 
 import httpx
 import psutil
@@ -17,15 +15,14 @@ import pytest
 
 from tests.cli.processes import call, run
 from tests.ports import free_port
+from tests.server.processes.service import LOADER, Load, processes_of, workers_of
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
-from treeclaim.server.processes.children import LOADER_NAME, WORKER_NAME
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
-CLIENTS = 4
 
 
 @pytest.fixture
@@ -55,66 +52,6 @@ def serve_on_socket(environment, tmp_path, path, *options):
     return running(command, environment, tmp_path / "log", is_ready)
 
 
-class Load:
-    """Clients that ask without a pause, each time on a new connection, until told to stop.
-
-    Attributes:
-        answered: How many requests had the right answer.
-        failures: What else happened.
-    """
-
-    def __init__(self, url):
-        self.answered = 0
-        self.failures = []
-        self._url = f"{url}/resource_providers"
-        self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(CLIENTS)]
-
-    def _ask(self):
-        headers = HEADERS | {"connection": "close"}
-        with httpx.Client(headers=headers, timeout=60) as client:
-            while not self._stop.is_set():
-                try:
-                    status = str(client.get(self._url).status_code)
-                except httpx.HTTPError as error:
-                    status = repr(error)
-                with self._lock:
-                    if status == "200":
-                        self.answered += 1
-                    else:
-                        self.failures.append(status)
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-
-def workers_of(service):
-    """The ids of the processes that answer."""
-    return {child.pid for child in children_of(service, WORKER_NAME)}
-
-
-def loaders_of(service):
-    return children_of(service, LOADER_NAME)
-
-
-def children_of(service, name):
-    """The processes below the first process that have a name."""
-    found = []
-    for child in psutil.Process(service.process.pid).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
-                found.append(child)
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
@@ -134,52 +71,6 @@ def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path,
         assert service.stop() == 0
     lines = re.findall(r'"GET /resource_providers" status: 200', service.log.read_text())
     assert len(lines) == load.answered
-
-
-@pytest.mark.slow
-def test_worker_finishes_its_request_before_it_exits(environment, tmp_path, url):
-    with serving(environment, tmp_path, url=url) as service:
-        before = workers_of(service)
-        body = b'{"name": "slow"}'
-        address = (httpx.URL(url).host, httpx.URL(url).port)
-        with socket.create_connection(address, timeout=60) as slow:
-            head = [
-                "POST /resource_providers HTTP/1.1",
-                "Host: localhost",
-                "X-Auth-Token: admin",
-                "OpenStack-API-Version: placement 1.39",
-                "Content-Type: application/json",
-                f"Content-Length: {len(body)}",
-                "Connection: close",
-            ]
-            slow.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body[:5])
-            service.send(signal.SIGHUP)
-            eventually(lambda: "Stopping" in service.log.read_text(), "it is to stop")
-            slow.sendall(body[5:])
-            assert slow.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
-        eventually(lambda: not before & workers_of(service), "the worker is new")
-
-
-@pytest.mark.slow
-def test_stopping_service_answers_already_accepted_connections(environment, tmp_path, url):
-    """As those are whose connections came just before Kubernetes took the pod out of the service."""
-    address = (httpx.URL(url).host, httpx.URL(url).port)
-    with serving(environment, tmp_path, "--workers=2", url=url) as service, ExitStack() as stack:
-        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
-        workers = [psutil.Process(pid) for pid in workers_of(service)]
-        for worker in workers:
-            worker.suspend()
-        waiting = []
-        for _ in range(20):
-            waiting.append(stack.enter_context(socket.create_connection(address, timeout=60)))
-            waiting[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        service.send(signal.SIGTERM)
-        eventually(lambda: "Stopping" in service.log.read_text(), "it is to stop")
-        for worker in workers:
-            worker.resume()
-        answers = [one.makefile("rb").readline() for one in waiting]
-        assert answers == [b"HTTP/1.1 200 OK\r\n"] * 20
-        assert service.process.wait(timeout=60) == 0
 
 
 def add_host(url, name):
@@ -210,16 +101,6 @@ def test_reload_with_invalid_configuration_is_refused_and_logged(environment, tm
         file.unlink()
         service.send(signal.SIGHUP)
         assert eventually(lambda: not before & workers_of(service), "the worker is new")
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_replaced_while_requests_wait(tls_service, trusting):
-    (before,) = workers_of(tls_service)
-    psutil.Process(before).kill()
-    url = f"{tls_service.url}/resource_providers"
-    answer = httpx.get(url, headers=HEADERS, timeout=60, verify=trusting)
-    assert answer.status_code == 200
-    assert before not in workers_of(tls_service)
 
 
 @pytest.mark.slow
@@ -379,11 +260,11 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
 def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path, url, number):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: "Serving at" in service.log.read_text(), "all workers answer")
-        (lost,) = loaders_of(service)
+        (lost,) = processes_of(service, LOADER)
         with Load(url) as load:
             lost.send_signal(number)
             eventually(
-                lambda: [loader for loader in loaders_of(service) if loader != lost],
+                lambda: [loader for loader in processes_of(service, LOADER) if loader != lost],
                 "another loader runs",
             )
             eventually(lambda: len(workers_of(service)) == 2, "its workers run")
@@ -398,7 +279,7 @@ def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path,
 def test_worker_forked_after_changes_shows_them(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: len(workers_of(service)) == 2, "all workers run")
-        (loaded,) = loaders_of(service)
+        (loaded,) = processes_of(service, LOADER)
         for name in ("first", "second"):
             add_host(url, name)
         before = workers_of(service)
@@ -408,7 +289,7 @@ def test_worker_forked_after_changes_shows_them(environment, tmp_path, url):
         answer = httpx.get(asked, headers=HEADERS, timeout=60)
         assert len(answer.json()["allocation_requests"]) == 2
         assert not before & workers_of(service)
-        assert loaders_of(service) == [loaded]
+        assert processes_of(service, LOADER) == [loaded]
 
 
 class FakeSystemd:

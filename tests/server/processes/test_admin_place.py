@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The admin listener is a process like the others, and says how the others are."""
 
-import re
 import signal
 import socket
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ import psutil
 import pytest
 
 from tests.ports import free_port
+from tests.server.processes.service import ADMIN, WORKER, Service
 from tests.servers import (
     TREECLAIM,
     answers,
@@ -23,48 +23,6 @@ from tests.service import HEADERS
 
 pytestmark = pytest.mark.slow
 
-ADMIN, WORKER, LOADER = "treeclaim-admin", "treeclaim-work", "treeclaim-load"
-
-
-class Service:
-    """A running `treeclaim serve` with an admin listener."""
-
-    def __init__(self, server, admin_url):
-        self.server = server
-        self.url = server.url
-        self.admin_url = admin_url
-
-    def processes(self, name):
-        found = []
-        for child in psutil.Process(self.server.process.pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
-                    found.append(child)
-        return found
-
-    def one(self, name):
-        """Its process of a name, when there is one."""
-        return eventually(lambda: self.processes(name), f"there is {name}")[0]
-
-    def ask(self, path):
-        """Status and text of a page of the admin listener; None while there is no answer."""
-        with suppress(httpx.TransportError):
-            answer = httpx.get(self.admin_url + path, timeout=30)
-            return answer.status_code, answer.text
-        return None
-
-    def committed(self):
-        """The number of commits that the admin listener knows."""
-        text = self.ask("/metrics")[1]
-        return float(re.search(r"^treeclaim_feed_committed (.*)$", text, re.MULTILINE)[1])
-
-    def told(self, path, status):
-        """The text of a page once it has a status."""
-        return eventually(
-            lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
-            f"{path} answers {status}",
-        )
-
 
 @contextmanager
 def service(folder, *options, **more):
@@ -75,17 +33,17 @@ def service(folder, *options, **more):
     )
     with serving(environment, folder, *options) as server:
         running = Service(server, f"http://127.0.0.1:{port}")
-        running.told("/ready", 200)
+        running.await_status("/ready", 200)
         yield running
 
 
 def test_killed_admin_listener_is_replaced(tmp_path):
     with service(tmp_path) as running:
-        former = running.one(ADMIN)
+        former = running.await_process(ADMIN)
         former.kill()
         eventually(lambda: not former.is_running(), "it has ended")
-        assert running.told("/live", 200) == "alive\n"
-        assert running.one(ADMIN).pid != former.pid
+        assert running.await_status("/live", 200) == "alive\n"
+        assert running.await_process(ADMIN).pid != former.pid
         assert "The admin listener ended (signal SIGKILL)" in running.server.log.read_text()
 
 
@@ -94,11 +52,11 @@ def test_admin_listener_killed_at_start_is_replaced(tmp_path):
     environment = service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{port}")
     with starting(environment, tmp_path) as server:
         service = Service(server, f"http://127.0.0.1:{port}")
-        former = service.one(ADMIN)
+        former = service.await_process(ADMIN)
         former.kill()
         eventually(answers(server.url), "the service starts")
-        assert service.told("/live", 200) == "alive\n"
-        assert service.one(ADMIN).pid != former.pid
+        assert service.await_status("/live", 200) == "alive\n"
+        assert service.await_process(ADMIN).pid != former.pid
 
 
 def test_taken_port_is_reported_once(tmp_path):
@@ -130,22 +88,22 @@ def test_reload_moves_admin_listener_to_new_address_and_database(tmp_path):
         del environment[name]
     with serving(environment, tmp_path, f"--config-file={path}") as server:
         first = Service(server, f"http://127.0.0.1:{port}")
-        first.told("/ready", 200)
-        former = first.one(ADMIN)
+        first.await_status("/ready", 200)
+        former = first.await_process(ADMIN)
         httpx.post(f"{server.url}/resource_providers", json={"name": "h"}, headers=HEADERS)
         assert first.committed() == 2
         configure(other, "second")
         server.send(signal.SIGHUP)
         second = Service(server, f"http://127.0.0.1:{other}")
-        second.told("/ready", 200)
+        second.await_status("/ready", 200)
         assert second.committed() == 1, "the other database has its standard names alone"
         eventually(lambda: first.ask("/live") is None, "the former address is left")
         eventually(lambda: not former.is_running(), "the former process ends")
         # The same address again, which is never free.
-        former = second.one(ADMIN)
+        former = second.await_process(ADMIN)
         server.send(signal.SIGHUP)
         eventually(lambda: not former.is_running(), "it is renewed")
-        second.told("/ready", 200)
+        second.await_status("/ready", 200)
 
 
 def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
@@ -160,13 +118,13 @@ def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
         assert httpx.head(f"{running.admin_url}/ready").status_code == 200
         other.suspend()
         for path in ("/live", "/ready"):
-            text = running.told(path, 503)
+            text = running.await_status(path, 503)
             assert str(some.pid) in text
             assert str(other.pid) in text
         assert 'treeclaim_workers{state="silent"} 2.0' in running.ask("/metrics")[1]
         some.resume()
         other.resume()
-        assert running.told("/live", 200)
+        assert running.await_status("/live", 200)
         assert eventually(lambda: running.ask("/live") == (200, "alive\n"), "both answer")
         assert running.ask("/ready") == (200, "ready\n")
 
@@ -203,8 +161,8 @@ def test_loaders_killed_at_start_leave_their_admin_address_to_the_next(tmp_path)
     )
     with starting(environment, tmp_path) as server:
         service = Service(server, f"http://127.0.0.1:{port}")
-        service.told("/live", 200)
-        former = service.one(ADMIN)
+        service.await_status("/live", 200)
+        former = service.await_process(ADMIN)
         first = loader_of(server)
         first.kill()
         eventually(lambda: not former.is_running(), "its admin listener ends")
@@ -212,7 +170,7 @@ def test_loaders_killed_at_start_leave_their_admin_address_to_the_next(tmp_path)
         assert second.pid != first.pid
         second.kill()
         eventually(lambda: is_another(loader_of(server), second), "a third loader starts")
-        service.told("/live", 200)
+        service.await_status("/live", 200)
         assert "cannot listen" not in server.log.read_text()
 
 

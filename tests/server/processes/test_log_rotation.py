@@ -11,11 +11,16 @@ import subprocess
 import psutil
 import pytest
 
-from tests.cli.test_serve import Load
 from tests.paths import ROOT
 from tests.ports import free_port
-from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Service
-from tests.server.processes.test_renewal import being_sent
+from tests.server.processes.service import (
+    ADMIN,
+    LOADER,
+    WORKER,
+    HalfSentRequest,
+    Load,
+    Service,
+)
 from tests.servers import eventually, service_environment, serving
 
 LOGROTATE = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -69,7 +74,7 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
     )
     with serving(environment, tmp_path, "--workers=2") as server:
         service = Service(server, f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}")
-        service.told("/ready", 200)
+        service.await_status("/ready", 200)
         eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
         workers = {process.pid for process in service.processes(WORKER)}
         with Load(server.url) as load:
@@ -87,12 +92,12 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
         former = [
             process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
         ]
-        with being_sent(server.url) as request:
+        with HalfSentRequest(server.url) as request:
             server.send(signal.SIGHUP)
             eventually(lambda: "Stopping" in rotation.log.read_text(), "both leave")
             # One that is about to end finishes a request after another rotation.
             rotation.rotate()
-            assert request() == b"HTTP/1.1 200 OK\r\n"
+            assert request.finish() == b"HTTP/1.1 200 OK\r\n"
         eventually(lambda: '"POST /resource_providers"' in rotation.written(), "it has its line")
         assert psutil.wait_procs(former, timeout=120)[1] == []
         assert server.stop() == 0

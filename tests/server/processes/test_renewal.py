@@ -3,7 +3,6 @@
 
 import re
 import signal
-import socket
 import sqlite3
 import ssl
 import subprocess
@@ -15,7 +14,7 @@ import psutil
 import pytest
 
 from tests.ports import free_port
-from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Service
+from tests.server.processes.service import ADMIN, LOADER, WORKER, HalfSentRequest, Service
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS
 
@@ -114,7 +113,7 @@ def test_reload_renews_all_configuration_in_every_process(configured):
     trusting = configured.trusting()
     with running(configured, *tls, "--workers=2", url=url, verify=trusting) as server:
         service = Service(server, f"http://127.0.0.1:{configured.admin_port}")
-        said = service.told("/ready", 200)
+        said = service.await_status("/ready", 200)
         assert said.startswith("ready, but the server's certificate expires on ")
         assert "The server's certificate expires on " in configured.log("first").read_text()
         eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
@@ -126,7 +125,7 @@ def test_reload_renews_all_configuration_in_every_process(configured):
             process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
         ]
         assert len(former) == 4
-        with being_sent(url, trusting) as request:
+        with HalfSentRequest(url, trusting) as request:
             configured.write(
                 "second", metrics="cloud", policy='"placement:resource_providers:list": "!"\n'
             )
@@ -138,9 +137,9 @@ def test_reload_renews_all_configuration_in_every_process(configured):
                 "both former workers are to end",
             )
             # The connection goes on as it began, and its answer is that of the former configuration.
-            assert request() == b"HTTP/1.1 200 OK\r\n"
+            assert request.finish() == b"HTTP/1.1 200 OK\r\n"
         assert psutil.wait_procs(former, timeout=120)[1] == []
-        assert service.told("/ready", 200) == "ready\n"
+        assert service.await_status("/ready", 200) == "ready\n"
         assert expiry_told(service) > first_end + 80 * 24 * 3600
         eventually(
             lambda: "treeclaim_resource_capacity" in service.ask("/metrics")[1], "metrics are told"
@@ -216,34 +215,3 @@ def expiry_told(service):
     """The end of the server's certificate in the metrics."""
     text = service.ask("/metrics")[1]
     return float(re.search(rf'^{EXPIRY}{{use="server"}} (.*)$', text, re.MULTILINE)[1])
-
-
-class being_sent:  # noqa: N801 - used as a function
-    """A request of which half is sent; called, it sends the rest and gives the answer's first line."""
-
-    def __init__(self, url, trusting=None):
-        self._address = (httpx.URL(url).host, httpx.URL(url).port)
-        self._trusting = trusting
-
-    def __enter__(self):
-        self._client = socket.create_connection(self._address, timeout=60)
-        if self._trusting is not None:
-            self._client = self._trusting.wrap_socket(
-                self._client, server_hostname=self._address[0]
-            )
-        headers = HEADERS | {
-            "host": "a",
-            "content-type": "application/json",
-            "content-length": "15",
-        }
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        head = "\r\n".join(["POST /resource_providers HTTP/1.1", *lines, "", '{"name":'])
-        self._client.sendall(head.encode())
-        return self
-
-    def __call__(self):
-        self._client.sendall(b'"slow"}')
-        return self._client.makefile("rb").readline()
-
-    def __exit__(self, *_):
-        self._client.close()
