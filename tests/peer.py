@@ -2,19 +2,17 @@
 """Starts servers to measure: Treeclaim, and openstack-placement in an environment of its own."""
 
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import psutil
 
 from tests.environments import peer_environment
 from tests.ports import free_port
+from tests.servers import answers, running
 
 _START_SECONDS = 600
 """A million providers are loaded before the first answer, maybe on a busy machine."""
@@ -90,34 +88,9 @@ def _running(
     command: list[str], environment: Mapping[str, str], port: int, folder: Path
 ) -> Iterator[psutil.Process]:
     log = folder / f"server-{port}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=folder
-        )
-    try:
-        _wait(f"http://127.0.0.1:{port}/", process, log)
-        yield psutil.Process(process.pid)
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while not _answers(url):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"a server did not start:\n{log.read_text()}")
-        time.sleep(0.1)
-    if process.poll() is not None:
-        raise SystemExit(f"another server answers at {url}:\n{log.read_text()}")
-
-
-def _answers(url: str) -> bool:
-    try:
-        httpx.get(url, timeout=5)
-    except httpx.HTTPError:
-        return False
-    return True
+    ready = answers(f"http://127.0.0.1:{port}/")
+    with running(command, environment, log, ready, _START_SECONDS) as server:
+        yield psutil.Process(server.process.pid)
 
 
 def memory_of(process: psutil.Process) -> int:

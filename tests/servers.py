@@ -17,7 +17,7 @@ from tests.ports import free_port
 TREECLAIM = (sys.executable, "-m", "treeclaim")
 """The command, from the code that the tests import."""
 
-START_SECONDS = 120
+START_SECONDS = 180
 _STOP_SECONDS = 90
 """Longer than the recipes of other servers wait for their workers before they kill them."""
 _POLL_SECONDS = 0.05
@@ -67,7 +67,7 @@ def service_environment(folder, database=None, **more):
     )
 
 
-def eventually(condition, what, seconds=START_SECONDS, pause=_POLL_SECONDS):
+def eventually(condition, what="the condition", seconds=START_SECONDS, pause=_POLL_SECONDS):
     """Wait until a condition gives something true, and return that."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
@@ -86,14 +86,15 @@ class Server:
         url: Where it answers, for those who need to be told.
     """
 
-    def __init__(self, command, environment, log, is_ready):
-        """Describe a server; `is_ready` tells whether it answers."""
+    def __init__(self, command, environment, log, is_ready, start_seconds=START_SECONDS):
+        """Describe a server; `is_ready` tells whether it answers, within so many seconds."""
         self.process = None
         self.log = log
         self.url = None
         self._command = [str(one) for one in command]
         self._environment = environment
         self._is_ready = is_ready
+        self._start_seconds = start_seconds
 
     def start(self):
         """Start it, and wait until it answers."""
@@ -106,7 +107,7 @@ class Server:
                 cwd=self.log.parent,
             )
         try:
-            eventually(self._ready_or_dead, self._command[0])
+            eventually(self._ready_or_dead, self._command[0], self._start_seconds)
         except NoAnswerError:
             self.stop()
             raise
@@ -136,9 +137,9 @@ class Server:
 
 
 @contextmanager
-def running(command, environment, log, is_ready):
+def running(command, environment, log, is_ready, start_seconds=START_SECONDS):
     """Run a server for a block."""
-    server = Server(command, environment, log, is_ready)
+    server = Server(command, environment, log, is_ready, start_seconds)
     server.start()
     try:
         yield server

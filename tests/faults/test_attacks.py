@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from tests.clouds.bulk import write_world
-from tests.faults.harness.memory import Memory, endless, proportional_bytes, world
+from tests.faults.harness.memory import Memory, endless, world
+from tests.peer import memory_of
 from tests.ports import free_port
 from tests.servers import eventually, service_environment, serving
 from treeclaim.server.processes.listening import allow_most_files
@@ -288,7 +289,7 @@ ATTACKS = {
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_attack_is_refused_within_memory_while_others_are_answered(place, attack):
-    before = proportional_bytes(place.process)
+    before = memory_of(place.process)
     with Memory(place.process) as memory:
         with attack.begin(place) as outcome:
             others_are_answered(place)

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from tests.databases import empty_database
 from tests.faults.harness.holds import HELD, OWNER, VERSION
 from tests.faults.harness.load import CAPACITY, Load, build
-from tests.faults.harness.service import client_of, eventually, running
+from tests.faults.harness.service import client_of, running
 from tests.resources import needs
+from tests.servers import eventually
 
 WRITES = 30
 

@@ -8,7 +8,8 @@ from sqlalchemy.engine import make_url
 
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.proxy import Proxy
-from tests.faults.harness.service import eventually, running
+from tests.faults.harness.service import running
+from tests.servers import eventually
 
 WRITES = 25
 CUTS = 3

@@ -12,7 +12,8 @@ from sqlalchemy.engine import make_url
 from tests import databases
 from tests.databases import EACH_SERVER, new_server_of
 from tests.faults.harness.disks import fill, small_disk
-from tests.faults.harness.service import body_of, client_of, eventually, running
+from tests.faults.harness.service import body_of, client_of, running
+from tests.servers import eventually
 
 ROOM = 4_000_000
 ROOM_OF_A_SERVER = 400_000_000

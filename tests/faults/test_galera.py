@@ -13,8 +13,9 @@ from sqlalchemy.engine import make_url
 from tests.databases import GaleraNode
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.proxy import Proxy
-from tests.faults.harness.service import body_of, client_of, eventually, running
+from tests.faults.harness.service import body_of, client_of, running
 from tests.ports import free_port
+from tests.servers import eventually
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,

@@ -4,7 +4,8 @@
 import pytest
 
 from tests.faults.harness.load import Load, build
-from tests.faults.harness.service import eventually, running
+from tests.faults.harness.service import running
+from tests.servers import eventually
 
 WRITES = 25
 LEAST_KILLS, MOST_KILLS = 2, 10

@@ -6,7 +6,8 @@ import sqlalchemy as sa
 
 from tests.databases import Postgresql, Standby
 from tests.faults.harness.load import Load, build
-from tests.faults.harness.service import eventually, running
+from tests.faults.harness.service import running
+from tests.servers import eventually
 
 WRITES = 40
 

@@ -18,9 +18,9 @@ import sqlalchemy as sa
 
 from tests.databases import new_server_of
 from tests.faults.harness.disks import fill, small_disk
-from tests.faults.harness.service import client_of, eventually, running
+from tests.faults.harness.service import client_of, running
 from tests.ports import free_port
-from tests.servers import TREECLAIM, answers, service_environment
+from tests.servers import TREECLAIM, answers, eventually, service_environment
 
 pytestmark = pytest.mark.slow
 

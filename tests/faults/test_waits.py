@@ -22,9 +22,9 @@ from tests.databases import new_server_of, server_of
 from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.harness.proxy import Proxy
-from tests.faults.harness.service import environment_of, eventually
 from tests.lock_waits import session_of, waiters
 from tests.ports import free_port
+from tests.servers import eventually, service_environment
 from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
@@ -331,7 +331,7 @@ def test_refused_user_or_database_fails_at_once(kind, tmp_path):
 def test_service_reports_a_refused_login_and_exits(kind, tmp_path):
     with server_of(kind).database(tmp_path) as database:
         url = make_url(database).set(username="nobody", password="mistaken")
-        environment = environment_of(url.render_as_string(hide_password=False), tmp_path)
+        environment = service_environment(tmp_path, url.render_as_string(hide_password=False))
         command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(free_port())]
         # Unless it gives up at once, it tries for longer than this.
         ended = subprocess.run(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.clouds import BenchProvider, World
 from tests.clouds.bulk import write_world
+from tests.peer import memory_of
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS
 
@@ -54,9 +55,7 @@ def memory_with(database, folder, workers):
                 timeout=60,
             )
             assert len(answer.json()["allocation_requests"]) == 100
-        first = psutil.Process(service.process.pid)
-        family = [first, *first.children(recursive=True)]
-        return sum(one.memory_full_info().pss for one in family)
+        return memory_of(psutil.Process(service.process.pid))
 
 
 def test_four_workers_hold_the_inventory_once(database, tmp_path):

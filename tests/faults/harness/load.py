@@ -20,7 +20,8 @@ from tests.bodies import add_hosts, claim_of
 from tests.faults.harness import holds
 from tests.faults.harness.linearizability import FOREVER, State, Step, explained
 from tests.faults.harness.placements import Placing, judge_lost
-from tests.faults.harness.service import body_of, client_of, eventually
+from tests.faults.harness.service import body_of, client_of
+from tests.servers import eventually
 
 HOSTS = 3
 CLIENTS = 32
@@ -132,7 +133,7 @@ class Load:
     def wait_for(self, more, seconds=180):
         """Wait until so many more writes have succeeded."""
         wanted = self.successes() + more
-        eventually(lambda: self.successes() >= wanted or self.problems, seconds)
+        eventually(lambda: self.successes() >= wanted or self.problems, seconds=seconds)
         assert not self.problems, self.problems[:3]
 
     def saw(self, provider, step):

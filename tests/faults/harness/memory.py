@@ -7,6 +7,7 @@ from typing import Self
 import psutil
 
 from tests.clouds import World, WorldMaker
+from tests.peer import memory_of
 
 _LOOK_SECONDS = 0.1
 
@@ -47,19 +48,4 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS):
-            self.most = max(self.most, proportional_bytes(self._process))
-
-
-def proportional_bytes(process: psutil.Process) -> int:
-    """Return the memory of a server and its children."""
-    total = 0
-    try:
-        family = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0
-    for one in family:
-        try:
-            total += one.memory_full_info().pss
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            continue
-    return total
+            self.most = max(self.most, memory_of(self._process))

@@ -1,30 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`treeclaim serve` as a deployment runs it: several worker processes on a real database."""
 
-import os
-import signal
-import ssl
-import subprocess
-import sys
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import httpx
 import psutil
 
-from tests import authorities
+from tests import servers
 from tests.ports import free_port
+from tests.servers import NO_CERTIFICATES, TREECLAIM, eventually, service_environment
+from tests.service import HEADERS
 from treeclaim.server.processes.children import WORKER_NAME
-
-HEADERS = {
-    "x-auth-token": "admin",
-    "openstack-api-version": "placement 1.39",
-    "accept": "application/json",
-}
-START_SECONDS = 180
-# Nothing is encrypted here, and reading certificates takes longer than most requests.
-NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def client_of(url, **options):
@@ -60,39 +47,13 @@ def body_of(client, path, *, method="GET", pause=_PAUSE, **options):
     return answer.json()
 
 
-def eventually(question, seconds=180, pause=0.05):
-    """Ask until the answer is true; return it."""
-    deadline = time.monotonic() + seconds
-    while True:
-        answer = question()
-        if answer:
-            return answer
-        assert time.monotonic() < deadline, f"{question} was not true in {seconds} seconds"
-        time.sleep(pause)
-
-
-def environment_of(database, folder, **more):
-    """The environment of a command that works on a database, with no configuration files."""
-    return {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        authorities.VARIABLE: os.environ[authorities.VARIABLE],
-        "HOME": str(folder),
-        "OS_PLACEMENT_CONFIG_DIR": str(folder),
-        "OS_PLACEMENT_DATABASE__CONNECTION": database,
-        "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
-        "OS_API__AUTH_STRATEGY": "noauth2",
-        **more,
-    }
-
-
-class Service:
+class Service(servers.Server):
     """A running service."""
 
-    def __init__(self, process, port, log):
-        self.process = process
-        self.url = f"http://127.0.0.1:{port}"
-        self.log = log
+    def __init__(self, command, environment, log, url):
+        """Describe a service at a URL."""
+        super().__init__(command, environment, log, self.answers)
+        self.url = url
 
     def workers(self):
         """The processes that answer requests, without those that they fork for long questions."""
@@ -112,49 +73,25 @@ class Service:
 
 
 @contextmanager
-def _shown_on_failure(log):
-    """Print what a service says of the failure of a block, for the report of the test."""
+def running(database, folder, workers=4, threads=4, prefix=(), **environment):
+    """Run the service; yield it when it answers and has all its workers.
+
+    Its warnings and errors are printed when the block fails, for the report of the test.
+    """
+    port = free_port()
+    log = folder / f"service-{port}.log"
+    command = [*prefix, *TREECLAIM, "serve", f"--port={port}"]
+    command += [f"--workers={workers}", f"--threads={threads}"]
+    variables = service_environment(folder, database, **environment)
+    service = Service(command, variables, log, f"http://127.0.0.1:{port}")
+    service.start()
     try:
-        yield
+        # The first of them answers already while the others are born.
+        eventually(lambda: len(service.workers()) >= workers)
+        yield service
     except BaseException:
         lines = log.read_text(errors="replace").splitlines()
         print(*(line for line in lines if " INFO " not in line), sep="\n")
         raise
-
-
-@contextmanager
-def running(database, folder, workers=4, threads=4, prefix=(), **environment):
-    """Run the service; yield it when it answers and has all its workers."""
-    port = free_port()
-    log = Path(folder) / f"service-{port}.log"
-    command = [
-        *prefix,
-        *(sys.executable, "-m", "treeclaim", "serve", "--port", str(port)),
-        *("--workers", str(workers), "--threads", str(threads)),
-    ]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            env=environment_of(database, folder, **environment),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    service = Service(process, port, log)
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while not service.answers():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(log.read_text(errors="replace"))
-            time.sleep(0.05)
-        # The first of them answers already while the others are born.
-        eventually(lambda: len(service.workers()) >= workers)
-        with _shown_on_failure(log):
-            yield service
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(timeout=30)
+        service.stop()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.faults.harness.service import eventually
+from tests.servers import eventually
 from tests.service import fresh_database
 from tests.store.hosts import create_host
 from treeclaim.model.errors import StoreUnavailableError
