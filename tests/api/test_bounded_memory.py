@@ -3,13 +3,10 @@
 
 import gc
 import tracemalloc
-import uuid
 
-import orjson
 import pytest
 
 from tests.api.raw import send
-from tests.bodies import claim_of
 from tests.service import make_application
 
 MOST_BYTES = 3_000_000
@@ -115,82 +112,3 @@ def test_cache_of_short_texts_is_bounded(application):
         tracemalloc.stop()
     # What was remembered before goes for what comes.
     assert grown < MOST_BYTES
-
-
-MOST_IN_CYCLES = 300
-"""Bytes for each object that requests leave to the collector, which comes for every 20,000: 6 MB."""
-
-OF_THE_COLLECTOR = 150_000
-"""Bytes that each collection frees, though nothing is in circles: Python's own lists of free objects."""
-
-CLAIM = claim_of({})
-
-
-def writes(number):
-    """A provider with an inventory; a claim on it, the same again (409), too much of it, no JSON."""
-    uuids = [str(uuid.UUID(int=3 * number + part)) for part in range(3)]
-    provider, consumer, other = uuids
-    stock = {
-        "resource_provider_generation": 0,
-        "inventories": {"VCPU": {"total": 8}},
-    }
-    few, many = (
-        CLAIM | {"allocations": {provider: {"resources": {"VCPU": amount}}}} for amount in (1, 9)
-    )
-    yield "POST", "/resource_providers", {"name": provider, "uuid": provider}, 200
-    yield "PUT", f"/resource_providers/{provider}/inventories", stock, 200
-    yield "PUT", f"/allocations/{consumer}", few, 204
-    yield "PUT", f"/allocations/{consumer}", few, 409
-    yield "PUT", f"/allocations/{other}", many, 409
-    yield "PUT", f"/allocations/{other}", "{", 400
-    yield "DELETE", f"/allocations/{consumer}", None, 204
-    yield "DELETE", f"/allocations/{consumer}", None, 404
-
-
-def left_in_cycles(action):
-    """Bytes and number of the objects that only the collector can free after an action."""
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        action()
-        before = tracemalloc.get_traced_memory()[0]
-        objects = gc.collect()
-        return before - tracemalloc.get_traced_memory()[0], objects
-    finally:
-        tracemalloc.stop()
-        gc.enable()
-
-
-def test_requests_leave_little_cyclic_garbage(application):
-    """Large things go with their last holder, so a worker may collect rarely."""
-
-    def write(number):
-        for method, path, body, status in writes(number):
-            data = body.encode() if isinstance(body, str) else b""
-            data = orjson.dumps(body) if isinstance(body, dict) else data
-            answer = send(
-                application,
-                method,
-                path,
-                body=data,
-                content_type="application/json" if data else None,
-                content_length=str(len(data)) if data else None,
-                http_openstack_api_version="placement 1.39",
-            )
-            assert answer.status == status, answer
-
-    def read(kind):
-        named = {"method": "GET", "path": "/resource_providers"} | REQUESTS[kind](7)
-        send(application, named.pop("method"), named.pop("path"), **named)
-
-    write(1)
-    # What other tests have left in this process is not looked through again and again.
-    gc.collect()
-    gc.freeze()
-    found = {"writes": left_in_cycles(lambda: write(2))}
-    for kind in REQUESTS:
-        read(kind)
-        found[kind] = left_in_cycles(lambda kind=kind: read(kind))
-    for kind, (size, objects) in found.items():
-        assert size <= OF_THE_COLLECTOR + MOST_IN_CYCLES * objects, (kind, found)
