@@ -4,6 +4,7 @@
 import subprocess
 import time
 from datetime import datetime
+from functools import partial
 
 import httpx
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.service import fresh_database
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of, warnings_of
-from treeclaim.admin.collectors import ExpiryCollector
+from treeclaim.admin.collectors import collect_expiries
 from treeclaim.store import DatabaseSettings, Store
 
 pytestmark = pytest.mark.usefixtures("openssl")
@@ -116,7 +117,8 @@ def test_ready_page_names_expiring_certificates(tmp_path, left, said):
         expiry(time.time() + left),
         expiry(time.time() + 90 * DAY, CertificateUse.CLIENT_AUTHORITY),
     ]
-    application = make_admin_application(store, [ExpiryCollector(expiries)], None, expiries)
+    collectors = [partial(collect_expiries, expiries)]
+    application = make_admin_application(store, collectors, None, expiries)
     transport = httpx.WSGITransport(application)
     with httpx.Client(transport=transport, base_url="http://admin") as client:
         ready = client.get("/ready")

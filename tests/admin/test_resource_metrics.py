@@ -4,6 +4,7 @@
 import json
 import signal
 from contextlib import contextmanager
+from functools import partial
 
 import httpx
 import pytest
@@ -23,7 +24,7 @@ from tests.servers import (
 )
 from tests.service import HEADERS, client_of, services_on
 from treeclaim.admin.capacity import Meter
-from treeclaim.admin.collectors import ResourceCollector
+from treeclaim.admin.collectors import FunctionCollector, collect_resources
 
 HOST, NODE, OTHER = (f"6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d60{number}" for number in (1, 2, 3))
 AGGREGATE, UNNAMED, EMPTY = (
@@ -187,7 +188,7 @@ def collected(folder, api_calls, aggregates=(), **how):
             api_calls(api)
         meter = Meter(services.store, aggregates, {}, None, **how)
         registry = CollectorRegistry()
-        registry.register(ResourceCollector(meter))
+        registry.register(FunctionCollector(partial(collect_resources, meter)))
         yield meter, lambda: samples(generate_latest(registry).decode())
 
 

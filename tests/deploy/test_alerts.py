@@ -14,10 +14,10 @@ from treeclaim import metrics  # noqa: F401 - defines the metrics
 from treeclaim.admin import Census
 from treeclaim.admin.collectors import (
     RESOURCE_METRICS,
-    ExpiryCollector,
-    FeedCollector,
-    ProcessCollector,
-    WorkerCollector,
+    collect_expiries,
+    collect_feed,
+    collect_processes,
+    collect_workers,
 )
 from treeclaim.store import DatabaseSettings, Store
 
@@ -32,20 +32,15 @@ needs_promtool = pytest.mark.usefixtures("promtool")
 def known(tmp_path_factory):
     """The names of all samples that a scrape can have."""
     store = Store(DatabaseSettings(fresh_database(tmp_path_factory.mktemp("known"))))
-    collectors = [
-        REGISTRY,
-        ExpiryCollector([]),
-        FeedCollector(store),
-        ProcessCollector(),
-        WorkerCollector(lambda: Census([], [])),
+    families = [
+        *REGISTRY.collect(),
+        *collect_expiries([]),
+        *collect_feed(store),
+        *collect_processes(),
+        *collect_workers(lambda: Census([], [])),
     ]
     parts = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
-    own = {
-        f"{family.name}{part}"
-        for collector in collectors
-        for family in collector.collect()
-        for part in parts.get(family.type, [""])
-    }
+    own = {f"{family.name}{part}" for family in families for part in parts.get(family.type, [""])}
     store.close()
     return own | RESOURCE_METRICS
 

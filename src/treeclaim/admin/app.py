@@ -3,17 +3,18 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import falcon
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
 from treeclaim import metrics
 from treeclaim.admin import Census, FaultKind, KeystoneFault, TakeCensus
 from treeclaim.admin.certificates import Expiry, warnings_of
+from treeclaim.admin.collectors import Collect, FunctionCollector
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.schema import revisions as schema
@@ -29,7 +30,7 @@ _FAILURE_SECONDS = 300.0
 
 def make_admin_application(
     store: Store,
-    collectors: list[Collector],
+    collectors: Sequence[Collect],
     census: TakeCensus | None = None,
     expiries: Sequence[Expiry] = (),
     keystone: "KeystoneState | None" = None,
@@ -38,7 +39,7 @@ def make_admin_application(
 
     Args:
         store: The database of the service; it is asked whether the service is ready.
-        collectors: What is measured at each scrape, besides what the workers count.
+        collectors: Functions that measure at each scrape, besides what the workers count.
         census: Returns which workers answer; None where that is unknown.
         expiries: When certificates expire, which `/ready` reports.
         keystone: Whether tokens can be validated; None without Keystone.
@@ -46,38 +47,48 @@ def make_admin_application(
     registry = CollectorRegistry()
     if metrics.slots is not None:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    for collector in collectors:
-        registry.register(collector)
+    for collect in collectors:
+        registry.register(FunctionCollector(collect))
     application: falcon.App = falcon.App()  # type: ignore[type-arg]
-    application.add_route("/live", _Live(census))
-    application.add_route("/ready", _Ready(store, census, expiries, keystone))
-    application.add_route("/metrics", _Metrics(registry))
+    application.add_route("/live", _Page(partial(_show_live, census)))
+    application.add_route("/ready", _Page(partial(_show_ready, store, census, expiries, keystone)))
+    application.add_route("/metrics", _Page(partial(_show_metrics, registry)))
     return application
 
 
-class _Live:
-    """Alive means that some worker answers, or that none has begun to."""
+class _Page:
+    """A page of the listener, written into a response by a function."""
 
-    def __init__(self, census: TakeCensus | None) -> None:
-        self._census = census
+    def __init__(self, show: Callable[[falcon.Response], None]) -> None:
+        self._show = show
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
-        """Answer 200 if some worker lives, or none has begun to; else 503 with their process ids."""
         response.content_type = falcon.MEDIA_TEXT
-        response.text = "alive\n"
-        if self._census is None:
-            return
-        census = self._census()
-        if census.silent and not census.answering:
-            _refuse(response, f"not alive: {_silent_words(census)}")
-        elif census.silent:
-            response.text = f"alive, but {_silent_words(census)}\n"
+        self._show(response)
 
     on_head = on_get
 
 
-class _Ready:
-    """Ready means that a read would be answered now.
+def _show_live(census: TakeCensus | None, response: falcon.Response) -> None:
+    """Answer 200 if some worker answers, or none has begun to; else 503 with their process ids."""
+    response.text = "alive\n"
+    if census is None:
+        return
+    workers = census()
+    if workers.silent and not workers.answering:
+        _refuse(response, f"not alive: {_silent_words(workers)}")
+    elif workers.silent:
+        response.text = f"alive, but {_silent_words(workers)}\n"
+
+
+def _show_ready(
+    store: Store,
+    take_census: TakeCensus | None,
+    expiries: Sequence[Expiry],
+    state: "KeystoneState | None",
+    response: falcon.Response,
+) -> None:
+    """Answer 200 if a read would be answered now; else 503 with the reason.
 
     So some worker has just read the inventory in a thread of requests, the database answers and has the schema
     that is needed, and tokens could be validated.
@@ -85,53 +96,36 @@ class _Ready:
     An expired certificate is named, but the answer is 200: clients decide themselves whether to accept it,
     and without the endpoint none could.
     """
+    census = None if take_census is None else take_census()
+    keystone = None if state is None else state.fault
+    fault = (
+        _fault_of_database(store)
+        or (_fault_of_workers(census) if census is not None else None)
+        or (_fault_of_keystone(keystone) if keystone is not None else None)
+    )
+    if fault is not None:
+        _refuse(response, f"not ready: {fault}")
+        return
+    now = time.time()
+    warnings = [*warnings_of(expiries, now), *_failures_of_helpers(now)]
+    if census is not None:
+        warnings += _warnings_of_workers(census)
+    if keystone is not None:
+        warnings.append(f"[keystone_authtoken]: {keystone.summary}")
+    response.text = f"ready, but {'; '.join(warnings)}\n" if warnings else "ready\n"
 
-    def __init__(
-        self,
-        store: Store,
-        census: TakeCensus | None,
-        expiries: Sequence[Expiry],
-        keystone: "KeystoneState | None",
-    ) -> None:
-        self._store = store
-        self._census = census
-        self._expiries = expiries
-        self._keystone = keystone
 
-    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
-        """Answer 200 if a read would be answered; else 503 with the reason."""
-        response.content_type = falcon.MEDIA_TEXT
-        census = None if self._census is None else self._census()
-        keystone = None if self._keystone is None else self._keystone.fault
-        fault = (
-            self._fault_of_database()
-            or (_fault_of_workers(census) if census is not None else None)
-            or (_fault_of_keystone(keystone) if keystone is not None else None)
-        )
-        if fault is not None:
-            _refuse(response, f"not ready: {fault}")
-            return
-        now = time.time()
-        warnings = [*warnings_of(self._expiries, now), *_failures_of_helpers(now)]
-        if census is not None:
-            warnings += _warnings_of_workers(census)
-        if keystone is not None:
-            warnings.append(f"[keystone_authtoken]: {keystone.summary}")
-        response.text = f"ready, but {'; '.join(warnings)}\n" if warnings else "ready\n"
-
-    on_head = on_get
-
-    def _fault_of_database(self) -> str | None:
-        try:
-            schema.require_ready(self._store.engine)
-        except SchemaRevisionError as error:
-            return str(error)
-        except StoreUnavailableError as error:
-            # The database's own words go to the log only: this listener asks for no token.
-            self._store.outages.failed(str(error), error.cause)
-            return str(error)
-        self._store.outages.answered()
-        return None
+def _fault_of_database(store: Store) -> str | None:
+    try:
+        schema.require_ready(store.engine)
+    except SchemaRevisionError as error:
+        return str(error)
+    except StoreUnavailableError as error:
+        # The database's own words go to the log only: this listener asks for no token.
+        store.outages.failed(str(error), error.cause)
+        return str(error)
+    store.outages.answered()
+    return None
 
 
 def _fault_of_workers(census: Census) -> str | None:
@@ -180,15 +174,9 @@ def _silent_words(census: Census) -> str:
     return f"these worker processes have stalled: {', '.join(map(str, census.silent))}"
 
 
-class _Metrics:
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
-        """Answer the metrics as Prometheus reads them."""
-        response.content_type = CONTENT_TYPE_LATEST
-        if metrics.slots is not None:
-            metrics.slots.find_living()
-        response.data = generate_latest(self._registry)
-
-    on_head = on_get
+def _show_metrics(registry: CollectorRegistry, response: falcon.Response) -> None:
+    """Answer the metrics as Prometheus reads them."""
+    response.content_type = CONTENT_TYPE_LATEST
+    if metrics.slots is not None:
+        metrics.slots.find_living()
+    response.data = generate_latest(registry)

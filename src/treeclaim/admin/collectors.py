@@ -3,7 +3,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,21 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
 
 _LOG = logging.getLogger(__name__)
+
+Collect = Callable[[], Iterable[Metric]]
+"""Measures at a scrape."""
+
+
+class FunctionCollector(Collector):
+    """A function that measures, in the form that the library registers."""
+
+    def __init__(self, collect: Collect) -> None:
+        self._collect = collect
+
+    def collect(self) -> Iterable[Metric]:
+        """Measure."""
+        return self._collect()
+
 
 _MOST_PAIRS = 2_000
 """Pairs of part and resource class that are shown, each with six values: twelve thousand samples, a
@@ -51,74 +66,56 @@ RESOURCE_METRICS = frozenset(
 """Names of all metrics of resources."""
 
 
-class ExpiryCollector(Collector):
-    """The expiry of the certificates that the service uses."""
-
-    def __init__(self, expiries: Sequence[Expiry]) -> None:
-        self._expiries = expiries
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the times."""
-        family = GaugeMetricFamily(
-            "treeclaim_certificate_expiry_timestamp_seconds",
-            "When a certificate in use expires, in seconds since 1970: the first of a chain, the last "
-            "of the authorities.",
-            labels=["use"],
-        )
-        for expiry in self._expiries:
-            family.add_metric([expiry.use], expiry.at)
-        yield family
+def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
+    """Yield when the certificates expire that the service uses."""
+    family = GaugeMetricFamily(
+        "treeclaim_certificate_expiry_timestamp_seconds",
+        "When a certificate in use expires, in seconds since 1970: the first of a chain, the last "
+        "of the authorities.",
+        labels=["use"],
+    )
+    for expiry in expiries:
+        family.add_metric([expiry.use], expiry.at)
+    yield family
 
 
-class FeedCollector(Collector):
-    """The position of the change feed; each worker exports how far it has read."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the number of commits in the feed."""
-        try:
-            position = sum(self._store.positions().values())
-        except StoreUnavailableError as error:
-            _LOG.warning("No metrics of the change feed: %s", error.for_operators)
-            return
-        yield GaugeMetricFamily(
-            "treeclaim_feed_committed",
-            "Commits in the change feed, over all streams. A worker's lag is this minus its "
-            "treeclaim_feed_position; it catches up before each read.",
-            value=position,
-        )
+def collect_feed(store: Store) -> Iterator[Metric]:
+    """Yield the position of the change feed; each worker exports how far it has read."""
+    try:
+        position = sum(store.positions().values())
+    except StoreUnavailableError as error:
+        _LOG.warning("No metrics of the change feed: %s", error.for_operators)
+        return
+    yield GaugeMetricFamily(
+        "treeclaim_feed_committed",
+        "Commits in the change feed, over all streams. A worker's lag is this minus its "
+        "treeclaim_feed_position; it catches up before each read.",
+        value=position,
+    )
 
 
-class ResourceCollector(Collector):
-    """Sums by resource class and how many fit, as they were measured last (page 99, section 6)."""
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the sums over the cloud and the aggregates, and the numbers of flavors."""
-        measured = self._meter.latest()
-        if measured is None:
-            return
-        of_cloud = _Families("treeclaim_resource", [])
-        of_aggregates = _Families("treeclaim_aggregate_resource", ["aggregate"])
-        hidden_count = of_cloud.add([], measured.cloud, _MOST_PAIRS)
-        shown = _MOST_PAIRS - len(measured.cloud) + hidden_count
-        for uuid, totals in measured.aggregates.items():
-            left_here = of_aggregates.add([uuid], totals, shown)
-            shown -= len(totals) - left_here
-            hidden_count += left_here
-        yield from of_cloud.families
-        if measured.aggregates:
-            yield from of_aggregates.families
-        yield GaugeMetricFamily(
-            "treeclaim_resource_metrics_left_out",
-            f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
-            value=hidden_count,
-        )
-        yield from _of_flavors(measured.fits)
+def collect_resources(meter: Meter) -> Iterator[Metric]:
+    """Yield sums by resource class and how many fit, as they were measured last (page 99, section 6)."""
+    measured = meter.latest()
+    if measured is None:
+        return
+    of_cloud = _Families("treeclaim_resource", [])
+    of_aggregates = _Families("treeclaim_aggregate_resource", ["aggregate"])
+    hidden_count = of_cloud.add([], measured.cloud, _MOST_PAIRS)
+    shown = _MOST_PAIRS - len(measured.cloud) + hidden_count
+    for uuid, totals in measured.aggregates.items():
+        left_here = of_aggregates.add([uuid], totals, shown)
+        shown -= len(totals) - left_here
+        hidden_count += left_here
+    yield from of_cloud.families
+    if measured.aggregates:
+        yield from of_aggregates.families
+    yield GaugeMetricFamily(
+        "treeclaim_resource_metrics_left_out",
+        f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
+        value=hidden_count,
+    )
+    yield from _of_flavors(measured.fits)
 
 
 class _Families:
@@ -159,76 +156,58 @@ def _of_flavors(fits: Mapping[str, Fits]) -> Iterator[Metric]:
     yield from (now, empty)
 
 
-class ProcessCollector(Collector):
-    """Memory, CPU time, threads and descriptors of each process, by process id.
+def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
+    """Yield memory, CPU time, threads and descriptors of each process, by process id.
 
     The names are those that Prometheus' own clients use for a single process.
+
+    Args:
+        others: Processes of the service that count nothing, and so have no files of metrics.
     """
-
-    def __init__(self, others: Sequence[int] = ()) -> None:
-        """Begin.
-
-        Args:
-            others: Processes of the service that count nothing, and so have no files of metrics.
-        """
-        self._others = [str(pid) for pid in others]
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the metrics of all running processes."""
-        cpu = CounterMetricFamily(
-            "process_cpu_seconds", "CPU time in user and system mode.", labels=_LABELS
-        )
-        memory = GaugeMetricFamily(
-            "process_resident_memory_bytes", "Resident memory.", labels=_LABELS
-        )
-        threads = GaugeMetricFamily("process_threads", "Threads.", labels=_LABELS)
-        descriptors = GaugeMetricFamily(
-            "process_open_fds", "Open file descriptors.", labels=_LABELS
-        )
-        for pid in sorted(_counting().union(self._others)):
-            folder = Path("/proc") / pid
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                descriptor_count = len(list((folder / "fd").iterdir()))
-            except OSError:
-                # It has ended, or belongs to somebody else.
-                continue
-            ticks = int(fields[_UTIME]) + int(fields[_STIME])
-            labels = [pid, _PROGRAM]
-            cpu.add_metric(labels, ticks / os.sysconf("SC_CLK_TCK"))
-            memory.add_metric(labels, int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"))
-            threads.add_metric(labels, int(fields[_THREADS]))
-            descriptors.add_metric(labels, descriptor_count)
-        return cpu, memory, threads, descriptors
+    cpu = CounterMetricFamily(
+        "process_cpu_seconds", "CPU time in user and system mode.", labels=_LABELS
+    )
+    memory = GaugeMetricFamily("process_resident_memory_bytes", "Resident memory.", labels=_LABELS)
+    threads = GaugeMetricFamily("process_threads", "Threads.", labels=_LABELS)
+    descriptors = GaugeMetricFamily("process_open_fds", "Open file descriptors.", labels=_LABELS)
+    for pid in sorted(_counting().union(map(str, others))):
+        folder = Path("/proc") / pid
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            descriptor_count = len(list((folder / "fd").iterdir()))
+        except OSError:
+            # It has ended, or belongs to somebody else.
+            continue
+        ticks = int(fields[_UTIME]) + int(fields[_STIME])
+        labels = [pid, _PROGRAM]
+        cpu.add_metric(labels, ticks / os.sysconf("SC_CLK_TCK"))
+        memory.add_metric(labels, int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"))
+        threads.add_metric(labels, int(fields[_THREADS]))
+        descriptors.add_metric(labels, descriptor_count)
+    yield from (cpu, memory, threads, descriptors)
 
 
-class WorkerCollector(Collector):
-    """Numbers of workers that answer, have stalled, and count without being shown."""
-
-    def __init__(self, census: TakeCensus) -> None:
-        self._census = census
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the numbers."""
-        census = self._census()
-        every = {*census.answering, *census.silent}
-        hidden = every - {int(pid) for pid in _counting()}
-        workers = GaugeMetricFamily(
-            "treeclaim_workers",
-            "Workers that answer, that have stalled, those of either kind whose metrics are not shown, and those that "
-            "have just read the inventory.",
-            labels=["state"],
-        )
-        workers.add_metric(["answering"], len(census.answering))
-        workers.add_metric(["silent"], len(census.silent))
-        workers.add_metric(["hidden"], len(hidden))
-        workers.add_metric(["reading"], len(census.reading))
-        yield workers
-        yield GaugeMetricFamily(
-            "treeclaim_reload_refused",
-            "1 if the last reload was refused, and the service runs as before.",
-            value=float(census.is_reload_refused),
-        )
+def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
+    """Yield the numbers of workers that answer, have stalled, and count without being shown."""
+    census = take_census()
+    every = {*census.answering, *census.silent}
+    hidden = every - {int(pid) for pid in _counting()}
+    workers = GaugeMetricFamily(
+        "treeclaim_workers",
+        "Workers that answer, that have stalled, those of either kind whose metrics are not shown, and those that "
+        "have just read the inventory.",
+        labels=["state"],
+    )
+    workers.add_metric(["answering"], len(census.answering))
+    workers.add_metric(["silent"], len(census.silent))
+    workers.add_metric(["hidden"], len(hidden))
+    workers.add_metric(["reading"], len(census.reading))
+    yield workers
+    yield GaugeMetricFamily(
+        "treeclaim_reload_refused",
+        "1 if the last reload was refused, and the service runs as before.",
+        value=float(census.is_reload_refused),
+    )
 
 
 def _counting() -> set[str]:

@@ -12,16 +12,15 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
-from prometheus_client.registry import Collector
-
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.capacity import FlavorFileError, Meter
 from treeclaim.admin.collectors import (
-    ExpiryCollector,
-    FeedCollector,
-    ProcessCollector,
-    ResourceCollector,
-    WorkerCollector,
+    Collect,
+    collect_expiries,
+    collect_feed,
+    collect_processes,
+    collect_resources,
+    collect_workers,
 )
 from treeclaim.config import Configuration
 from treeclaim.config.configuration import ConnectionLimits
@@ -70,18 +69,18 @@ def run_admin(
     configuration = state.configuration
     start_helper_thread("master", partial(_leave_after, loader))
     with closing(Store(configuration.database)) as store:
-        collectors: list[Collector] = [
-            FeedCollector(store),
-            ProcessCollector([state.master]),
-            ExpiryCollector(state.expiries),
+        collectors: list[Collect] = [
+            partial(collect_feed, store),
+            partial(collect_processes, [state.master]),
+            partial(collect_expiries, state.expiries),
         ]
         census = None
         if state.settings.workers:
             census = partial(table.take_census, row + 1)
-            collectors.append(WorkerCollector(census))
+            collectors.append(partial(collect_workers, census))
         meter = _make_meter(configuration, store)
         if meter is not None:
-            collectors.append(ResourceCollector(meter))
+            collectors.append(partial(collect_resources, meter))
             meter.start()
         keystone = None
         if configuration.uses_keystone:
