@@ -15,10 +15,10 @@ from treeclaim.api.middleware.authentication import (
     KeystoneAuthentication,
     NoAuthentication,
 )
-from treeclaim.api.middleware.layers import CommonHeaders, RequestRecord
+from treeclaim.api.middleware.layers import RequestLayer
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy_rules import list_rules
-from treeclaim.api.protocol.operations.call import Limits, Services
+from treeclaim.api.protocol.operations.call import Services
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.api.protocol.texts import json_bytes
 from treeclaim.api.routes import OPERATIONS
@@ -92,7 +92,7 @@ def services_of(
         store: The database; no other process uses this object.
         picture: The inventory, where it is loaded already.
     """
-    placement, treeclaim = configuration.options.placement, configuration.options.treeclaim
+    placement = configuration.options.placement
     store.keep_order()
     replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
     replica.keep_up()
@@ -103,15 +103,8 @@ def services_of(
         policy=policy,
         search=configuration.search,
         hub=Hub(store),
-        limits=Limits(
-            treeclaim.max_body_bytes,
-            treeclaim.max_request_groups,
-            treeclaim.max_placing_consumers,
-            treeclaim.max_placing_rules,
-            configuration.claim_attempts,
-            treeclaim.watch_seconds,
-            treeclaim.plan_seconds,
-        ),
+        options=configuration.options.treeclaim,
+        claim_attempts=configuration.claim_attempts,
         admission=Admission(configuration.server_threads),
         incomplete_project_id=placement.incomplete_consumer_project_id,
         incomplete_user_id=placement.incomplete_consumer_user_id,
@@ -162,7 +155,6 @@ def _wrap_in_layers(
         application = cors.CORS(application, configuration.options)
     if configuration.pages:
         application = Pages(application)
-    application = CommonHeaders(application)
     if configuration.options.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
     if configuration.options.treeclaim.tracing:
@@ -170,4 +162,4 @@ def _wrap_in_layers(
         from treeclaim.api.middleware.tracing import Tracing  # noqa: PLC0415
 
         application = Tracing(application)
-    return RequestRecord(application)
+    return RequestLayer(application)

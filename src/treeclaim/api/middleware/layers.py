@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost WSGI layers: headers of all answers, a record of each request, and the rest of each body.
+"""The outermost WSGI layers: headers and a record of each request, and the rest of each body.
 
 The types of WSGI's `start_response` (PEP 3333) have names: a layer defines such a function for each request, and
 Python works out its annotations each time. To make `Callable[[bytes], object]` anew took as long as the rest
@@ -61,8 +61,8 @@ _DRAIN_SECONDS = 30.0
 socket-timeout, Apache by RequestReadTimeout, gunicorn not at all."""
 
 
-class CommonHeaders:
-    """Gives each request an id, and adds it to the response of any layer.
+class RequestLayer:
+    """The outermost layer: ids, headers of all responses, a count, a time and a line of the log (page 05, section 3.1).
 
     It also forbids browsers to sniff the media type: an error may repeat text that an attacker put into
     a link.
@@ -74,34 +74,17 @@ class CommonHeaders:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer with the headers."""
-        request_id = assign_request_id(environment)
-
-        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
-            common = (_NO_GUESSING, (HEADER, request_id))
-            return start_response(status, [*headers, *common], exc_info)
-
-        return self._application(environment, start)
-
-
-class RequestRecord:
-    """Counts and times each request, and logs one line for it (page 05, section 3.1)."""
-
-    def __init__(self, application: "WSGIApplication") -> None:
-        self._application = application
-
-    def __call__(
-        self, environment: "WSGIEnvironment", start_response: "StartResponse"
-    ) -> Iterable[bytes]:
         """Answer, count and log."""
         begin = perf_counter()
+        request_id = assign_request_id(environment)
 
         def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             code = status.split(" ", 1)[0]
             seconds = perf_counter() - begin
             # No metric and no log may fail a request.
             run_guarded("request log", lambda: _record(environment, code, headers, seconds))
-            return start_response(status, headers, exc_info)
+            common = (_NO_GUESSING, (HEADER, request_id))
+            return start_response(status, [*headers, *common], exc_info)
 
         return self._application(environment, start)
 

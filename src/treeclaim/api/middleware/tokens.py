@@ -16,7 +16,6 @@ from hashlib import sha256
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
-import memcache
 import webob.exc
 from keystonemiddleware import auth_token
 from oslo_config import cfg
@@ -46,9 +45,6 @@ refuse a revoked token after little more than `token_cache_time`."""
 
 _TIMEOUT = 10.0
 """Seconds that Keystone has for a step of its answer, where `http_connect_timeout` does not say it."""
-
-_PATIENCE = 1
-"""Seconds that a memcached server has to answer a check."""
 
 
 class TokenGuard(auth_token.AuthProtocol):
@@ -214,22 +210,29 @@ def fault_of(configuration: cfg.ConfigOpts) -> str | None:
     return None
 
 
-def fault_of_servers(configuration: cfg.ConfigOpts) -> str | None:
-    """Store a value in memcached as a token would be, and read it; say what is wrong, None if nothing is."""
+def faults_of_servers(configuration: cfg.ConfigOpts) -> Iterator[str]:
+    """Store a value in each memcached as a token would be, and read it again; yield what is wrong.
+
+    Without memcached the service works, and asks Keystone about each token again.
+    """
     section = configuration.keystone_authtoken
     # A lifetime below zero keeps nothing.
-    if not section.memcached_servers or section.token_cache_time < 0:
-        return None
-    try:
-        cache = _cache_factory(configuration)()
-        cache.initialize({})
-        return None if _keeps_value(cache) else "a value that was stored could not be read again"
-    except Exception as error:  # noqa: BLE001 - as above
-        return f"no value could be stored: {error}"
+    servers = [] if section.token_cache_time < 0 else section.memcached_servers or []
+    for server in servers:
+        with warnings.catch_warnings():
+            # The library leaves a socket that could not be connected to Python.
+            warnings.simplefilter("ignore", ResourceWarning)
+            try:
+                cache = _cache_factory(configuration, memcached_servers=server)()
+                cache.initialize({})
+                if not _keeps_value(cache):
+                    yield f"{server} does not answer, or does not keep what is stored"
+            except Exception as error:  # noqa: BLE001 - as above
+                yield f"{server}: no value could be stored: {error}"
 
 
-def _cache_factory(configuration: cfg.ConfigOpts) -> Callable[[], Any]:
-    settings = {"oslo_config_config": configuration, "cache": _CACHE_KEY}
+def _cache_factory(configuration: cfg.ConfigOpts, **settings: Any) -> Callable[[], Any]:
+    settings |= {"oslo_config_config": configuration, "cache": _CACHE_KEY}
     guarded = auth_token.AuthProtocol(None, settings)  # type: ignore[no-untyped-call]
     # There is no public way to make the cache without a token.
     factory: Callable[[], Any] = guarded._token_cache_factory  # noqa: SLF001
@@ -240,26 +243,3 @@ def _keeps_value(cache: Any) -> bool:
     token, value = f"check {uuid.uuid4()}", {"token": {"checked": True}}
     cache.set(token, value)
     return bool(cache.get(token) == value)
-
-
-def silent_servers(configuration: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield the memcached servers that do not answer, each after a second at most.
-
-    Without them the service works, and asks Keystone about each token again.
-    """
-    for server in configuration.keystone_authtoken.memcached_servers or []:
-        if not _answers(server):
-            yield server
-
-
-def _answers(server: str) -> bool:
-    client: Any = memcache.Client([server], socket_timeout=_PATIENCE)  # type: ignore[no-untyped-call]
-    with warnings.catch_warnings():
-        # The library leaves a socket that could not be connected to Python.
-        warnings.simplefilter("ignore", ResourceWarning)
-        try:
-            return bool(client.get_stats())
-        except OSError:
-            return False
-        finally:
-            client.disconnect_all()

@@ -214,15 +214,9 @@ def _check_authentication(
     if keystone is not None:
         is_error = keystone.kind is FaultKind.REFUSED
         yield ConfigFinding(is_error, f"[{_KEYSTONE}]", keystone.detail)
-    faults = [
-        f"{server} does not answer; while it is down each worker keeps no tokens there and asks Keystone"
-        for server in tokens.silent_servers(options)
-    ]
-    lost = None if faults else tokens.fault_of_servers(options)
-    if lost is not None:
-        faults = [f"{lost}; Keystone is asked about each token"]
-    for text in faults:
-        yield places.warning(_KEYSTONE, "memcached_servers", f"memcached_servers: {text}")
+    for fault in tokens.faults_of_servers(options):
+        text = f"memcached_servers: {fault}; meanwhile Keystone is asked about each token"
+        yield places.warning(_KEYSTONE, "memcached_servers", text)
 
 
 def _check_flavors(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 
 import falcon
+from oslo_config import cfg
 
 from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.callers import Identity
@@ -35,28 +36,6 @@ closed its connection."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of one request.
-
-    Attributes:
-        body_bytes: Longest body.
-        request_groups: Most request groups in a question for candidates.
-        watch_seconds: How long a stream of events goes on.
-        placing_consumers, placing_rules: Most consumers, and rules, in a call that places them.
-        plan_seconds: How long a plan may take.
-        claim_attempts: How often consumers are placed again because others were there first.
-    """
-
-    body_bytes: int
-    request_groups: int
-    placing_consumers: int = 1_000
-    placing_rules: int = 16
-    claim_attempts: int = 10
-    watch_seconds: float = 3_600.0
-    plan_seconds: float = 30.0
-
-
-@dataclass(frozen=True, slots=True)
 class Services:
     """The parts of a running service.
 
@@ -67,7 +46,8 @@ class Services:
         hub: Tells watchers what changes in it.
         policy: Who may do what.
         search: The operator's options for searches.
-        limits: Limits of one request.
+        options: The operator's options of the group `treeclaim`, among them the limits of one request.
+        claim_attempts: How often consumers are placed again because others were there first.
         admission: Limits of requests at once.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
         description: Returns the OpenAPI document.
@@ -79,7 +59,8 @@ class Services:
     hub: Hub
     policy: Policy
     search: SearchOptions
-    limits: Limits
+    options: cfg.ConfigOpts.GroupAttr
+    claim_attempts: int
     admission: Admission
     incomplete_project_id: str
     incomplete_user_id: str
@@ -144,7 +125,7 @@ class Call(NamedTuple):
             ApiError: 400, or 413 for a body that is too long; it is not read then.
             RequestGivenUpError: if the deadline has passed.
         """
-        longest = self.services.limits.body_bytes
+        longest = self.services.options.max_body_bytes
         if (self.request.content_length or 0) > longest:
             raise ApiError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

@@ -112,7 +112,9 @@ def find_alternative(
     with call.services.replica.current() as forest:
         for query in request:
             try:
-                alternative = request_of(query, call.version, call.services.limits.request_groups)
+                alternative = request_of(
+                    query, call.version, call.services.options.max_request_groups
+                )
                 require_known_names(forest, alternative)
             except TreeclaimError:
                 continue

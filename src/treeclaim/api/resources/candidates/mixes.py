@@ -28,7 +28,7 @@ class Mixes:
             look: Raises if its time is over.
         """
         self._store = call.services.store
-        self._most_groups = call.services.limits.request_groups
+        self._most_groups = call.services.options.max_request_groups
         self._look = look
         self._known: dict[str, tuple[str, Mix] | None] = {}
 

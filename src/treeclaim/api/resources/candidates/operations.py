@@ -36,7 +36,7 @@ DRAW_RULE = "treeclaim:holds:draw"
 )
 def list_candidates(call: Call) -> Reply:
     """List combinations of providers that satisfy a request."""
-    most_groups = call.services.limits.request_groups
+    most_groups = call.services.options.max_request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
     arrival = arrival_of(call)
@@ -89,7 +89,7 @@ def explain_candidates(call: Call) -> Reply:
     """Explain the result of a request for candidates."""
     pairs, own_names = call.query(), schemas.FocusQuery.model_fields
     search_pairs = [pair for pair in pairs if pair[0] not in own_names]
-    most_groups = call.services.limits.request_groups
+    most_groups = call.services.options.max_request_groups
     request = candidate_request(search_pairs, call.version, most_groups)
     query: schemas.FocusQuery = schemas.FOCUS.read_pairs(
         pair for pair in pairs if pair[0] in own_names

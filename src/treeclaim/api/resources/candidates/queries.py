@@ -45,7 +45,7 @@ class Queries:
         """
         _require_few_groups(sum(f"&{text}".count("&resources") for text in set(texts)))
         self._version = call.version
-        self._most_groups = call.services.limits.request_groups
+        self._most_groups = call.services.options.max_request_groups
         self._arrival = arrival
         self._known: dict[str, CandidateRequest] = {}
         self._mixes = Mixes(call, arrival.check)

@@ -105,7 +105,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
         # Before the database is asked: what is committed in between is then reported twice instead of never.
         watch: Watch | None = None
         if is_stream:
-            end = monotonic() + call.services.limits.watch_seconds
+            end = monotonic() + call.services.options.watch_seconds
             watch = EventStream(call.services.hub, end)
         elif adopt is not None and query.wait and text is not None:
             watch = LongPoll(call.services.hub, monotonic() + query.wait, text)

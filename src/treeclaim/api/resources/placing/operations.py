@@ -4,9 +4,10 @@
 import time
 from itertools import chain
 
+from oslo_config import cfg
+
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply, operation
-from treeclaim.api.protocol.operations.call import Limits
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
@@ -99,7 +100,7 @@ def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> P
     Raises:
         ApiError: 400, 403.
     """
-    _require_few(body, call.services.limits)
+    _require_few(body, call.services.options)
     requests = tuple(
         _read_request(call, queries, f"requests[{number}]", request)
         for number, request in enumerate(body.requests)
@@ -114,16 +115,16 @@ def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> P
     return placing
 
 
-def _require_few(body: bodies.PlacementsBody, limits: Limits) -> None:
+def _require_few(body: bodies.PlacementsBody, options: cfg.ConfigOpts.GroupAttr) -> None:
     consumers = sum(len(request.consumers) for request in body.requests)
-    if consumers > limits.placing_consumers:
+    if consumers > options.max_placing_consumers:
         raise bad_request(
-            f"{consumers} consumers are more than {limits.placing_consumers} "
+            f"{consumers} consumers are more than {options.max_placing_consumers} "
             "([treeclaim]/max_placing_consumers)."
         )
-    if len(body.rules) > limits.placing_rules:
+    if len(body.rules) > options.max_placing_rules:
         raise bad_request(
-            f"{len(body.rules)} rules are more than {limits.placing_rules} "
+            f"{len(body.rules)} rules are more than {options.max_placing_rules} "
             "([treeclaim]/max_placing_rules)."
         )
 

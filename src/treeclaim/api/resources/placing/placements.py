@@ -75,7 +75,7 @@ class PlacementCall:
                 return self._reply(outcome, {}, HTTPStatus.CREATED)
         removed_uuids = self._find_removed()
         may_be_holds = any(request.hold is not None for request in placing.requests)
-        for _ in range(self._call.services.limits.claim_attempts):
+        for _ in range(self._call.services.claim_attempts):
             holders = self._find_holders(removed_uuids, may_be_holds=may_be_holds)
             self._require_sources(holders)
             outcome = self._find_places(holders)

@@ -103,7 +103,7 @@ class PlanCall:
             ApiError: 400, 403.
         """
         call.require_allowed(LIST_RULE)
-        seconds = call.services.limits.plan_seconds
+        seconds = call.services.options.plan_seconds
         arrival = Arrival.now(seconds + _GRACE, call.client_gone, call.services.search.most_bytes)
         texts = chain(*body.requests.values(), body.placed_queries, others)
         queries = Queries(call, arrival, texts)
@@ -140,7 +140,7 @@ class PlanCall:
             ApiError: 400, 409.
             OverloadedError: if another plan is made.
         """
-        most_groups = self.call.services.limits.request_groups
+        most_groups = self.call.services.options.max_request_groups
         version = self.call.version
 
         def read_kept(text: str) -> CandidateRequest:
