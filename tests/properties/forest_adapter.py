@@ -212,6 +212,7 @@ def ask(forest, request, limit=None, **options):
 
 
 LOWERED = {
+    "GROUPS_COPIED_TOGETHER": 1,
     "FIRST_REACH": 1,
     "FRUITLESS_STRIDE": 1,
     "LARGEST_BLOCK": 3,
@@ -233,6 +234,8 @@ LOWERED = {
     "order.ordered.SORTED_FIRST": 2,
     "FEWEST_DEAD_ROWS": 1,
     "FEWEST_CHANGED_KEYS": 1,
+    "FEWEST_FULL_ROWS": 2,
+    "ROWS_COPIED_TOGETHER": 2,
     "MOST_TREES_EDITED": 2,
     "FEW_TREES_WRITTEN": 1,
     "MOST_WRITES_KNOWN": 2,

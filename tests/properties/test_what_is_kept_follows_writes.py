@@ -179,6 +179,8 @@ def test_everything_seen_equals_a_fresh_forest(sizes):
             before = records_of(world)
             world = data.draw(written(world))
             forest.apply(data.draw(told(before, records_of(world))))
+            for _ in range(data.draw(st.integers(0, 3))):
+                forest.tidy()
 
     with lowered(sizes):
         check()

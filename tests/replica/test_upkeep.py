@@ -1,14 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that serves nothing follows the feed."""
+"""A worker that serves nothing follows the feed, and its Forest becomes small."""
 
 import threading
 import time
+import uuid
 
+from tests.properties.forest_adapter import lowered
 from tests.replica.scripted import scripted
 from tests.replica.worlds import claim, plant
 from tests.servers import eventually
 from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.replica import Arrival, Replica
+from treeclaim.store.operations.providers import providers
+
+
+def test_replica_is_compacted_between_turns_with_a_new_version(store):
+    with lowered({"FEWEST_DEAD_ROWS": 2, "ROWS_COPIED_TOGETHER": 2}):
+        replica = Replica(store)
+        number = 0
+        with replica.current() as forest:
+            before = replica.version
+        while forest.is_tidy:
+            number += 1
+            give_trait(store, str(uuid.UUID(int=number)))
+            with replica.current() as forest:
+                version = replica.version
+        replica.keep_up()
+        eventually(lambda: forest.is_tidy, "the Forest is tidy")
+        assert version > before
+        with replica.current() as forest:
+            assert replica.version > version
+            assert len(forest) == forest.row_count == 20
+            assert len(forest.rows_with_trait(forest.catalogue.traits[SHARING_TRAIT].id)) == number
+
+
+def give_trait(store, provider):
+    store.write(providers.replace_traits, provider, 1, [SHARING_TRAIT])
 
 
 def test_idle_worker_applies_writes(store):

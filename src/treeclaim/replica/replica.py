@@ -45,6 +45,9 @@ _UPKEEP_PAUSE = 0.5
 """Seconds without a read after which the feed is read all the same: of a thousand writes, which take a hundredth of a
 second of the turn."""
 
+_COMPACTION_PAUSE = 0.005
+"""Seconds between two steps of compaction, each of about a millisecond: a million providers take five seconds."""
+
 _LOG = logging.getLogger(__name__)
 _TO_A_CHILD = "A question goes to a child: it %s"
 _INVENTORY = "inventory"
@@ -89,8 +92,12 @@ class Replica:
         self._store.repeat("upkeep", _UPKEEP_PAUSE, self._keep_up_once)
 
     def _keep_up_once(self) -> float:
-        """Read the feed; return the seconds until the next time, which tries again."""
+        """Compact the Forest a little, or read the feed; return the seconds until the next step."""
+        # The next step tries again.
         with suppress(OverloadedError, StoreUnavailableError), self.turn.held(LONGEST_WAIT):
+            if not self._follower.forest.is_tidy:
+                self._follower.tidy()
+                return _COMPACTION_PAUSE
             self._follower.catch_up(monotonic() - _UPKEEP_PAUSE)
         return _UPKEEP_PAUSE
 

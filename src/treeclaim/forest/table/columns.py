@@ -7,7 +7,8 @@ adding a row costs a constant amount of time on average.
 
 A full column is copied to an array with twice the room. A large column has pages of its own, which the kernel
 provides when they are touched, and gets back when the column is gone. So room that is not written yet takes no
-memory, and a table without dead rows gets room for all the rows that it will hold until it is replaced.
+memory, and a new table gets room for all the rows that it will hold until a smaller one replaces it
+(`change/compaction.py`).
 """
 
 import mmap
@@ -136,6 +137,11 @@ class Column:
             self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new)
         self._buffer[old:new] = items
         self.values = self._buffer[:new]
+
+    @property
+    def room(self) -> int:
+        """Return how many items there may be before they have to be copied elsewhere."""
+        return len(self._buffer)
 
     def make_room(self, count: int) -> None:
         """Make room for this many items in total."""

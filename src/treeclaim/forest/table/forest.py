@@ -9,8 +9,9 @@ aggregates are lists of rows.
 What changes often, amounts in use and generations, is written in place. What changes seldom, the
 shape of a tree or which classes, traits and aggregates a provider has, makes the whole tree be
 written again at the end, and its old rows are dead from then on. So all columns and row lists are
-always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. When
-too many rows are dead, the living ones are copied to another table.
+always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. Before
+too many rows are dead, the living ones are copied to another table, step by step
+(`change/compaction.py`).
 
 The order of rows thus depends on history. What clients see is ordered by `TreeOrder` instead,
 which depends on the data alone, so that every worker gives the same answer.
@@ -24,6 +25,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
+from treeclaim.forest.table.change.compaction import Compaction, is_too_large
 from treeclaim.forest.table.change.in_place import InPlaceWriter
 from treeclaim.forest.table.change.rewriting import edit_order, rewrite_trees
 from treeclaim.forest.table.class_inventories import ClassInventories
@@ -89,6 +91,7 @@ class Forest(ProviderTable):
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
+        self._compaction: Compaction | None = None
 
     def _begin_caches(self) -> None:
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
@@ -125,7 +128,7 @@ class Forest(ProviderTable):
             self._clear()
         if changes.whole is not None:
             self._begin_with(changes.whole)
-        writer = InPlaceWriter(self, self._register, self.summaries)
+        writer = InPlaceWriter(self, self._register, self.summaries, self._compaction)
         reshaped = writer.refresh_each(changes.records)
         writer.count_usage(changes.usage)
         removed = {
@@ -133,9 +136,7 @@ class Forest(ProviderTable):
         }
         if reshaped or removed:
             self._rewrite_trees(reshaped, removed)
-        self._register.fold()
-        if self.row_count - len(self) > max(thresholds.FEWEST_DEAD_ROWS, len(self) // 2):
-            self._compact()
+        self.tidy()
 
     def _take_names(self, catalogue: Catalogue) -> None:
         """Take the names of traits and classes; forget what was made of names that are others now."""
@@ -161,6 +162,8 @@ class Forest(ProviderTable):
     def _rewrite_trees(self, reshaped: Mapping[int, ProviderRecord], removed: set[int]) -> None:
         """Write the trees again that some providers were in, or are in now."""
         trees = rewrite_trees(self, self._register, reshaped, removed)
+        if self._compaction is not None:
+            self._compaction.bury(trees.rows, trees.class_ids)
         self._count += trees.added_count
         self.summaries.extend(len(self._register) - len(self.summaries))
         roots = [tree.start for tree in (*trees.old, *trees.new)]
@@ -179,12 +182,35 @@ class Forest(ProviderTable):
         self.cache.most_bytes = max(_LEAST_CACHE_BYTES, most)
         self.pairs.most_bytes = max(_LEAST_PAIRS_BYTES, most)
 
-    def _compact(self) -> None:
-        """Leave the dead rows behind.
+    # -- room ------------------------------------------------------------------------------
 
-        It takes 60 ms at 70,000 providers and 0.6 s at 700,000, after half as many rows have died.
+    def tidy(self) -> bool:
+        """Do a step of the work that keeps the table small, if there is any.
+
+        Returns:
+            Whether the rows are others now: nothing that was read by rows holds any more. What
+            clients see is the same.
         """
-        self.become(self.without_dead_rows())
+        self._register.fold()
+        if self._compaction is None and is_too_large(self, len(self)):
+            self._compaction = Compaction(self, len(self))
+        if self._compaction is None:
+            return False
+        self._compaction.step(thresholds.ROWS_COPIED_TOGETHER)
+        if not self._compaction.is_complete:
+            return False
+        self._take(self._compaction)
+        return True
+
+    @property
+    def is_tidy(self) -> bool:
+        """Return whether there is no such work left."""
+        return self._compaction is None
+
+    def _take(self, compaction: Compaction) -> None:
+        """Use the copies from now on."""
+        self._compaction = None
+        self.become(compaction.table)
         self._register.place(self.living_rows)
         self._order = None
         self.splices.forget()

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.attributes import AttributeColumns
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Column, Rows
 from treeclaim.forest.table.consumption import Uses, link_all
 from treeclaim.forest.table.holdings import Holdings, Memberships, rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values, lay_out
@@ -28,6 +29,9 @@ from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
 from treeclaim.model.provider import Consumed, InventoryRecord, Provider, ProviderRecord
 from treeclaim.model.whole import WholeInventory
+
+_LISTS_FOR_A_CLASS = 16
+"""Lists of rows that are added to in the time that the columns of a class take."""
 
 _STAMPS = count(1)
 """Numbers that no two states of any row have in common, however often a table is begun anew."""
@@ -354,14 +358,26 @@ class ProviderTable:
         handles = self.handle.values[rows].tolist()
         return set().union(*{self.holdings.class_ids[handle] for handle in handles})
 
-    def with_few_classes(self, rows: Rows, most: int) -> Rows:
-        """Return the first of some rows, one at least, that have inventories of at most so many classes."""
-        class_ids: set[int] = set()
-        for number, handle in enumerate(self.handle.values[rows].tolist()):
-            class_ids.update(self.holdings.class_ids[handle])
-            if len(class_ids) > most and number:
-                return rows[:number]
-        return rows
+    def with_few_groups(self, rows: Rows, most_rows: int) -> Rows:
+        """Return the first of some rows, one at least, that have few different classes, traits and so on.
+
+        As few as go with so many rows at most.
+        """
+        handles = self.handle.values[rows].tolist()
+        share = most_rows / thresholds.ROWS_COPIED_TOGETHER
+        most_classes = int(share * thresholds.GROUPS_COPIED_TOGETHER)
+        kinds: list[tuple[list[tuple[Any, ...]], int]] = [(self.holdings.class_ids, most_classes)]
+        most_lists = _LISTS_FOR_A_CLASS * most_classes
+        kinds += [(links, most_lists) for links in self.holdings.links.values()]
+        for held, most in kinds:
+            if len(set[Any]().union(*map(held.__getitem__, handles))) > most:
+                groups: set[Any] = set()
+                for count, handle in enumerate(handles):
+                    groups.update(held[handle])
+                    if len(groups) > most and count:
+                        del handles[count:]
+                        break
+        return rows[: len(handles)]
 
     def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
         """Mark some rows as dead, and their inventories, which are of these classes."""
@@ -374,23 +390,14 @@ class ProviderTable:
         """Note that some rows tell something else now."""
         self.stamp.values[rows] = next(_STAMPS)
 
-    def without_dead_rows(self) -> "ProviderTable":
-        """Return a table of the living rows, in their order, with room for as many again.
+    def begin_beside(self, other: "ProviderTable", count: int) -> None:
+        """Begin to take the place of another table, of which so many rows are alive.
 
-        What is by handle is the same for both.
+        There is room for as many again. What is by handle is the same for both.
         """
-        table, rows = ProviderTable(), self.living_rows
-        table.holdings = self.holdings
+        self.holdings = other.holdings
         for name in _COLUMNS:
-            getattr(table, name).make_room(2 * len(rows))
-        parents = self.parent.values[rows]
-        places = RowPlaces(
-            parent=np.where(parents == NO_ROW, NO_ROW, search_ascending(rows, parents)),
-            root=search_ascending(rows, self.root.values[rows]),
-            end=self.end.values[rows] - rows + np.arange(len(rows)),
-        )
-        table.gather(self, rows, places)
-        return table
+            getattr(self, name).make_room(2 * count)
 
     def become(self, other: "ProviderTable") -> None:
         """Have the rows of another table from now on, which must not be used any more."""

@@ -90,8 +90,8 @@ _PREPARED_AT_ONCE = 1_000
 _PREPARED_WITH_ATTRIBUTES = 100
 """The bound where there are attributes: 10 ms if each of them has 64."""
 
-_MOST_CLASSES = 256
-"""Different classes of the providers whose texts are written in one turn."""
+_FEW_GROUPS_OF = 4_096
+"""The same where each has classes of its own: as many classes as go with so many rows that are copied."""
 
 _MOST_TURNS = 120
 """Turns in which texts are prepared; whatever changes faster than that is written in the last."""
@@ -138,7 +138,7 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
             missing = replica.listing.stale(forest, query.page(forest).rows)
             is_short = forest.attributes.is_empty
             at_once = _PREPARED_AT_ONCE if is_short else _PREPARED_WITH_ATTRIBUTES
-            rows = forest.with_few_classes(missing[:at_once], _MOST_CLASSES)
+            rows = forest.with_few_groups(missing[:at_once], _FEW_GROUPS_OF)
             replica.listing.prepare(forest, rows)
         if len(rows) == len(missing):
             return

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what changes often where it is: names, generations, amounts and usage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from treeclaim.forest.table.change.compaction import Compaction
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.provider_table import ProviderTable
@@ -17,17 +18,19 @@ from treeclaim.model.provider import ProviderRecord
 
 @dataclass(frozen=True, slots=True)
 class InPlaceWriter:
-    """Writes into the rows of providers, and drops the texts that told something else.
+    """Writes into all rows that are of a provider, and drops the texts that told something else.
 
     Attributes:
         table: The rows.
         register: Knows who is where.
         summaries: Texts of providers and trees.
+        compaction: Copies of some rows, if they are just being made.
     """
 
     table: ProviderTable
     register: Register
     summaries: SummaryTexts
+    compaction: Compaction | None
 
     def refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
         """Write what changes in place; return the records that another shape comes with, by id."""
@@ -43,7 +46,8 @@ class InPlaceWriter:
                 continue
             self.register.keep(row, record)
             added_amounts = self._more_allocated(row, record)
-            self.table.write(row, record)
+            for table, place in self._places_of(row):
+                table.write(place, record)
             self._forget_summaries(np.array([row]))
             for use, amount in added_amounts:
                 self._consume(row + use.offset, use.class_id, amount * use.amount)
@@ -62,12 +66,13 @@ class InPlaceWriter:
         ]
 
     def _consume(self, row: int, class_id: int, amount: int) -> None:
-        """Let more be consumed of an inventory."""
+        """Let more be consumed of an inventory, wherever it is written."""
         if not amount or class_id not in self.table.class_ids_of(row):
             return
-        columns = self.table.classes[class_id]
-        columns.consume(columns.index_of(row), amount)
-        self.table.touch(np.array([row]))
+        for table, place in self._places_of(row):
+            columns = table.classes[class_id]
+            columns.consume(columns.index_of(place), amount)
+            table.touch(np.array([place]))
         self._forget_summaries(np.array([row]))
 
     def count_usage(self, usage: Mapping[int, UsageChange]) -> None:
@@ -83,7 +88,11 @@ class InPlaceWriter:
         if self.table.holdings.patterns.are_any:
             self._count_consumed(changes)
         self.table.count_each(list(changes), list(changes.values()))
-        self._forget_summaries(np.array(list(changes), dtype=np.int64))
+        changed_rows = np.array(list(changes), dtype=np.int64)
+        if self.compaction is not None:
+            copies, copied_rows = self.compaction.copied_among(changed_rows)
+            self.compaction.table.count_each(copies, [changes[row] for row in copied_rows])
+        self._forget_summaries(changed_rows)
 
     def _count_consumed(self, changes: Mapping[int, UsageChange]) -> None:
         """Count what is consumed by what claims changed, by row."""
@@ -98,3 +107,10 @@ class InPlaceWriter:
         """Forget the texts of some rows and of their trees."""
         handles, roots = self.table.handle.values, self.table.root.values
         self.summaries.forget(handles[rows].tolist(), handles[roots[rows]].tolist())
+
+    def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
+        """Yield where a row is to be written: here, and where it is copied to."""
+        yield self.table, row
+        if self.compaction is not None:
+            for copied in self.compaction.copied_among(np.array([row]))[0]:
+                yield self.compaction.table, copied

@@ -32,12 +32,14 @@ class RewrittenTrees:
     Attributes:
         old: The rows of each of them as it was, dead by now.
         rows: The same rows together.
+        class_ids: Of what inventories were in them.
         new: The rows of each as it is.
         altered: Handles of those of whom something else is told now, of those who are gone too.
     """
 
     old: Sequence[range]
     rows: Rows
+    class_ids: set[int]
     new: Sequence[range]
     altered: Sequence[int]
 
@@ -113,7 +115,9 @@ class _Rewriting:
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
         consuming = self._link_consumption(other_rows, at, new)
-        return RewrittenTrees(old, rows, _trees(places, new), [*altered, *consuming, *gone])
+        return RewrittenTrees(
+            old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone]
+        )
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
         """Return the rows of the trees that providers are in, and of those that they will be in."""
