@@ -8,29 +8,6 @@ has all of them in one table, "Waits and their limits".
 
 from dataclasses import dataclass, replace
 
-CONNECT_SECONDS = 5
-"""Seconds to connect and log in. A server in the same cloud takes milliseconds; a loaded one seconds."""
-
-LOCK_SECONDS = 10
-"""For a lock. Claims on one shared pool queue up for some hundredths of a second each, so one that
-waits this long waits for something else: a frozen process, a session of a person."""
-
-STATEMENT_SECONDS = 30
-"""For one statement of a request. They take milliseconds; the sums over a large project, seconds."""
-
-LOAD_SECONDS = 600
-"""For one statement that reads everything, or of maintenance: a million providers take a minute."""
-
-WRITE_SECONDS = 30
-"""For all attempts of a write together; no statement of it begins later. Clients wait a minute."""
-
-IDLE_SECONDS = 10
-"""Seconds between two statements of a transaction before the server ends it. Ours take milliseconds in
-between; this releases the locks of a process that was stopped."""
-
-TCP_SECONDS = 15
-"""Seconds without an acknowledgement from the other machine until its connections are closed."""
-
 POOL_SECONDS = 10
 """For a connection of the pool, if `pool_timeout` is not set. By default there are more connections
 than threads, so nobody waits unless all of them hang."""
@@ -55,25 +32,25 @@ times a second, and the first to poll is next. Under 32 busy clients most poll 1
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """The timeouts that an operator can set, in seconds; see the constants for reasons.
+    """The timeouts that an operator can set, in seconds."""
 
-    Attributes:
-        connect: To connect, for each server named.
-        lock: For one lock.
-        statement: For one statement.
-        load: For one statement that reads everything, or of maintenance.
-        write: For all attempts of a write.
-        idle: Between two statements of a transaction.
-        tcp: Without an acknowledgement of the other machine.
-    """
-
-    connect: int = CONNECT_SECONDS
-    lock: int = LOCK_SECONDS
-    statement: int = STATEMENT_SECONDS
-    load: int = LOAD_SECONDS
-    write: int = WRITE_SECONDS
-    idle: int = IDLE_SECONDS
-    tcp: int = TCP_SECONDS
+    connect: int = 5
+    """To connect and log in, for each server named. A server in the same cloud takes milliseconds; a loaded one
+    seconds."""
+    lock: int = 10
+    """For one lock. Claims on one shared pool queue up for some hundredths of a second each, so one that
+    waits this long waits for something else: a frozen process, a session of a person."""
+    statement: int = 30
+    """For one statement of a request. They take milliseconds; the sums over a large project, seconds."""
+    load: int = 600
+    """For one statement that reads everything, or of maintenance: a million providers take a minute."""
+    write: int = 30
+    """For all attempts of a write together; no statement of it begins later. Clients wait a minute."""
+    idle: int = 10
+    """Between two statements of a transaction before the server ends it. Ours take milliseconds in
+    between; this releases the locks of a process that was stopped."""
+    tcp: int = 15
+    """Without an acknowledgement from the other machine until its connections are closed."""
 
     @property
     def silence(self) -> int:
