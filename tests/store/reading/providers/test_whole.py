@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
-from treeclaim.store.reading.providers import parts, whole
+from treeclaim.store.reading.providers import whole
 from treeclaim.store.reading.providers.some_providers import some_providers
 from treeclaim.store.schema import tables
 
@@ -41,9 +41,8 @@ A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naiv
 @pytest.fixture(autouse=True)
 def _several_pieces(monkeypatch):
     """Some providers at a time, so that there is more than one piece."""
-    monkeypatch.setattr(whole, "_PROVIDERS", whole._page(parts.PROVIDERS, 7))
-    monkeypatch.setattr(whole, "_ATTRIBUTES", whole._page(parts.ATTRIBUTES, 16))
-    monkeypatch.setattr(whole, "_ATTRIBUTES_AT_ONCE", 16)
+    monkeypatch.setattr(whole, "_PROVIDERS_AT_ONCE", 7)
+    monkeypatch.setattr(whole, "_PROVIDERS_WITH_ATTRIBUTES", 3)
 
 
 def write(store, seed):

@@ -20,7 +20,7 @@ from treeclaim.model.whole import (
     Seconds,
     WholeInventory,
 )
-from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
 from treeclaim.store.reading.providers.parts import LoadedPart, attribute_value, condition_of
@@ -32,8 +32,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 _PROVIDERS_AT_ONCE = 5_000
 """Providers in one statement: enough that a round trip does not count, and a few megabytes."""
 
-_ATTRIBUTES_AT_ONCE = 20_000
-"""Attributes in one statement, far more than a provider has: of the longest values some 70 MB, which the
+_PROVIDERS_WITH_ATTRIBUTES = 250
+"""Providers whose attributes one statement loads: of the most and the longest values some 50 MB, which the
 database writes into one text."""
 
 _BEFORE_ALL = -(2**31)
@@ -48,14 +48,12 @@ def _between(part: LoadedPart) -> sa.Select[Any]:
     return as_columns(part.query.where(part.provider_id > _AFTER, part.provider_id <= _LAST))
 
 
-def _page(part: LoadedPart, length: int) -> sa.Select[Any]:
-    rows = part.query.where(part.provider_id > _AFTER).order_by(part.provider_id)
-    return as_columns(rows.limit(length))
-
-
-_PROVIDERS = _page(parts.PROVIDERS, _PROVIDERS_AT_ONCE)
-_ATTRIBUTES = _page(parts.ATTRIBUTES, _ATTRIBUTES_AT_ONCE)
-_INVENTORIES, _USAGE, _CONSUMPTION, _TRAITS, _AGGREGATES = map(
+_PROVIDERS = as_columns(
+    parts.PROVIDERS.query.where(parts.PROVIDERS.provider_id > _AFTER)
+    .order_by(parts.PROVIDERS.provider_id)
+    .limit(sa.bindparam("most"))
+)
+_INVENTORIES, _USAGE, _CONSUMPTION, _TRAITS, _AGGREGATES, _ATTRIBUTES = map(
     _between,
     (
         parts.INVENTORIES,
@@ -63,8 +61,10 @@ _INVENTORIES, _USAGE, _CONSUMPTION, _TRAITS, _AGGREGATES = map(
         parts.CONSUMPTION,
         parts.TRAITS,
         parts.AGGREGATE_IDS,
+        parts.ATTRIBUTES,
     ),
 )
+_ANY_ATTRIBUTE = sa.select(parts.ATTRIBUTES.provider_id).limit(1)
 _CONDITIONS = sa.select(conditions)
 _AGGREGATE_NAMES = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
     placement_aggregates.c.uuid.is_not(None)
@@ -89,7 +89,9 @@ def whole_inventory(
         name=providers.pop("name").tolist(),
         inventories=InventoryColumns(**arrays[parts.INVENTORIES.name]),
         links=links,
-        attributes=_load_attributes(transaction) if has_own_tables else NO_ATTRIBUTE_ROWS,
+        attributes=_load_attributes(transaction, providers["id"])
+        if has_own_tables
+        else NO_ATTRIBUTE_ROWS,
         consumption=ConsumptionColumns(**arrays[parts.CONSUMPTION.name])
         if has_own_tables
         else ConsumptionColumns.none(),
@@ -108,7 +110,7 @@ def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mappi
     pieces: defaultdict[str, list[Arrays]] = defaultdict(list)
     after = _BEFORE_ALL
     while True:
-        providers = _load_arrays(transaction, _PROVIDERS, after=after)
+        providers = _load_arrays(transaction, _PROVIDERS, after=after, most=_PROVIDERS_AT_ONCE)
         order = np.argsort(providers["id"])
         if pieces and not len(order):
             return {part: _join(arrays) for part, arrays in pieces.items()}
@@ -191,20 +193,19 @@ def _load_conditions(transaction: ReadTransaction) -> Links:
     )
 
 
-def _load_attributes(transaction: ReadTransaction) -> AttributeRows:
-    """Load the valid attributes of all providers; where there are none, by one statement."""
+def _load_attributes(transaction: ReadTransaction, ids: Numbers) -> AttributeRows:
+    """Load the valid attributes of providers, given their ids in ascending order."""
+    if transaction.row(_ANY_ATTRIBUTE) is None:
+        return NO_ATTRIBUTE_ROWS
     names: dict[str, int] = {}
     texts: dict[str, int] = {}
     pages = [(_EMPTY, _EMPTY, _EMPTY)]
     after = _BEFORE_ALL
-    while True:
-        page = columns(transaction, _ATTRIBUTES, after=after)
-        ids = np.array(page.provider_id, dtype=np.int64)
-        if not len(ids):
-            break
-        after, is_whole = _end_of_page(ids)
-        numbers = ids, _number_texts(page.name, names), _number_texts(page.value, texts)
-        pages.append((numbers[0][is_whole], numbers[1][is_whole], numbers[2][is_whole]))
+    for batch in chunks(ids.tolist(), _PROVIDERS_WITH_ATTRIBUTES):
+        page = columns(transaction, _ATTRIBUTES, after=after, last=batch[-1])
+        page_ids = np.array(page.provider_id, dtype=np.int64)
+        pages.append((page_ids, _number_texts(page.name, names), _number_texts(page.value, texts)))
+        after = batch[-1]
     provider_id, name, value = map(np.concatenate, zip(*pages, strict=True))
     values = [attribute_value(text) for text in texts]
     is_name = np.array([is_attribute_name(name) for name in names], dtype=np.bool_)
@@ -220,18 +221,6 @@ def _load_attributes(transaction: ReadTransaction) -> AttributeRows:
 
 
 _EMPTY: Numbers = np.zeros(0, dtype=np.int64)
-
-
-def _end_of_page(ids: Numbers) -> tuple[int, Any]:
-    """Return the last provider of a page whose rows are complete, and which rows these are.
-
-    Of the last provider on a full page some rows may be missing; they are read again with the next page.
-    """
-    last = int(ids.max())
-    if len(ids) < _ATTRIBUTES_AT_ONCE or int(ids.min()) == last:
-        return last, np.ones(len(ids), dtype=np.bool_)
-    is_whole = ids < last
-    return int(ids[is_whole].max()), is_whole
 
 
 def _number_texts(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
