@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.systems import DatabaseSettings, System, set_clock
 from treeclaim.store.database.timeouts import Timeouts
 
@@ -105,6 +104,13 @@ _ASSUMED = {
     # Lists of values may have some that are missing.
     "array_nulls": "on",
     "transform_null_equals": "off",
+    # A session keeps the plan of a statement until somebody analyses its tables. What was planned while a
+    # table was empty would read all of it, however large it has become: in a new cloud, or a restored one,
+    # each claim took longer than the one before.
+    "enable_seqscan": "off",
+    # What has no index seems so dear then that the server would compile its plan first, which takes longer
+    # than the statement.
+    "jit": "off",
 }
 """Further settings that statements rely on; a server, a database or a user may set them otherwise."""
 
@@ -121,7 +127,8 @@ def _limits(timeouts: Timeouts) -> dict[str, str]:
 
 _IF_KNOWN = {
     name: f"CASE WHEN current_setting('{name}', true) IS NOT NULL THEN {{}} END"
-    for name in ("array_nulls", "transform_null_equals")
+    for name in _ASSUMED
+    if name != "extra_float_digits"
 }
 """Settings that other servers do not know, which must be reached to be refused in a sentence."""
 
@@ -136,19 +143,8 @@ def _set_config(values: Mapping[str, str], *, local: bool) -> str:
     return f"SELECT {', '.join(calls)}"
 
 
-_BY_INDEX = {"enable_seqscan": "off", "jit": "off"}
-"""Makes the server read rows by an index wherever there is one.
-
-A session keeps the plan of a statement until somebody analyses its tables. What was planned while a
-table was empty reads all of it, however large it has become: in a new cloud, or a restored one, each
-claim took longer than the one before. What has no index seems so dear then that the server would
-compile its plan first, which takes longer than the statement."""
-
-
 class _PostgreSQL(System):
     """PostgreSQL. Settings follow the start of a session: PgBouncer refuses startup options."""
-
-    begin_writing = DriverStatement(_set_config(_BY_INDEX, local=True))
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
         # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
@@ -186,7 +182,6 @@ class _PostgreSQL(System):
 
     def make_autocommitting(self, connection: Any) -> None:
         connection.autocommit = True
-        connection.execute(_set_config(_BY_INDEX, local=False))
 
     def take_lock(self, connection: Connection, seconds: int) -> bool:
         """Take the lock until the transaction ends; a timeout is an error of the database."""

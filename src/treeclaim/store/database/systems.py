@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.driver import DriverStatement
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
 
@@ -50,15 +49,12 @@ class System:
             each row as it reads it.
         gives_ids_again: Whether a new row may have the id of a deleted one.
         change_number: A query for a number that differs on a connection after each commit of another one.
-        begin_writing: A statement at the beginning of each transaction that writes, where it needs no round
-            trip of its own.
     """
 
     is_server = True
     locks_in_order = True
     gives_ids_again = False
     change_number: str | None = None
-    begin_writing: DriverStatement | None = None
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
         """Set up each connection, and how transactions begin."""

@@ -22,7 +22,7 @@ from treeclaim.store.database.driver import (
     send,
     send_together,
 )
-from treeclaim.store.database.systems import extend_timeouts, now_of, system_of
+from treeclaim.store.database.systems import extend_timeouts, now_of
 
 Item = TypeVar("Item")
 
@@ -156,9 +156,6 @@ class WriteTransaction(ReadTransaction):
         self.touched_catalogue = False
         self._deferred: list[_DeferredStatement] = []
         self._can_pipeline = can_pipeline(connection)
-        first = system_of(connection).begin_writing
-        if self._can_pipeline and first is not None:
-            self.change_by(first)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""
