@@ -125,19 +125,15 @@ def _limits(timeouts: Timeouts) -> dict[str, str]:
     return {name: str(seconds * _MILLISECONDS) for name, seconds in limits.items()}
 
 
-_IF_KNOWN = {
-    name: f"CASE WHEN current_setting('{name}', true) IS NOT NULL THEN {{}} END"
-    for name in _ASSUMED
-    if name != "extra_float_digits"
-}
-"""Settings that other servers do not know, which must be reached to be refused in a sentence."""
-
-
 def _set_config(values: Mapping[str, str], *, local: bool) -> str:
-    """Return one statement that sets options, for the session or for the transaction."""
+    """Return one statement that sets options, for the session or for the transaction.
+
+    It leaves out options that a server does not know: other servers must be reached to be refused in a sentence.
+    """
     is_local = str(local).lower()
     calls = (
-        _IF_KNOWN.get(name, "{}").format(f"set_config('{name}', '{value}', {is_local})")
+        f"CASE WHEN current_setting('{name}', true) IS NOT NULL "
+        f"THEN set_config('{name}', '{value}', {is_local}) END"
         for name, value in values.items()
     )
     return f"SELECT {', '.join(calls)}"
