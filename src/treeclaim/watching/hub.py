@@ -3,9 +3,9 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
@@ -16,9 +16,6 @@ from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching.change_log import ChangeLog, LogEntry, MovedNews
 
-if TYPE_CHECKING:
-    from treeclaim.watching.watches import Watch
-
 _LOG = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.4
@@ -27,6 +24,23 @@ and sending take. A look is the small query of every read."""
 
 _LONGEST_WAIT = 30.0
 """Seconds that anybody waits for the end of a look: as long as for any turn."""
+
+
+class Listener(Protocol):
+    """A watch, as the hub sees it.
+
+    Attributes:
+        wake: Called from another thread when there is news; None before it can be.
+        next: Number of the first entry of the log that it has not taken.
+        reached: The cursor that its client has, as text.
+        roots: The present root of each provider by which it names a tree, None for one that does not exist; None for
+            a watch of everything.
+    """
+
+    wake: Callable[[], object] | None
+    next: int
+    reached: str
+    roots: Mapping[str, str | None] | None
 
 
 class Hub:
@@ -41,11 +55,11 @@ class Hub:
         self._store = store
         self._look_seconds = look_seconds
         self._lock = threading.Lock()
-        self._watches: dict[Watch, None] = {}
+        self._listeners: dict[Listener, None] = {}
         self._cursor: Cursor | None = None
         store.repeat("watching", look_seconds, self._look_if_awaited)
 
-    def join(self, watch: "Watch") -> None:
+    def join(self, listener: Listener) -> None:
         """Let a watch take all that is committed from now on.
 
         Raises:
@@ -59,12 +73,12 @@ class Hub:
             else:
                 # A watch takes nothing that was committed before it came.
                 self._look()
-            watch.next, watch.reached = self.log.end, self.log.cursor
-            self._watches[watch] = None
+            listener.next, listener.reached = self.log.end, self.log.cursor
+            self._listeners[listener] = None
 
-    def leave(self, watch: "Watch") -> None:
+    def leave(self, listener: Listener) -> None:
         """Forget a watch; never blocks, so the event loop may call it."""
-        self._watches.pop(watch, None)
+        self._listeners.pop(listener, None)
 
     @contextmanager
     def _lock_feed(self) -> Iterator[None]:
@@ -79,7 +93,7 @@ class Hub:
         """Read the feed once if any watch waits; return the seconds until the next look."""
         # An outage has been logged; watches get nothing meanwhile, and nothing is lost.
         with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
-            if self._watches:
+            if self._listeners:
                 self._look()
             else:
                 self._cursor = None
@@ -90,7 +104,7 @@ class Hub:
         if cursor is None or self._store.positions() == cursor.positions:
             return
         entry = self._store.read(self._read_entry, cursor=cursor)
-        watches = list(self._watches)
+        listeners = list(self._listeners)
         if entry is None:
             # A restored database, or a row of another release: each client must hear it by itself.
             self._cursor = self._store.read(present_cursor)
@@ -100,10 +114,10 @@ class Hub:
             if entry.message.news.is_empty:
                 self.log = self.log.at(entry.message.cursor)
                 return
-            needed = min((watch.next for watch in watches), default=self.log.end)
+            needed = min((listener.next for listener in listeners), default=self.log.end)
             self.log = self.log.extended(entry, needed)
-        for watch in watches:
-            _wake(watch)
+        for listener in listeners:
+            _wake(listener)
 
     def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> LogEntry | None:
         """Return the news, with what watches get of it whose providers may have moved, at one moment."""
@@ -111,19 +125,19 @@ class Hub:
         if news is None:
             return None
         moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
-        moved: dict[Watch, MovedNews] = {}
-        for watch in list(self._watches) if moves else ():
-            if watch.roots is not None and not moves.isdisjoint(watch.roots):
-                roots = roots_of(transaction, watch.roots.keys())
-                moved[watch] = MovedNews(news_within(transaction, news, roots), roots)
+        moved: dict[Listener, MovedNews] = {}
+        for listener in list(self._listeners) if moves else ():
+            if listener.roots is not None and not moves.isdisjoint(listener.roots):
+                roots = roots_of(transaction, listener.roots.keys())
+                moved[listener] = MovedNews(news_within(transaction, news, roots), roots)
         entry = LogEntry.of(news, moved)
         # Here and not in the event loop, for all watches of everything.
         _ = entry.message.event
         return entry
 
 
-def _wake(watch: "Watch") -> None:
-    wake = watch.wake
+def _wake(listener: Listener) -> None:
+    wake = listener.wake
     try:
         if wake is not None:
             wake()
