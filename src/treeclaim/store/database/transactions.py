@@ -29,6 +29,9 @@ Item = TypeVar("Item")
 _ROWS_PER_PARTITION = 10_000
 """Rows of a large result that are in memory together."""
 
+_ITEMS_PER_CHECK = 256
+"""Items of a loop between two checks of the deadline."""
+
 _ROWS_PER_STATEMENT = 5_000
 """Rows that one statement writes. The statement takes some fifty milliseconds to make."""
 
@@ -66,7 +69,7 @@ class ReadTransaction:
         return self.connection.execute(statement, values)
 
     def check_deadline(self) -> None:
-        """Raise `DeadlineError` once the deadline has passed; called before each statement and in each long loop."""
+        """Raise `DeadlineError` once the deadline has passed; called before each statement and in each loop."""
         if has_passed(self._deadline):
             raise DeadlineError
 
@@ -95,6 +98,13 @@ class ReadTransaction:
             yield from self.rows(
                 statement, **{name: items[start:end] for name, items in lists.items()}
             )
+
+    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items, and check the deadline in between."""
+        for number, item in enumerate(items):
+            if number % _ITEMS_PER_CHECK == 0:
+                self.check_deadline()
+            yield item
 
     def _send(self, ready: DriverStatement) -> StatementResult:
         return send(self.connection, ready)

@@ -184,7 +184,7 @@ def _aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
 def _load_conditions(transaction: ReadTransaction) -> Links:
     """Load the conditions of all providers; there are few."""
     rows = transaction.rows(_CONDITIONS)
-    every_condition = [condition_of(row) for row in rows]
+    every_condition = [condition_of(row) for row in transaction.watched(rows)]
     numbers = {condition: at for at, condition in enumerate(sorted(set(every_condition)))}
     return Links(
         np.array([row.resource_provider_id for row in rows], dtype=np.int64),
