@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -61,10 +61,11 @@ def made(message, arguments=(), context=None, failure=None):
 def test_log_record_is_one_printable_line(formatter, text, who):
     context = {"user": who, "project": who, "global_request_id": who, "request_id": who}
     context |= {"user_identity": f"{who} {who}"}
-    line = formatter.format(made("asked for %s", (text,), context))
-    assert len(line.splitlines()) == 1
-    assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", line)
-    line.encode()
+    for record in (made("asked for %s", (text,), context), asked(text, who)):
+        line = formatter.format(record)
+        assert len(line.splitlines()) == 1
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", line)
+        line.encode()
 
 
 @given(HOSTILE)
@@ -111,14 +112,10 @@ class Sink(logging.StreamHandler):
         pass
 
 
-def asked(text, caller=None, global_id=None, moment=0.0):
-    """The record of a request at some moment."""
-    caller = {"user": "me", "project": "here"} if caller is None else caller
-    ids = (f"req-{moment}", global_id)
-    record = RequestLogRecord("asked for %s", (text,), caller, ids, {"status": "200"})
-    record.created = NOON + moment
-    record.msecs = float(int(moment % 1 * 1000))
-    return record
+def asked(text, user="me"):
+    """The record of a request."""
+    caller = {"user": user, "project": "here"}
+    return RequestLogRecord("asked for %s", (text,), caller, ("req-1", None), {"status": "200"})
 
 
 def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter):
@@ -245,50 +242,3 @@ def test_a_log_that_is_read_slowly_loses_nothing(unread):
         stream.write(line)
     reading.join(60)
     assert b"".join(found).decode() == text
-
-
-CALLERS = [
-    {"user": "me", "project": "here"},
-    {"user": "a\nb", "project": "\ue000message\ue000"},
-    {"user": "%(message)s", "user_identity": "%s"},
-]
-REQUESTS = st.tuples(
-    HOSTILE,
-    st.sampled_from(CALLERS),
-    st.sampled_from([None, "req-global", "\ue000id\ue000"]),
-    st.sampled_from([0.0, 0.0009999, 0.25, 0.9999, 1.5]),
-)
-
-
-FORMATS = [
-    None,
-    "%(request_id)s %(message)s",
-    "%(asctime)s.%(msecs)03d %(message)s [%(request_id)s]",
-    "%(created)f %(message)s",
-    "%(isotime)s %(message)s",
-    "%(message).20s %(request_id)-60s %(global_request_id)s",
-    "%(message)s %(message)s",
-    "%(threadName)s %(extra)s %(message)s",
-    "no message at all",
-]
-
-
-@given(st.lists(REQUESTS, max_size=12), st.sampled_from(FORMATS))
-def test_cached_request_line_equals_the_formatted_one(formatter, requests, form):
-    with in_format(formatter, form):
-        remembering = OneLine(formatter._inner)
-        for request in requests:
-            record = asked(*request)
-            assert remembering.format(record) == formatter.format(record.whole())
-
-
-@contextmanager
-def in_format(formatter, form):
-    """Let the operator have configured another format."""
-    options = formatter._inner.conf
-    if form is not None:
-        options.set_override("logging_context_format_string", form)
-    try:
-        yield
-    finally:
-        options.clear_override("logging_context_format_string")

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
-from oslo_log.formatters import ContextFormatter, JSONFormatter
+from oslo_log.formatters import JSONFormatter
 
 from treeclaim.model.texts import one_line
 
 REQUESTS = logging.getLogger("treeclaim.requests")
 """The logger that has one line for each request, see `api.middleware.layers`."""
-
-_MAX_FORMATTED_CALLERS = 256
 
 
 class RequestLogRecord(logging.LogRecord):
@@ -35,7 +33,7 @@ class RequestLogRecord(logging.LogRecord):
         Args:
             message: The message, with placeholders.
             arguments: The arguments of the message.
-            caller: What formatters show of the caller; the same object for the same caller, if possible.
+            caller: What formatters show of the caller.
             request_ids: The id of the request, and the global one.
             extra: Members for structured formats.
         """
@@ -74,50 +72,16 @@ class OneLine(logging.Formatter):
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
         self._inner = inner
-        self._second = -1
-        self._formatted: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record without changing it: other handlers format it too."""
         if isinstance(text := getattr(record, "formatted", None), str):
             return text
         if isinstance(record, RequestLogRecord):
-            if type(self._inner) is ContextFormatter:
-                return self._format_request(record, self._inner)
             record = record.whole()
         if isinstance(self._inner, JSONFormatter):
             return self._inner.format(record)
-        return self._format_clean(_clean(record))
-
-    def _format_clean(self, record: logging.LogRecord) -> str:
-        return one_line(self._inner.format(record), keep="\n")
-
-    def _format_request(self, record: RequestLogRecord, inner: ContextFormatter) -> str:
-        """Format by what the formatter made of the first line of the caller in this second.
-
-        That takes a fifth of the time. All members that differ between such lines are in the record.
-        """
-        second = int(record.created)
-        if second != self._second or len(self._formatted) >= _MAX_FORMATTED_CALLERS:
-            self._second, self._formatted = second, {}
-        cached_format = self._formatted.get(id(record.caller))
-        request_id, global_request_id = record.request_ids
-        if cached_format is None or not request_id:
-            first = _clean(record.whole())
-            text = self._format_clean(first)
-            format_string = str(inner.conf.logging_context_format_string)
-            if request_id and "isotime" not in format_string:
-                # The caller is in it too, so that no other caller has the same id.
-                members = {**first.__dict__, "caller": record.caller}
-                self._formatted[id(record.caller)] = (format_string, members)
-            return text
-        format_string, members = cached_format
-        differing = {
-            "message": one_line(record.getMessage()),
-            "request_id": one_line(request_id),
-            "global_request_id": global_request_id and one_line(global_request_id),
-        }
-        return one_line(format_string % {**members, **record.__dict__, **differing}, keep="\n")
+        return one_line(self._inner.format(_clean(record)), keep="\n")
 
 
 def _clean(record: logging.LogRecord) -> logging.LogRecord:
