@@ -18,7 +18,7 @@ from oslo_log.formatters import ContextFormatter
 
 from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _target
-from treeclaim.log_lines import OneLine, RequestLogRecord
+from treeclaim.log_lines import OneLine, make_request_record
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, LogTarget, RawStream
 from treeclaim.logs import LOG_FILE
 from treeclaim.model.texts import one_line
@@ -114,8 +114,8 @@ class Sink(logging.StreamHandler):
 
 def asked(text, user="me"):
     """The record of a request."""
-    caller = {"user": user, "project": "here"}
-    return RequestLogRecord("asked for %s", (text,), caller, ("req-1", None), {"status": "200"})
+    context = {"user": user, "project": "here", "request_id": "req-1", "global_request_id": None}
+    return make_request_record("asked for %s", (text,), context, {"status": "200"})
 
 
 def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter):
@@ -142,7 +142,7 @@ from treeclaim import config, log_lines, log_queue, logs
 options = config.load(config_files=[]).options
 logs.set_up_logging(options, "treeclaim")
 log_queue.start_log_thread()
-record = log_lines.RequestLogRecord("asked for %s", ("/",), {}, ("req-1", None), {})
+record = log_lines.make_request_record("asked for %s", ("/",), {"request_id": "req-1"}, {})
 log_lines.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:

@@ -2,9 +2,6 @@
 """The records of requests, and lines that no client can forge."""
 
 import logging
-import os
-import threading
-import time
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
@@ -17,49 +14,28 @@ REQUESTS = logging.getLogger("treeclaim.requests")
 """The logger that has one line for each request, see `api.middleware.layers`."""
 
 
-class RequestLogRecord(logging.LogRecord):
-    """The record of a request; the log thread does all work that can wait."""
+def make_request_record(
+    message: str,
+    arguments: tuple[object, ...],
+    context: Mapping[str, Any],
+    extra: Mapping[str, Any],
+) -> logging.LogRecord:
+    """Return the record of a request; the log thread does all work that can wait.
 
-    def __init__(
-        self,
-        message: str,
-        arguments: tuple[object, ...],
-        caller: Mapping[str, Any],
-        request_ids: tuple[str, str | None],
-        extra: Mapping[str, Any],
-    ) -> None:
-        """Copy what all requests have in common; `LogRecord` would compute it for each.
-
-        Args:
-            message: The message, with placeholders.
-            arguments: The arguments of the message.
-            caller: What formatters show of the caller.
-            request_ids: The id of the request, and the global one.
-            extra: Members for structured formats.
-        """
-        self.__dict__.update(_COMMON)
-        now, thread = time.time(), threading.current_thread()
-        self.msg, self.args = message, arguments
-        self.created, self.msecs = now, float(int(now % 1 * 1000))
-        self.relativeCreated += (now - _COMMON["created"]) * 1000
-        self.process, self.thread, self.threadName = os.getpid(), thread.ident, thread.name
-        self.caller, self.request_ids, self.extra = caller, request_ids, extra
-
-    @property
-    def context(self) -> dict[str, Any]:
-        """Return what oslo.log's formatters show of the request."""
-        request_id, global_request_id = self.request_ids
-        ids = {"request_id": request_id, "global_request_id": global_request_id}
-        return {**self.caller, **ids}
-
-    def whole(self) -> logging.LogRecord:
-        """Return an ordinary record with the context where formatters and handlers look for it."""
-        record = logging.makeLogRecord(self.__dict__)
-        record.context = self.context
-        return record
+    Args:
+        message: The message, with placeholders.
+        arguments: The arguments of the message: numbers and short texts.
+        context: What formatters show of the caller and the request.
+        extra: Members for structured formats.
+    """
+    record = logging.LogRecord(REQUESTS.name, logging.INFO, __file__, 0, message, arguments, None)
+    record.context, record.extra = context, extra
+    return record
 
 
-_COMMON = REQUESTS.makeRecord(REQUESTS.name, logging.INFO, __file__, 0, "", (), None).__dict__
+def is_of_request(record: logging.LogRecord) -> bool:
+    """Return whether a record is of a request, so that it needs no more memory than its line."""
+    return record.name == REQUESTS.name
 
 
 class OneLine(logging.Formatter):
@@ -77,8 +53,6 @@ class OneLine(logging.Formatter):
         """Format a record without changing it: other handlers format it too."""
         if isinstance(text := getattr(record, "formatted", None), str):
             return text
-        if isinstance(record, RequestLogRecord):
-            record = record.whole()
         if isinstance(self._inner, JSONFormatter):
             return self._inner.format(record)
         return one_line(self._inner.format(_clean(record)), keep="\n")
@@ -99,6 +73,6 @@ def _clean(record: logging.LogRecord) -> logging.LogRecord:
 
 def text_length(record: logging.LogRecord) -> int:
     """Return the characters of the texts that a record keeps in memory."""
-    if isinstance(record, RequestLogRecord) and isinstance(record.args, tuple):
+    if is_of_request(record) and isinstance(record.args, tuple):
         return sum(len(value) for value in record.args if isinstance(value, str))
     return len(getattr(record, "formatted", ""))

@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from treeclaim.helper_threads import note_failure, run_guarded, start_helper_thread
-from treeclaim.log_lines import OneLine, RequestLogRecord, text_length
+from treeclaim.log_lines import OneLine, is_of_request, text_length
 
 QUEUE_BYTES = 8 << 20
 """Bytes of records that wait for the log thread; further ones are dropped."""
@@ -123,7 +123,7 @@ class LogTarget:
             joined.formatted = handler.terminator.join(map(handler.format, admitted))
             admitted = [joined]
         for record in admitted:
-            handler.emit(record.whole() if isinstance(record, RequestLogRecord) else record)
+            handler.emit(record)
 
     def drop(self, lines: int = 1) -> None:
         """Count lost lines."""
@@ -216,7 +216,7 @@ class LogQueue:
                 for target in targets:
                     run_guarded("log", target.close_old_file)
                 continue
-            if batch[0] is not None and isinstance(batch[0].record, RequestLogRecord):
+            if batch[0] is not None and is_of_request(batch[0].record):
                 time.sleep(_GATHER_SECONDS)
             with suppress(Empty):
                 while len(batch) < _BATCH:
@@ -247,7 +247,7 @@ class DroppingQueueHandler(logging.handlers.QueueHandler):
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """Return a record that keeps no object alive but its text; a request's is small as it is."""
-        if isinstance(record, RequestLogRecord):
+        if is_of_request(record):
             return record
         prepared = copy(record)
         prepared.formatted = self.target.handler.format(record)

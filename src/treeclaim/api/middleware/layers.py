@@ -27,7 +27,7 @@ from treeclaim.api.protocol.callers import (
     request_id_of,
 )
 from treeclaim.helper_threads import run_guarded
-from treeclaim.log_lines import REQUESTS, RequestLogRecord
+from treeclaim.log_lines import REQUESTS, make_request_record
 
 Headers = list[tuple[str, str]]
 """Names and values of the headers of an answer."""
@@ -143,9 +143,12 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    caller = log_fields_of(environment)
-    ids = (request_id_of(environment), environment.get(GLOBAL_REQUEST_ID))
-    REQUESTS.handle(RequestLogRecord(_MESSAGE, arguments, caller, ids, extra))
+    context = {
+        **log_fields_of(environment),
+        "request_id": request_id_of(environment),
+        "global_request_id": environment.get(GLOBAL_REQUEST_ID),
+    }
+    REQUESTS.handle(make_request_record(_MESSAGE, arguments, context, extra))
 
 
 class Draining:
