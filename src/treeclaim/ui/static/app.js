@@ -3,13 +3,16 @@
 
 import { Client, ENDPOINT } from "./api/client.js";
 import { forgetToken, keepToken, readToken } from "./api/session.js";
-import { Session, html, render, useCallback, useEffect, useMemo, useRef, useState } from "./components/html.js";
+import {
+  Session, html, render, useCallback, useEffect, useMemo, useRef, useState,
+} from "./components/html.js";
+import { Heading } from "./components/layout.js";
+import { Empty } from "./components/notices.js";
 import { AskPage } from "./pages/ask.js";
 import { AuditPage } from "./pages/audit.js";
 import { CloudPage } from "./pages/cloud.js";
 import { ConsumersPage } from "./pages/consumers.js";
 import { FitPage } from "./pages/fit.js";
-import { NowherePage } from "./pages/nowhere.js";
 import { PlanPage } from "./pages/plan.js";
 import { SignInPage } from "./pages/sign_in.js";
 import { SurvivalPage } from "./pages/survival.js";
@@ -27,10 +30,13 @@ const PAGES = new Map([
   ["audit", { title: "Audit", show: AuditPage }],
 ]);
 
-const NOWHERE = { title: "No such place", show: NowherePage };
+const NOWHERE = { title: "No such place", show: () => html`<${Heading} title="No such place" />
+  <${Empty} title="There is no page at this address">
+    <p><code>${location.hash}</code> may have been cut when it was copied.
+      ${" "}<a href=${address("cloud")}>The cloud</a></p><//>` };
 
 const RETRY_PAUSE = 2_000;
-/* Milliseconds between two questions whether a lost server is back. */
+/* Milliseconds between two attempts to reach a lost server. */
 
 function App() {
   const route = useRoute();
@@ -38,25 +44,38 @@ function App() {
   const [isRefused, setRefused] = useState(false);
   const { isLost, revision, listener } = useServer();
 
-  const signIn = useCallback((given) => { keepToken(given); setRefused(false); setToken(given); }, []);
-  const signOut = useCallback(() => { forgetToken(); setToken(null); }, []);
+  const signIn = (entered) => {
+    keepToken(entered);
+    setRefused(false);
+    setToken(entered);
+  };
+  const signOut = useCallback(() => {
+    forgetToken();
+    setToken(null);
+  }, []);
   const api = useMemo(() => token && new Client(token, {
-    ...listener, refused: () => { setRefused(true); signOut(); },
+    ...listener,
+    refused: () => {
+      setRefused(true);
+      signOut();
+    },
   }), [token]);
-  const session = useMemo(() => ({ api, revision, signOut }), [api, revision]);
+  const session = useMemo(() => ({ api, revision }), [api, revision]);
 
   const page = pageAt(route);
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="shell">
-      <a class="brand" href=${address("cloud")}><img src="icon.svg" alt="" width="26" height="26" />Treeclaim</a>
+      <a class="brand" href=${address("cloud")}>
+        <img src="icon.svg" alt="" width="26" height="26" />Treeclaim</a>
       ${api && html`<${Navigation} current=${route.page} />
         <button type="button" class="quiet sign-out" onClick=${signOut}>Sign out</button>`}
     </header>
     ${isLost && html`<${Lost} />`}
     <main id="main" tabindex="-1">
       ${api
-        ? html`<${Session.Provider} value=${session}><${page.show} key=${page.title} route=${route} /><//>`
+        ? html`<${Session.Provider} value=${session}>
+            <${page.show} key=${page.title} route=${route} /><//>`
         : html`<${SignInPage} isRefused=${isRefused} onToken=${signIn} />`}
     </main>
     <${Title} page=${api ? page.title : "Sign in"} />`;
@@ -75,14 +94,15 @@ function skip(event) {
 
 function Navigation({ current }) {
   return html`<nav aria-label="Pages"><ul>
-    ${[...PAGES].map(([name, { title }]) => html`
-      <li key=${name}><a href=${address(name)} aria-current=${name === current ? "page" : null}>${title}</a></li>`)}
+    ${[...PAGES].map(([name, { title }]) => html`<li key=${name}>
+      <a href=${address(name)} aria-current=${name === current ? "page" : null}>${title}</a></li>`)}
   </ul></nav>`;
 }
 
 function Lost() {
   return html`<div class="notice lost" role="alert">
-    <strong>The server does not answer.</strong> The page may be outdated. It retries every ${RETRY_PAUSE / 1000} seconds.
+    <strong>The server does not answer.</strong> The page may be outdated.
+    It retries every ${RETRY_PAUSE / 1000} seconds.
   </div>`;
 }
 
@@ -107,25 +127,30 @@ function useRoute() {
   return route;
 }
 
-/** Know whether the server answers; `revision` counts how often it came back. */
+/** Whether the server answers; `revision` counts how often it came back. */
 function useServer() {
   const [isLost, setLost] = useState(false);
   const [revision, setRevision] = useState(0);
-  const listener = useMemo(() => ({ lost: () => setLost(true), answered: () => setLost(false) }), []);
+  const listener = useMemo(
+    () => ({ lost: () => setLost(true), answered: () => setLost(false) }), []);
   useEffect(() => {
     if (!isLost) return undefined;
-    let isAsking = false;
-    const timer = setInterval(async () => {
-      // A server that starts may take a while for its first answers; all of them would count.
-      if (isAsking) return;
-      isAsking = true;
-      try {
-        if (!(await fetch(`${ENDPOINT}/treeclaim`, { cache: "no-store" })).ok) return;
+    let isOver = false;
+    const retry = async () => {
+      const answer = await fetch(`${ENDPOINT}/treeclaim`, { cache: "no-store" }).catch(() => null);
+      if (isOver) return;
+      if (answer?.ok) {
         setLost(false);
         setRevision((before) => before + 1);
-      } catch { /* still away */ } finally { isAsking = false; }
-    }, RETRY_PAUSE);
-    return () => clearInterval(timer);
+      } else {
+        timer = setTimeout(retry, RETRY_PAUSE);
+      }
+    };
+    let timer = setTimeout(retry, RETRY_PAUSE);
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
   }, [isLost]);
   return { isLost, revision, listener };
 }

@@ -4,14 +4,15 @@
 /**
  * Read the address bar.
  *
- * @returns {{page: string, item: string|null, query: string}} Page, what it shows (null where that cannot
- *   be read, or something follows it), its parameters.
+ * @returns {{page: string, item: string|null, query: string}} The page, what it shows (null if that
+ *   cannot be read, or something follows it), its parameters.
  */
 export function readRoute() {
   const text = location.hash.replace(/^#\/?/, "");
   const [path, ...rest] = text.split("?");
   const [page, item = "", ...further] = path.split("/");
-  return { page: page || "cloud", item: further.some(Boolean) ? null : decoded(item), query: rest.join("?") };
+  const isItem = !further.some(Boolean);
+  return { page: page || "cloud", item: isItem ? decoded(item) : null, query: rest.join("?") };
 }
 
 function decoded(text) {

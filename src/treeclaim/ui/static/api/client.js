@@ -12,38 +12,35 @@ export const ENDPOINT = new URL("../..", import.meta.url).href.replace(/\/$/, ""
 const MOST_PAGES = 1000;
 /* Pages that one list may have: ten million entries. More is a link that leads in a circle. */
 
-/** The calls, and who is told how they end. */
+/** Calls with a token; `listener` has callbacks for the outcome of each call. */
 export class Client {
   /**
    * @param {string} token Sent in `X-Auth-Token`.
-   * @param {{refused: () => void, lost: () => void, answered: () => void}} listener Told when the
-   *   token is refused, when there is no answer, and when there is one.
+   * @param {{refused: () => void, lost: () => void, answered: () => void}} listener Called when
+   *   the token is refused, when there is no answer, and when there is an answer.
    */
   constructor(token, listener) {
     this.token = token;
     this.listener = listener;
   }
 
-  /** Return the headers of each call. */
-  headers(more = {}) {
-    return {
-      Accept: "application/json", "X-Auth-Token": this.token, [VERSION_HEADER]: VERSIONS, ...more,
-    };
-  }
-
   /**
-   * Send a request; throws a CallError unless it is answered well.
+   * Send a request.
    *
    * @param {string} path With the query.
    * @param {RequestInit} options Of `fetch`.
-   * @returns {Promise<Response>}
+   * @returns {Promise<Response>} With a status below 400.
+   * @throws {CallError} Without such an answer.
    */
-  async send(path, options = {}) {
+  async send(path, { headers, ...options } = {}) {
     let answer;
     try {
       answer = await fetch(ENDPOINT + path, {
         cache: "no-store", credentials: "omit", redirect: "error", ...options,
-        headers: this.headers(options.headers),
+        headers: {
+          Accept: "application/json", "X-Auth-Token": this.token, [VERSION_HEADER]: VERSIONS,
+          ...headers,
+        },
       });
     } catch (error) {
       if (error.name === "AbortError") throw error;
@@ -58,52 +55,46 @@ export class Client {
   }
 
   /** Return the JSON of a GET. */
-  async get(path, query = {}, signal = undefined) {
+  async get(path, query, signal) {
     return (await this.send(path + asQuery(query), { signal })).json();
   }
 
   /** Return the JSON of a POST. */
-  async post(path, body, signal = undefined) {
+  async post(path, body, signal) {
     const headers = { "Content-Type": "application/json" };
     const options = { method: "POST", body: JSON.stringify(body), headers, signal };
     return (await this.send(path, options)).json();
   }
 
-  /**
-   * Read all pages of a list of the extension.
-   *
-   * @param {string} member Which list of the answer.
-   * @param {object|null} body What is posted with the query; null for a GET.
-   * @returns {Promise<{first: object, entries: object[]}>} The first page, and all entries.
-   */
-  async all(path, query, member, signal = undefined, body = null) {
-    const read = (more) => (body ? this.post(path + asQuery({ ...query, ...more }), body, signal) : this.get(path, { ...query, ...more }, signal));
-    const first = await read({});
-    const entries = [...first[member]];
-    let next = nextOf(first);
-    for (let page = 1; next && page < MOST_PAGES; page += 1) {
-      const answer = await read({ marker: next });
-      for (const entry of answer[member]) entries.push(entry);
-      next = nextOf(answer);
-    }
-    return { first, entries };
+  /** Return all pages of a list of the extension; with a body, each page is requested by POST. */
+  async pages(path, query, signal, body = null) {
+    const pages = [];
+    let marker = null;
+    do {
+      const page = { ...query, marker };
+      pages.push(await (body ? this.post(path + asQuery(page), body, signal)
+        : this.get(path, page, signal)));
+      marker = nextOf(pages.at(-1));
+    } while (marker && pages.length < MOST_PAGES);
+    return pages;
+  }
+
+  /** Return the entries of all pages of a list, which are in `member` of each page. */
+  async list(path, query, member, signal) {
+    return (await this.pages(path, query, signal)).flatMap((page) => page[member]);
   }
 }
 
-/** Return the marker of the next page, null behind the last one. */
-export function nextOf(answer) {
-  const link = (answer.links ?? []).find(({ rel }) => rel === "next");
+/** Return the marker of the next page, null after the last page. */
+export function nextOf(page) {
+  const link = page.links?.find(({ rel }) => rel === "next");
   return link ? new URL(link.href, "http://any").searchParams.get("marker") : null;
 }
 
-/** Write a query, with the question mark; a value may be a list, and one that is null is left out. */
-export function asQuery(query) {
-  const pairs = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    for (const item of [value].flat()) if (item !== null && item !== undefined) pairs.append(name, item);
-  }
-  const text = pairs.toString();
-  return text ? `?${text}` : "";
+/** Write a query with its question mark; null values are left out. */
+function asQuery(query) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== null);
+  return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
 }
 
 /**

@@ -1,220 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The operations that the pages use (contract pages 97 to 102). */
 
-import { asQuery, nextOf } from "./client.js";
-import { Trouble } from "./errors.js";
+import { ifAllowed } from "./errors.js";
 import { INCLUDE } from "../model/parts.js";
 import { SHARING } from "../model/trees.js";
 
 const MOST = 10_000;
-/* Entries of a page that the server gives at most. */
-
-const MOST_NAMES = 1_000_000;
-/* Names that are read; a server that leads in a circle has no more. */
+/* Entries of a page that the server returns at most. */
 
 const AT_ONCE = 200;
-/* Uuids in one address; servers and proxies refuse much longer ones. */
+/* Uuids in one address; servers and proxies refuse much longer addresses. */
 
-/** Totals of the cloud, and of each tree, as it is or with what is given; pages are read up to the last one. */
-export async function totalsByTree(api, query, signal, given = null) {
-  const { first, entries } = await api.all(
-    "/treeclaim/totals", { by: "tree", limit: MOST, ...query }, "parts", signal, given && { given },
-  );
-  return { totals: first.totals, parts: entries, cursor: first.cursor };
+/**
+ * Totals of the cloud, and those of its parts if the query has `by`.
+ *
+ * @param {object|null} given Assumptions under which they are summed.
+ * @returns {Promise<{totals: object, parts: object[], cursor: string}>}
+ */
+export async function totals(api, query, signal, given = null) {
+  const limit = query.by ? MOST : null;
+  const body = given && { given };
+  const pages = await api.pages("/treeclaim/totals", { ...query, limit }, signal, body);
+  return { ...pages[0], parts: pages.flatMap(({ parts = [] }) => parts) };
 }
 
-/** Totals of some trees, by the uuids of their roots. */
-export async function totalsOfTrees(api, roots, signal) {
-  const found = [];
-  for (const some of chunks(roots)) {
-    found.push(...(await totalsByTree(api, { in_tree: among(some) }, signal)).parts);
-  }
-  return found;
-}
+/** Totals of the trees with these roots. */
+export const totalsOfTrees = (api, roots, signal) => inChunks(roots, async (some) =>
+  (await totals(api, { by: "tree", in_tree: some }, signal)).parts);
 
-/** Totals of each aggregate. */
-export async function totalsByAggregate(api, signal) {
-  const query = { by: "aggregate", limit: MOST };
-  return (await api.all("/treeclaim/totals", query, "parts", signal)).entries;
-}
+/** Providers that pass the filters of a query. */
+export const providers = (api, query, signal) =>
+  api.list("/treeclaim/providers", { ...query, limit: MOST }, "providers", signal);
+
+export const providersByUuid = (api, uuids, signal, query = {}) =>
+  inChunks(uuids, (some) => providers(api, { uuid: some, ...query }, signal));
+
+/** All providers of the trees with these roots, with some of their parts. */
+export const providersOfTrees = (api, roots, parts, signal) =>
+  inChunks(roots, (some) => providers(api, { in_tree: some, ...including(parts) }, signal));
+
+/** The query that includes parts of providers. */
+export const including = (parts) => ({ include: parts.join(",") || null });
 
 /** Aggregates of all roots, as a map from the root's uuid to a list. */
 export async function aggregatesOfRoots(api, signal) {
-  const query = { include: "aggregates", limit: MOST };
-  const { entries } = await api.all("/treeclaim/providers", query, "providers", signal);
-  return new Map(entries.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
+  const rows = await providers(api, including(["aggregates"]), signal);
+  return new Map(rows.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
 }
 
-/** All providers that have conditions, with these; the server has no filter for them, so it is asked for all, in pages. */
+/** All providers that have conditions. The server has no filter for them, so all are read. */
 export async function conditioned(api, signal) {
-  const found = [];
-  let marker = null;
-  do {
-    const page = await api.get("/treeclaim/providers", { include: "conditions", limit: MOST, marker }, signal);
-    found.push(...page.providers.filter(({ conditions }) => Object.keys(conditions).length));
-    marker = nextOf(page);
-  } while (marker);
-  return found;
+  const rows = await providers(api, including(["conditions"]), signal);
+  return rows.filter(({ conditions }) => Object.keys(conditions).length);
 }
 
-/**
- * Names of aggregates.
- *
- * @returns {Promise<Map<string, string>>} By uuid; none where the policy, or the server, has none to show.
- */
+/** Names of aggregates by uuid; none if the policy or the server has none to show. */
 export async function aggregateNames(api, signal) {
-  const found = new Map();
-  let marker = null;
-  try {
-    do {
-      const page = await api.get("/treeclaim/aggregates/names", { limit: MOST, marker }, signal);
-      for (const [uuid, name] of Object.entries(page.names)) found.set(uuid, name);
-      marker = nextOf(page);
-    } while (marker && found.size < MOST_NAMES);
-  } catch (error) {
-    if (error.kind !== Trouble.HIDDEN && error.kind !== Trouble.MISSING) throw error;
-  }
-  return found;
+  const path = "/treeclaim/aggregates/names";
+  const pages = await ifAllowed(api.pages(path, { limit: MOST }, signal), []);
+  return new Map(pages.flatMap(({ names }) => Object.entries(names)));
 }
 
 const isRoot = ({ parent_provider_uuid: parent }) => parent === null;
 
 /**
- * Uuids of the roots that are pools: they lend what they have to the hosts of their aggregates.
+ * Uuids of the roots that are pools: they share what they have with the hosts of their aggregates.
  *
- * @param {string[]|null} uuids Only of these; all, where it is null.
- * @returns {Promise<Set<string>>} None where the policy hides them.
+ * @param {string[]|null} uuids The providers among which to look; null for all.
+ * @returns {Promise<Set<string>>} None if the policy hides them.
  */
 export async function pools(api, uuids, signal) {
   const query = { required: SHARING };
-  try {
-    const rows = uuids ? await providersByUuid(api, uuids, signal, query)
-      : (await api.all("/treeclaim/providers", { ...query, limit: MOST }, "providers", signal)).entries;
-    return new Set(rows.filter(isRoot).map(({ uuid }) => uuid));
-  } catch (error) {
-    if (error.kind !== Trouble.HIDDEN) throw error;
-    return new Set();
-  }
-}
-
-/** Providers by their uuids, without what belongs to them unless `more` of the query includes it. */
-export async function providersByUuid(api, uuids, signal, more = {}) {
-  const found = [];
-  for (const some of chunks(uuids)) {
-    const query = { uuid: among(some), limit: MOST, ...more };
-    found.push(...(await api.all("/treeclaim/providers", query, "providers", signal)).entries);
-  }
-  return found;
-}
-
-/** Providers of a name. */
-export const providersNamed = async (api, name, signal) =>
-  (await api.all("/treeclaim/providers", { name }, "providers", signal)).entries;
-
-/** All providers of some trees, with what is to be included. */
-export async function providersOfTrees(api, roots, include, signal) {
-  const limit = include.includes("allocations") ? 1000 : MOST;
-  const found = [];
-  for (const some of chunks(roots)) {
-    const query = { in_tree: among(some), include: include.join(",") || null, limit };
-    found.push(...(await api.all("/treeclaim/providers", query, "providers", signal)).entries);
-  }
-  return found;
+  const rows = await ifAllowed(uuids ? providersByUuid(api, uuids, signal, query)
+    : providers(api, query, signal), []);
+  return new Set(rows.filter(isRoot).map(({ uuid }) => uuid));
 }
 
 /** Sharing providers that are in one of some aggregates. */
 export async function sharingProviders(api, aggregates, signal) {
-  if (!aggregates.length) return [];
-  const query = {
-    required: SHARING, member_of: `in:${aggregates.join(",")}`,
-    include: INCLUDE.join(","), limit: MOST,
-  };
-  return (await api.all("/treeclaim/providers", query, "providers", signal)).entries;
+  const query = { required: SHARING, member_of: `in:${aggregates.join(",")}` };
+  return aggregates.length ? providers(api, { ...query, ...including(INCLUDE) }, signal) : [];
 }
 
 /** One page of consumers, with all that they hold. */
 export const consumers = (api, query, signal) => api.get("/treeclaim/allocations", query, signal);
 
-/** What holds have in a tree: for each provider and class, who has how much, and until when. */
+/** Holds in a tree: for each provider and class, the project, amount, end and note of each hold. */
 export async function heldInTree(api, root, signal) {
-  const { entries } = await api.all("/treeclaim/holds", { in_tree: root }, "holds", signal);
-  const found = new Map();
-  for (const { uuid, project_id: project, allocations, hold } of entries) {
-    for (const [provider, { resources }] of Object.entries(allocations)) {
-      if (!found.has(provider)) found.set(provider, new Map());
-      const classes = found.get(provider);
-      for (const [name, amount] of Object.entries(resources)) {
-        if (!classes.has(name)) classes.set(name, []);
-        classes.get(name).push({ uuid, project, amount, until: hold.until, note: hold.note });
-      }
-    }
-  }
-  return found;
+  const holds = await api.list("/treeclaim/holds", { in_tree: root }, "holds", signal);
+  const held = holds.flatMap(({ uuid, project_id: project, allocations, hold: { until, note } }) =>
+    Object.entries(allocations).flatMap(([provider, { resources }]) =>
+      Object.entries(resources).map(([name, amount]) =>
+        ({ provider, name, uuid, project, amount, until, note }))));
+  return new Map([...Map.groupBy(held, ({ provider }) => provider)]
+    .map(([provider, parts]) => [provider, Map.groupBy(parts, ({ name }) => name)]));
 }
 
-/** Candidates of a query in the form of the address bar. */
-export const candidates = (api, query, signal) => api.get(`/allocation_candidates?${query}`, {}, signal);
-
-/** Candidates of a query as things would be with what is given; `given` of the answer tells what of it was done. */
-export const candidatesIf = (api, query, given, signal) =>
-  api.post("/treeclaim/candidates", { alternatives: [query], given }, signal);
-
-/** Why a query has the candidates that it has. */
-export const explanation = (api, query, signal) =>
-  api.get(`/allocation_candidates/explain?${withoutLimit(query)}`, {}, signal);
+/** Candidates of a query; under assumptions, `given` of the answer counts what was placed first. */
+export const candidates = (api, query, given, signal) => (given
+  ? api.post("/treeclaim/candidates", { alternatives: [query], given }, signal)
+  : api.get(`/allocation_candidates?${query}`, {}, signal));
 
 /**
- * Why a query has no candidate as things would be: a try to place somebody tells, which writes nothing.
+ * Why a query has the candidates that it has.
  *
- * @returns {Promise<object|null>} Null where it has one.
+ * @param {object|null} given Assumptions; a dry run of a placement explains them.
+ * @returns {Promise<object|null>} Null if the query has candidates under the assumptions.
  */
-export async function explanationIf(api, query, given, signal) {
-  const requests = [{ alternatives: [query], consumers: [NOBODY], project_id: "nobody", user_id: "nobody", consumer_type: "INSTANCE" }];
-  const body = { requests, partial: true, dry_run: true, explain: true, given };
+export async function explanation(api, query, given, signal) {
+  if (!given) {
+    const pairs = query.split("&").filter((pair) => !pair.startsWith("limit="));
+    return api.get(`/allocation_candidates/explain?${pairs.join("&")}`, {}, signal);
+  }
+  const request = {
+    alternatives: [query], consumers: [NOBODY], project_id: "nobody", user_id: "nobody",
+    consumer_type: "INSTANCE",
+  };
+  const body = { requests: [request], partial: true, dry_run: true, explain: true, given };
   return (await api.post("/treeclaim/placements", body, signal)).explanation ?? null;
 }
 
 const NOBODY = "00000000-0000-4000-8000-000000000000";
-/* Who is placed in a try; nobody holds anything by this uuid. */
+/* The consumer of a dry run. */
 
-/** Which domains could be lost. */
-export const survival = (api, body, signal) => api.post("/treeclaim/survival", body, signal);
+/** Names of the mixes; none if this server or the policy has none to show. */
+export const mixNames = async (api, signal) =>
+  Object.keys((await ifAllowed(api.get("/treeclaim/mixes", {}, signal), { mixes: {} })).mixes);
 
-/** Moves that reach a goal. */
-export const moves = (api, body, signal) => api.post("/treeclaim/moves", body, signal);
-
-/** Names of the mixes; none where this server or the policy has none. */
-export const mixNames = (api, signal) => api.get("/treeclaim/mixes", {}, signal).then(({ mixes }) => Object.keys(mixes), (error) => {
-  if (error.kind !== Trouble.HIDDEN && error.kind !== Trouble.MISSING) throw error;
-  return [];
-});
-
-/** How many consumers of each request fit. */
-export const capacity = (api, body, signal) => api.post("/treeclaim/capacity", body, signal);
-
-/** The findings of the audit. */
-export const audit = (api, signal) => api.get("/treeclaim/audit", {}, signal);
-
-/** Names of all traits, and of all resource classes. */
+/** Names of all traits, and of all resource classes, as far as the policy shows them. */
 export async function names(api, signal) {
-  const quietly = (promise) => promise.catch((error) => {
-    if (error.kind === Trouble.HIDDEN) return { traits: [], resource_classes: [] };
-    throw error;
-  });
-  const [traits, classes] = await Promise.all([
-    quietly(api.get("/traits", {}, signal)), quietly(api.get("/resource_classes", {}, signal)),
-  ]);
-  return { traits: traits.traits, classes: classes.resource_classes.map(({ name }) => name) };
+  const read = (path) => ifAllowed(api.get(path, {}, signal), { traits: [], resource_classes: [] });
+  const [{ traits }, { resource_classes: classes }] =
+    await Promise.all([read("/traits"), read("/resource_classes")]);
+  return { traits, classes: classes.map(({ name }) => name) };
 }
 
-const withoutLimit = (query) => query.split("&").filter((pair) => !pair.startsWith("limit=")).join("&");
-
-const among = (uuids) => (uuids.length === 1 ? uuids[0] : `in:${uuids.join(",")}`);
-
-function chunks(items) {
-  const found = [];
-  for (let begin = 0; begin < items.length; begin += AT_ONCE) found.push(items.slice(begin, begin + AT_ONCE));
-  return found;
+/** Call a function with the filter for each few of many uuids, and join the lists. */
+async function inChunks(uuids, read) {
+  const entries = [];
+  for (let begin = 0; begin < uuids.length; begin += AT_ONCE) {
+    for (const entry of await read(`in:${uuids.slice(begin, begin + AT_ONCE).join(",")}`)) {
+      entries.push(entry);
+    }
+  }
+  return entries;
 }
-
-export { asQuery };

@@ -24,37 +24,32 @@ const BY_STATUS = {
   503: Trouble.BUSY,
 };
 
-/** A call that was not answered, or not with what was asked for. */
+/**
+ * A call that had no answer, or an answer with an error.
+ *
+ * `kind` is one of `Trouble`; `status` is 0 without an answer; `retryAfter` is in seconds.
+ */
 export class CallError extends Error {
-  /**
-   * @param {string} kind One of `Trouble`.
-   * @param {string} message The server's words, or ours.
-   * @param {object} more `status`, `code`, `retryAfter` (seconds).
-   */
-  constructor(kind, message, more = {}) {
+  constructor(kind, message, { status = 0, retryAfter = 0 } = {}) {
     super(message);
-    this.kind = kind;
-    this.status = more.status ?? 0;
-    this.code = more.code ?? "";
-    this.retryAfter = more.retryAfter ?? 0;
+    Object.assign(this, { kind, status, retryAfter });
   }
 }
 
-/**
- * Make the error of an answer.
- *
- * @param {Response} answer With a status of 400 or more.
- * @returns {Promise<CallError>}
- */
+/** Return the CallError of an answer whose status is 400 or more. */
 export async function errorOf(answer) {
-  let detail = `${answer.status} ${answer.statusText}`;
-  let code = "";
-  try {
-    const [error] = (await answer.json()).errors;
-    detail = error.detail || detail;
-    code = error.code ?? "";
-  } catch { /* no error document: a proxy's page, say */ }
-  const kind = BY_STATUS[answer.status] ?? (answer.status >= 500 ? Trouble.FAILED : Trouble.WRONG);
-  const retryAfter = Number(answer.headers.get("retry-after")) || 0;
-  return new CallError(kind, detail, { status: answer.status, code, retryAfter });
+  const { status, statusText, headers } = answer;
+  // A proxy's answer may be a page instead of an error document.
+  const document = await answer.json().catch(() => null);
+  const detail = document?.errors?.[0]?.detail || `${status} ${statusText}`;
+  const kind = BY_STATUS[status] ?? (status >= 500 ? Trouble.FAILED : Trouble.WRONG);
+  return new CallError(kind, detail, {
+    status, retryAfter: Number(headers.get("retry-after")) || 0,
+  });
 }
+
+/** Return what a call returns, or `otherwise` if the policy hides it or the server lacks it. */
+export const ifAllowed = (call, otherwise) => call.catch((error) => {
+  if (error.kind === Trouble.HIDDEN || error.kind === Trouble.MISSING) return otherwise;
+  throw error;
+});

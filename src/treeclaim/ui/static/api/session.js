@@ -6,7 +6,7 @@ const KEY = "treeclaim.token";
 const NO_HEADER_HAS = /[^\x20-\x7e]/u;
 /* Headers are ASCII (RFC 9110, section 5.5), and browsers throw at most other characters. */
 
-/** The first character of a token that no header can carry, and its place from 1; null if there is none. */
+/** The first character of a token that no header can carry, and its place from 1; else null. */
 export function strangeIn(token) {
   const found = NO_HEADER_HAS.exec(token);
   return found && { char: found[0], place: [...token.slice(0, found.index)].length + 1 };

@@ -6,44 +6,35 @@ import { loadOf } from "../model/totals.js";
 import { html } from "./html.js";
 
 /**
- * @param {object} total `total`, `reserved`, `capacity`, `used`, and perhaps `held`, part of that, and `ratio`.
+ * @param {object} total `total`, `reserved`, `capacity`, `used`, and perhaps `held`, part of that.
  * @param {number} wanted What a candidate would take.
  */
 export function Bar({ total, wanted = 0 }) {
   const reserved = total.total > 0 ? Math.min(1, total.reserved / total.total) : 0;
-  const rest = 1 - reserved;
-  const share = (amount) => (total.capacity > 0 ? Math.min(1, amount / total.capacity) : amount > 0 ? 1 : 0);
+  const share = (amount) =>
+    (total.capacity > 0 ? Math.min(1, amount / total.capacity) : Number(amount > 0));
   const used = share(total.used);
   const held = total.used > 0 ? used * Math.min(1, (total.held ?? 0) / total.used) : 0;
-  const more = Math.min(1 - used, share(wanted));
-  const isOver = total.used > total.capacity;
-  const width = (part) => ({ width: `${(100 * part).toFixed(3)}%` });
-  return html`<span class=${`bar${isOver ? " over" : ""}`} aria-hidden="true">
-    <span class="used" style=${width((used - held) * rest)}></span>
-    ${held > 0 && html`<span class="held" style=${width(held * rest)}></span>`}
-    ${wanted > 0 && html`<span class="wanted" style=${width(more * rest)}></span>`}
-    <span class="free"></span>
-    ${reserved > 0 && html`<span class="reserved" style=${width(reserved)}></span>`}
-  </span>`;
+  const part = (name, width) => width > 0 && html`
+    <span class=${name} style=${{ width: `${(100 * width).toFixed(3)}%` }}></span>`;
+  const rest = 1 - reserved;
+  return html`
+    <span class=${`bar${total.used > total.capacity ? " over" : ""}`} aria-hidden="true">
+      ${part("used", (used - held) * rest)}${part("held", held * rest)}
+      ${part("wanted", Math.min(1 - used, share(wanted)) * rest)}
+      <span class="free"></span>${part("reserved", reserved)}
+    </span>`;
 }
 
-/** Says the same in words. */
-export function words(total, wanted = 0) {
+/** Return the same in words. */
+export function words(total) {
+  const { used, capacity, held, reserved, ratio = 1 } = total;
   const load = loadOf(total);
-  const parts = [`${count(total.used)} of ${count(total.capacity)} used`];
-  if (load !== null) parts[0] += ` (${percent(load)})`;
-  if (total.held) parts.push(`${count(total.held)} of that held`);
-  if (wanted) parts.push(`${count(wanted)} wanted`);
-  if (total.reserved) parts.push(`${count(total.reserved)} reserved`);
-  if (total.ratio !== undefined && total.ratio !== 1) parts.push(`ratio ${total.ratio}`);
-  if (total.used > total.capacity) parts.push(`over by ${count(total.used - total.capacity)}`);
-  return parts.join(" · ");
+  return [
+    `${count(used)} of ${count(capacity)} used${load === null ? "" : ` (${percent(load)})`}`,
+    held && `${count(held)} of that held`,
+    reserved && `${count(reserved)} reserved`,
+    ratio !== 1 && `ratio ${ratio}`,
+    used > capacity && `over by ${count(used - capacity)}`,
+  ].filter(Boolean).join(" · ");
 }
-
-export const BarLegend = ({ hasWanted = false }) => html`<ul class="legend bars" aria-label="Colours of the bars">
-  <li><span class="swatch used"></span>used</li>
-  <li><span class="swatch held"></span>held</li>
-  ${hasWanted && html`<li><span class="swatch wanted"></span>this candidate</li>`}
-  <li><span class="swatch free"></span>free</li>
-  <li><span class="swatch reserved"></span>reserved</li>
-</ul>`;

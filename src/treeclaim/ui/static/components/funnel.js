@@ -3,70 +3,93 @@
 
 import { withAsIf } from "../model/as_if.js";
 import { count, counted } from "../model/numbers.js";
-import { encoded, isAskable, pairsOf, readQuery } from "../model/query.js";
-import { groupName, sentence } from "../model/reasons.js";
+import { isAskable, joined, pairsOf, readQuery } from "../model/query.js";
+import { sentence } from "../model/reasons.js";
 import { address, treeAddress } from "../routes.js";
 import { html } from "./html.js";
 
 /**
- * @param {object} told The document of contract page 97, section 3, and `hasPools`: whether the trees
- *   that it counts have pools among them.
- * @param {string} query The question.
+ * @param {object} document Of contract page 97, section 3.
+ * @param {boolean} hasPools Whether the trees that it counts include pools.
+ * @param {string} query The query, for links of the advice.
  * @param {Map<string, string>} names Of aggregates.
- * @param {object[]} rows What it takes for granted.
+ * @param {object[]} rows The assumptions.
  */
-export function Explanation({ told, query, names, rows = [] }) {
-  const { trees, funnel, nearest, advice } = told;
+export function Explanation({ document, hasPools = false, query = "", names, rows = [] }) {
+  const { trees, funnel, nearest, advice, feasible } = document;
+  const of = trees.considered;
   return html`<div class="explanation">
-    <p class=${told.feasible ? "verdict good" : "verdict bad"} role="status">${verdict(told)}</p>
-    <section aria-labelledby="funnel-title"><h3 id="funnel-title">Constraints that rule trees out</h3>
-      <ol class="funnel">
-        <li><span class="step">all ${told.hasPools ? "trees and pools" : "trees"}</span><${FunnelBar} before=${trees.considered} after=${trees.considered} of=${trees.considered} />
-          <span class="number">${count(trees.considered)}</span></li>
-        ${funnel.map((step, index) => html`<li key=${index}>
-          <span class="step">${step.group !== null && html`<code>${step.group || "unsuffixed"}</code> `}${sentence(step.reason, step.detail, names)}</span>
-          <${FunnelBar} before=${step.trees_before} after=${step.trees_after} of=${trees.considered} />
-          <span class="number">${count(step.trees_after)} <span class="bad">−${count(step.trees_before - step.trees_after)}</span></span></li>`)}
-      </ol>
-    </section>
-    ${advice.length > 0 && html`<section aria-labelledby="advice-title"><h3 id="advice-title">Changes that would help</h3>
-      <ul class="advice">${advice.map((line) => html`<${Advice} key=${line} line=${line} query=${query} rows=${rows} />`)}</ul></section>`}
-    ${nearest.length > 0 && !told.feasible && html`<section aria-labelledby="nearest-title"><h3 id="nearest-title">Nearest trees</h3>
-      <ul class="nearest">${nearest.map((tree) => html`<${Nearest} key=${tree.root_provider.uuid} tree=${tree} names=${names} />`)}</ul></section>`}
+    <p class=${`verdict ${feasible ? "good" : "bad"}`} role="status">
+      ${verdict(document, hasPools)}</p>
+    <${Section} name="funnel" title="Constraints that rule trees out"><ol class="funnel">
+      <li><span class="step">all ${hasPools ? "trees and pools" : "trees"}</span>
+        <${FunnelBar} before=${of} after=${of} of=${of} />
+        <span class="number">${count(of)}</span></li>
+      ${funnel.map((step, index) => html`
+        <${Step} key=${index} step=${step} of=${of} names=${names} />`)}
+    </ol><//>
+    ${advice.length > 0 && html`<${Section} name="advice" title="Changes that would help">
+      <ul class="advice">${advice.map((line) => html`
+        <${Advice} key=${line} line=${line} query=${query} rows=${rows} />`)}</ul><//>`}
+    ${nearest.length > 0 && !feasible && html`<${Section} name="nearest" title="Nearest trees">
+      <ul class="nearest">${nearest.map((tree) => html`
+        <${Nearest} key=${tree.root_provider.uuid} tree=${tree} names=${names} />`)}</ul><//>`}
   </div>`;
 }
 
-/** An advice, with the question that follows it where that is plain. */
+const Section = ({ name, title, children }) => html`<section aria-labelledby=${`${name}-title`}>
+  <h3 id=${`${name}-title`}>${title}</h3>${children}</section>`;
+
+function Step({ step, of, names }) {
+  const { group, reason, detail, trees_before: before, trees_after: after } = step;
+  return html`<li><span class="step">
+      ${group !== null && html`<code>${group || "unsuffixed"}</code> `}
+      ${sentence(reason, detail, names)}</span>
+    <${FunnelBar} before=${before} after=${after} of=${of} />
+    <span class="number">
+      ${count(after)} <span class="bad">−${count(before - after)}</span></span></li>`;
+}
+
+/** Advice, with a link to the query that follows it if that is plain. */
 function Advice({ line, query, rows }) {
   const [, name, value] = /^Without ([^= ]+)=(\S+) /.exec(line) ?? [];
   const pairs = pairsOf(query);
   const rest = pairs.filter((pair) => pair[0] !== name || pair[1] !== value);
-  const text = rest.map(([other, content]) => `${encoded(other)}=${encoded(content)}`).join("&");
-  const isPlain = rest.length === pairs.length - 1 && isAskable(readQuery(text));
-  return html`<li><span>${line}</span>${isPlain && html` <a href=${address("ask", "", withAsIf(text, rows))}>Ask without it</a>`}</li>`;
+  const relaxed = joined(rest);
+  const isPlain = rest.length === pairs.length - 1 && isAskable(readQuery(relaxed));
+  return html`<li><span>${line}</span>${isPlain && html`
+    ${" "}<a href=${address("ask", "", withAsIf(relaxed, rows))}>Ask without it</a>`}</li>`;
 }
 
-function verdict({ feasible, trees, hasPools, fits_when_empty: fits }) {
-  const all = hasPools ? `${count(trees.considered)} trees and pools` : counted(trees.considered, "tree");
+function verdict({ feasible, trees, fits_when_empty: fits }, hasPools) {
+  const all = hasPools ? `${count(trees.considered)} trees and pools`
+    : counted(trees.considered, "tree");
   if (feasible) return `${count(trees.matching)} of ${all} match.`;
-  const ever = fits ? "It would fit if nothing were allocated." : "It would not fit even if nothing were allocated.";
-  return `None of ${all} matches. ${ever}`;
+  const would = fits ? "It would fit" : "It would not fit even";
+  return `None of ${all} matches. ${would} if nothing were allocated.`;
 }
 
 function FunnelBar({ before, after, of }) {
-  const width = (part) => ({ width: `${of ? (100 * part) / of : 0}%` });
-  return html`<span class="funnel-bar" aria-hidden="true"><span class="lost" style=${width(before)}></span><span class="left" style=${width(after)}></span></span>`;
+  const width = (trees) => ({ width: `${of ? (100 * trees) / of : 0}%` });
+  return html`<span class="funnel-bar" aria-hidden="true">
+    <span class="lost" style=${width(before)}></span>
+    <span class="left" style=${width(after)}></span></span>`;
 }
 
 function Nearest({ tree: { root_provider: root, blocked_by: blocks }, names }) {
   return html`<li><a href=${treeAddress(root.uuid)}>${root.name}</a>
-    <ul>${blocks.map((block, index) => html`<li key=${index}>
-      ${block.group !== null && html`<span class="quieter">${groupName(block.group)}: </span>`}${sentence(block.reason, block.detail, names)}
-      ${block.providers?.length > 0 && html`<span class="fine"> — ${block.providers.map(free).join("; ")}</span>`}
+    <ul>${blocks.map(({ group, reason, detail, providers = [] }, index) => html`<li key=${index}>
+      ${group !== null && html`<span class="quieter">
+        ${group ? `group ${group}` : "unsuffixed group"}: </span>`}
+      ${sentence(reason, detail, names)}
+      ${providers.length > 0 && html`
+        <span class="fine"> — ${providers.map(freeOf).join("; ")}</span>`}
     </li>`)}</ul></li>`;
 }
 
-const free = ({ name, resource_class: wanted, requested, free: left, attributes }) =>
-  (wanted ? `${name}: ${count(left)} ${wanted} free, ${count(requested)} requested` : name) + told(attributes);
-
-const told = (attributes) => (attributes ? ` (${Object.entries(attributes).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ") || "none of these attributes"})` : "");
+function freeOf({ name, resource_class: wanted, requested, free, attributes }) {
+  const amounts = wanted ? `: ${count(free)} ${wanted} free, ${count(requested)} requested` : "";
+  const values = Object.entries(attributes ?? {})
+    .map(([attribute, value]) => `${attribute}: ${JSON.stringify(value)}`).join(", ");
+  return `${name}${amounts}${attributes ? ` (${values || "none of these attributes"})` : ""}`;
+}

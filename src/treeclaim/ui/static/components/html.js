@@ -18,22 +18,29 @@ const VERBATIM = new Set(["pre", "textarea"]);
 /** Make an element: texts in it, whoever wrote them, are one line each that can only be read. */
 function element(type, props, ...children) {
   if (VERBATIM.has(type)) return h(type, props, ...children);
-  for (const name of READ) if (typeof props?.[name] === "string") props[name] = oneLine(props[name]);
+  for (const name of READ) {
+    if (typeof props?.[name] === "string") props[name] = oneLine(props[name]);
+  }
   return h(type, props, ...children.map(shown));
 }
 
-const shown = (child) => (typeof child === "string" ? oneLine(child) : Array.isArray(child) ? child.map(shown) : child);
+function shown(child) {
+  if (Array.isArray(child)) return child.map(shown);
+  return typeof child === "string" ? oneLine(child) : child;
+}
 
 const made = htm.bind(element);
 
-/* A line break of a template's source within a text; htm itself drops those beside tags and values. */
+/* A line break of a template's source within a text; htm drops those beside tags and values. */
 const SOURCE_BREAK = /([^\s>])\s*\n\s*(?=[^\s<])/g;
 
-/* The texts of each template with its source's line breaks as spaces; htm caches by their identity. */
+/* The texts of each template with spaces for its line breaks; htm caches by their identity. */
 const joined = new WeakMap();
 
 function joinLines(strings) {
-  if (!joined.has(strings)) joined.set(strings, strings.map((text) => text.replace(SOURCE_BREAK, "$1 ")));
+  if (!joined.has(strings)) {
+    joined.set(strings, strings.map((text) => text.replace(SOURCE_BREAK, "$1 ")));
+  }
   return joined.get(strings);
 }
 
@@ -44,7 +51,7 @@ export {
   useState,
 };
 
-/** The session: `api`, `revision` (counts how often the server came back), `signOut`. */
+/** The session: `api`, and `revision`, which counts how often the server came back. */
 export const Session = createContext(null);
 
 /** Names of aggregates, by uuid. */

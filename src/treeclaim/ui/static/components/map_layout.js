@@ -5,19 +5,22 @@ const SMALLEST = 11;
 const LARGEST = 112;
 const GAP = 2;
 const HEADLINE = 26;
+const BELOW_GROUP = 6;
 const WANTED_HEIGHT = 430;
-/* Pixels; squares are as large as lets all be seen in that height, within the bounds. */
+/* Pixels; squares are as large as possible while all fit into that height, within the bounds. */
 
 /**
  * Lay out groups of trees.
  *
  * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups
- * @param {number} width Pixels that there are.
+ * @param {number} width Pixels.
  * @returns {{size: number, columns: number, height: number, rows: object[], squares: object[]}}
- *   `squares` have `x`, `y`, `tree`, `row`, `place`, `domain`; `rows` have `y`, `first`, `count`, or a `title`.
+ *   `squares` have `x`, `y`, `tree`, `row`, `place`, `domain`; `rows` have `y`, `height`, and
+ *   either a `title` or `first` and `count`.
  */
 export function layOut(groups, width) {
-  const size = sizeFor(groups, width);
+  let size = LARGEST;
+  while (size > SMALLEST && heightOf(groups, width, size) > WANTED_HEIGHT) size -= 1;
   const columns = columnsFor(width, size);
   const squares = [];
   const rows = [];
@@ -29,57 +32,47 @@ export function layOut(groups, width) {
     }
     for (let begin = 0; begin < trees.length; begin += columns) {
       const some = trees.slice(begin, begin + columns);
+      const row = rows.length;
       rows.push({ y, first: squares.length, count: some.length, height: size + GAP });
-      some.forEach((tree, column) => squares.push({ x: column * (size + GAP), y, tree, place, domain, row: rows.length - 1 }));
+      for (const [column, tree] of some.entries()) {
+        squares.push({ x: column * (size + GAP), y, tree, place, domain, row });
+      }
       y += size + GAP;
     }
-    if (title) y += GAP * 3;
+    if (title) y += BELOW_GROUP;
   }
   return { size, columns, height: Math.max(y, 1), rows, squares };
-}
-
-function sizeFor(groups, width) {
-  let low = SMALLEST;
-  let high = LARGEST;
-  while (low < high) {
-    const size = Math.ceil((low + high) / 2);
-    if (heightOf(groups, width, size) <= WANTED_HEIGHT) low = size;
-    else high = size - 1;
-  }
-  return low;
 }
 
 const columnsFor = (width, size) => Math.max(1, Math.floor((width + GAP) / (size + GAP)));
 
 function heightOf(groups, width, size) {
   const columns = columnsFor(width, size);
-  return groups.reduce((height, { title, trees }) =>
-    height + (title ? HEADLINE + 3 * GAP : 0) + Math.ceil(trees.length / columns) * (size + GAP), 0);
+  return groups.reduce((height, { title, trees }) => height
+    + (title ? HEADLINE + BELOW_GROUP : 0) + Math.ceil(trees.length / columns) * (size + GAP), 0);
 }
 
 /** Return the index of the square at a point, -1 for none. */
 export function squareAt({ size, rows, squares }, x, y) {
-  const row = rows.find((candidate) => candidate.count && y >= candidate.y && y < candidate.y + size);
-  if (!row) return -1;
-  const column = Math.floor(x / (size + GAP));
-  if (column < 0 || column >= row.count || x - column * (size + GAP) > size) return -1;
-  const index = row.first + column;
-  return index < squares.length ? index : -1;
+  const row = rows.find((each) => each.count && y >= each.y && y < each.y + size);
+  const index = row ? row.first + Math.floor(x / (size + GAP)) : -1;
+  const isIn = row && x >= 0 && index < row.first + row.count && x <= squares[index].x + size;
+  return isIn ? index : -1;
 }
 
-/** Return the index to which a key leads from another one. */
-export function neighbour({ rows, squares, columns }, index, key) {
+const ROW_STEPS = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 };
+
+/** Return the index to which a key leads from another index. */
+export function neighbour({ rows, squares }, index, key) {
   const last = squares.length - 1;
-  const clamp = (value) => Math.max(0, Math.min(last, value));
-  if (key === "ArrowLeft") return clamp(index - 1);
-  if (key === "ArrowRight") return clamp(index + 1);
+  if (key === "ArrowLeft") return Math.max(0, index - 1);
+  if (key === "ArrowRight") return Math.min(last, index + 1);
   if (key === "Home") return 0;
   if (key === "End") return last;
-  const step = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 }[key];
-  if (!step || last < 0) return index;
-  const lines = rows.map((row, number) => ({ row, number })).filter(({ row }) => row.count);
-  const here = lines.findIndex(({ number }) => number === squares[index].row);
-  const there = lines[Math.max(0, Math.min(lines.length - 1, here + step))].row;
-  const column = index - rows[squares[index].row].first;
-  return there.first + Math.min(column, there.count - 1, columns - 1);
+  if (!ROW_STEPS[key] || last < 0) return index;
+  const lines = rows.filter(({ count }) => count);
+  const row = rows[squares[index].row];
+  const place = lines.indexOf(row) + ROW_STEPS[key];
+  const target = lines[Math.max(0, Math.min(lines.length - 1, place))];
+  return target.first + Math.min(index - row.first, target.count - 1);
 }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a page says where it has nothing to show. */
+/** What a page shows instead of an answer: that it is being read, is empty, or failed. */
 
 import { Trouble } from "../api/errors.js";
+import { AsIfError } from "../model/as_if.js";
+import { FlavorError } from "../model/flavors.js";
 import { own } from "../model/texts.js";
 import { html } from "./html.js";
 
-export const Busy = ({ what }) => html`<p class="busy" role="status">Reading ${what} …</p>`;
-
 export const Empty = ({ title, children }) => html`
   <div class="empty"><h2>${title}</h2>${children}</div>`;
-
-/** Says what is wrong with what somebody entered. */
-export const Mistake = ({ error }) => html`<p class="notice failure" role="alert">${error.message}</p>`;
 
 const TITLES = {
   [Trouble.LOST]: "The server does not answer",
@@ -23,27 +20,49 @@ const TITLES = {
   [Trouble.REFUSED]: "The token was refused",
 };
 
-const MORE = {
-  [Trouble.HIDDEN]: "The policy of this service does not permit it to your roles.",
-};
-
 const LONG = 400;
-/* Letters of a message that are shown at once; some servers send the schema along that was not met. */
+/* Characters of a message that are shown at once; some servers send a whole schema. */
 
 /**
- * Says what went wrong.
+ * What went wrong; mistakes of the user have no title.
  *
- * @param {{to: string, text: string}|null} back A place that is there.
+ * @param {Error} error
+ * @param {string} what The object that could not be read.
+ * @param {() => void} again Tries again; null without such a button.
+ * @param {{to: string, text: string}|null} back A link to a place that exists.
  */
-export function Failure({ error, what, again, back = null }) {
+export function Failure({ error, what, again = null, back = null }) {
+  if (error instanceof AsIfError || error instanceof FlavorError) {
+    return html`<p class="notice failure" role="alert">${error.message}</p>`;
+  }
   if (error.kind === undefined) console.error(error);
   const message = error.message.split("\n").map((line) => line.trim()).filter(Boolean).join(" ");
   return html`<div class="notice failure" role="alert">
     <h2>${own(TITLES, error.kind) ?? "Something went wrong in this page"}</h2>
-    <p>${what && `${what}: `}${message.length > LONG ? `${message.slice(0, LONG)}…` : message}</p>
-    ${message.length > LONG && html`<details><summary>Complete message</summary><p>${message}</p></details>`}
-    ${own(MORE, error.kind) && html`<p>${own(MORE, error.kind)}</p>`}
-    ${(again || back) && html`<p class="ways">${again && html`<button type="button" onClick=${again}>Try again</button>`}
+    <p>${what.replace(/^./, (first) => first.toUpperCase())}:
+      ${" "}${message.length > LONG ? `${message.slice(0, LONG)}…` : message}</p>
+    ${message.length > LONG && html`
+      <details><summary>Complete message</summary><p>${message}</p></details>`}
+    ${error.kind === Trouble.HIDDEN && html`
+      <p>The policy of this service does not permit it to your roles.</p>`}
+    ${(again || back) && html`<p class="ways">
+      ${again && html`<button type="button" onClick=${again}>Try again</button>`}
       ${back && html` <a href=${back.to}>${back.text}</a>`}</p>`}
   </div>`;
+}
+
+/**
+ * An answer: what went wrong, that it is being read, or what `show` makes of its value.
+ *
+ * @param {object} of As `useAnswer` returns it.
+ * @param {string} what The object that is read, for messages.
+ * @param {(value: any) => any} show Called with the value; the last value stays after a failure.
+ * @param {{to: string, text: string}|null} back For a failure.
+ */
+export function Answer({ of: { value, error, again }, what, show, back = null }) {
+  if (value === undefined && !error) {
+    return html`<p class="busy" role="status">Reading ${what} …</p>`;
+  }
+  return html`${error && html`<${Failure} ...${{ error, what, again, back }} />`}
+    ${value !== undefined && show(value)}`;
 }

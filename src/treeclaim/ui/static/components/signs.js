@@ -9,19 +9,16 @@ import { Failure } from "./notices.js";
 /**
  * Read who has conditions; a map does not wait for its signs.
  *
- * @returns {{hasSigns: boolean, signed: (look: object, tree: object) => object, failure: object}} Whether there are any; adds
- *   the sign of a tree to its look; what is shown where they cannot be read.
+ * @returns {{hasSigns: boolean, withSign: (look: object, tree: object) => object, failure: any}}
+ *   Whether there are any; a function that adds the sign of a tree to its look; what is shown if
+ *   they cannot be read.
  */
 export function useSigns() {
-  const { value, error } = useAnswer((api, signal) => endpoints.conditioned(api, signal), []);
-  const byTree = useMemo(() => {
-    const found = new Conditions();
-    found.take(value ?? []);
-    return found.byTree();
-  }, [value]);
+  const { value, error } = useAnswer(endpoints.conditioned, []);
+  const byTree = useMemo(() => new Conditions(value ?? []).byTree(), [value]);
   return {
     hasSigns: byTree.size > 0,
-    signed: (look, { uuid }) => ({ ...look, sign: byTree.get(uuid)?.words }),
-    failure: error && html`<${Failure} error=${error} what="The conditions" />`,
+    withSign: (look, { uuid }) => ({ ...look, sign: byTree.get(uuid)?.words }),
+    failure: error && html`<${Failure} error=${error} what="the conditions" />`,
   };
 }

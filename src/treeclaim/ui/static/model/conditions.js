@@ -1,60 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Why providers, and all below them, give nothing new (contract page 102, section 3). */
+/** Conditions of providers: why they, and all below them, get no claims (contract page 102). */
 
 import { counted } from "./numbers.js";
 
-const MOST_TOLD = 6;
-/* Different conditions of one tree that are told in one line; the page of the tree has all. */
+const MOST_SHOWN = 6;
+/* Different conditions of one tree that one line has; the page of the tree has all. */
 
 /** A condition in words. */
 export function conditionWords(key, { effect, until, reason, on_use: onUse, began }) {
-  const terms = [effect, until && `until ${until}`, onUse && (began ? "since it was used" : "once it is used")].filter(Boolean);
+  const use = onUse && (began ? "since it was used" : "once it is used");
+  const terms = [effect, until && `until ${until}`, use].filter(Boolean);
   return `${key} (${terms.join(", ")})${reason ? `: ${reason}` : ""}`;
 }
 
 /** The providers that have conditions, kept current while things change. */
 export class Conditions {
-  constructor() {
-    this.found = new Map();
+  /** @param {object[]} rows Providers with their conditions. */
+  constructor(rows) {
+    this.rows = new Map();
+    for (const row of rows) this.take(row);
   }
 
-  /** Take in what was read of providers, whether they have any or not. */
-  take(rows) {
-    for (const { uuid, name, root_provider_uuid: root, conditions } of rows) {
-      if (Object.keys(conditions).length) this.found.set(uuid, { name, root, conditions });
-      else this.found.delete(uuid);
-    }
+  /** Take in a provider that was read, whether it has conditions or not. */
+  take(row) {
+    if (Object.keys(row.conditions).length) this.rows.set(row.uuid, row);
+    else this.rows.delete(row.uuid);
   }
 
-  /** Forget providers that are gone. */
+  /** Forget providers that were deleted. */
   drop(uuids) {
-    for (const uuid of uuids) this.found.delete(uuid);
+    for (const uuid of uuids) this.rows.delete(uuid);
   }
 
   /**
    * The trees in which a provider has a condition.
    *
-   * @returns {Map<string, {keys: string[], words: string}>} By the root's uuid: the keys, and all in words.
+   * @returns {Map<string, {keys: string[], words: string}>} By the root's uuid.
    */
   byTree() {
-    const places = new Map();
-    for (const { name, root, conditions } of this.found.values()) {
-      if (!places.has(root)) places.set(root, { keys: new Set(), where: new Map() });
-      const { keys, where } = places.get(root);
-      for (const [key, terms] of Object.entries(conditions)) {
-        const words = conditionWords(key, terms);
-        keys.add(key);
-        if (!where.has(words)) where.set(words, []);
-        where.get(words).push(name);
-      }
-    }
-    return new Map([...places].map(([root, { keys, where }]) => [root, { keys: [...keys].sort(), words: inWords(where) }]));
+    const all = [...this.rows.values()].flatMap(({ name, root_provider_uuid: root, conditions }) =>
+      Object.entries(conditions).map(([key, terms]) =>
+        ({ root, name, key, words: conditionWords(key, terms) })));
+    return new Map([...Map.groupBy(all, ({ root }) => root)].map(([root, own]) => [root, {
+      keys: [...new Set(own.map(({ key }) => key))].sort(),
+      words: inWords(Map.groupBy(own, ({ words }) => words)),
+    }]));
   }
 }
 
-function inWords(where) {
-  const told = [...where].slice(0, MOST_TOLD)
-    .map(([words, names]) => `${names.length > 1 ? counted(names.length, "provider") : names[0]}: ${words}`);
-  if (where.size > MOST_TOLD) told.push(`and ${counted(where.size - MOST_TOLD, "more condition")}`);
-  return told.join("; ");
+/** Write conditions with the provider that has each, or the number of providers. */
+function inWords(byWords) {
+  const lines = [...byWords].slice(0, MOST_SHOWN).map(([words, rows]) =>
+    `${rows.length > 1 ? counted(rows.length, "provider") : rows[0].name}: ${words}`);
+  const omitted = byWords.size - lines.length;
+  return [...lines, ...omitted ? [`and ${counted(omitted, "more condition")}`] : []].join("; ");
 }

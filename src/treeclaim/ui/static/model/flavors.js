@@ -14,8 +14,8 @@ const isMapping = (value) => typeof value === "object" && value !== null && !Arr
 /**
  * Read flavors and translate them to queries.
  *
- * @param {string} text JSON of `openstack flavor list --long -f json` or of `flavor show`, or lines:
- *   `[NAME]` or `NAME:` begins a flavor, `KEY=VALUE` is one of its sizes or extra specs, and
+ * @param {string} text JSON of `openstack flavor list --long -f json` or of `flavor show`, or
+ *   lines: `[NAME]` or `NAME:` begins a flavor, `KEY=VALUE` is one of its sizes or extra specs, and
  *   `NAME: resources=…` is a query.
  * @returns {Promise<{name: string, query: string}[]>} Names that occur twice get a number.
  * @throws {FlavorError} If the text cannot be read, or the server cannot translate a flavor.
@@ -24,7 +24,8 @@ export async function readFlavors(api, text, signal) {
   const trimmed = text.trim();
   const entries = /^[[{]\s*["{\]}]/.test(trimmed) ? fromJson(trimmed) : fromLines(trimmed);
   if (entries.length > MOST_FLAVORS) {
-    throw new FlavorError(`${entries.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
+    const most = `at most ${MOST_FLAVORS} are counted at once`;
+    throw new FlavorError(`${entries.length} flavors; ${most}.`);
   }
   const flavors = entries.filter(({ query }) => query === undefined).map(asFlavor);
   const body = { flavors, as_nova: true };

@@ -5,7 +5,8 @@ const WHOLE = new Intl.NumberFormat("en");
 
 export const count = (number) => WHOLE.format(number);
 
-export const counted = (number, noun, plural = `${noun}s`) => `${count(number)} ${number === 1 ? noun : plural}`;
+export const counted = (number, noun, plural = `${noun}s`) =>
+  `${count(number)} ${number === 1 ? noun : plural}`;
 
 /** Write a share as a percentage; what is not nothing is never shown as 0 %. */
 export function percent(share) {
@@ -16,8 +17,8 @@ export function percent(share) {
   return `${rounded} %`;
 }
 
-export const milliseconds = (number) => (number < 10 ? `${number.toFixed(1)} ms` : number < 10_000
-  ? `${count(Math.round(number))} ms` : `${(number / 1000).toFixed(1)} s`);
+export const milliseconds = (number) => (number < 10 ? `${number.toFixed(1)} ms`
+  : number < 10_000 ? `${count(Math.round(number))} ms` : `${(number / 1000).toFixed(1)} s`);
 
 /** Call an aggregate by its name, or else by the beginning of its uuid. */
 export const aggregateName = (names, uuid) => names.get(uuid.toLowerCase()) ?? shortened(uuid);

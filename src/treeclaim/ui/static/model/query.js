@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Queries for candidates (contract pages 90, 97 and 98): read into groups that a form can show, and
- * written again. What the form does not know is kept as it is.
+ * written again. Parameters that the form does not know are kept as they are.
  */
 
 import { PARAMETERS } from "./parameters.js";
 
-const OF_GROUP = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name].ofGroup).sort().reverse();
-const GROUPED = new RegExp(`^(${OF_GROUP.join("|")})([0-9_].*)?$`, "s");
+const namesOf = (isWanted) => Object.keys(PARAMETERS).filter((name) => isWanted(PARAMETERS[name]));
+const OF_GROUP = namesOf(({ ofGroup }) => ofGroup);
+const GROUPED = new RegExp(`^(${OF_GROUP.toSorted().reverse().join("|")})([0-9_].*)?$`, "s");
 
-/** Parameters of a whole request that the form has fields for; those with `true` may come again. */
-export const WHOLE = Object.freeze(Object.fromEntries(
-  Object.entries(PARAMETERS).filter(([, { ofGroup }]) => !ofGroup).map(([name, { again }]) => [name, again])));
+/** Parameters of a whole request. */
+export const WHOLE = Object.freeze(namesOf(({ ofGroup }) => !ofGroup));
 
 /** What a trait of a group may be. */
 export const TraitRule = Object.freeze({
   REQUIRED: "required", FORBIDDEN: "forbidden", ANY: "any of", PREFERRED: "preferred",
 });
 
-/** Parameters that are read into the amounts and traits of a group. */
-const READ = new Set(["resources", "required", "preferred"]);
-
-/** Other conditions of a group. */
-export const PLACES = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name].ofGroup && !READ.has(name));
+/** Parameters of a group besides its amounts and traits. */
+export const PLACES = Object.freeze(
+  OF_GROUP.filter((name) => !["resources", "required", "preferred"].includes(name)));
 
 export const newGroup = (suffix) => ({ suffix, resources: [], traits: [], places: [] });
 
@@ -30,91 +28,95 @@ export const newGroup = (suffix) => ({ suffix, resources: [], traits: [], places
  * Read a query string.
  *
  * @param {string} text Without the question mark; percent-encoded or plain.
- * @returns {{groups: object[], whole: [string, string][], others: [string, string][]}}
+ * @returns {{groups: object[], whole: [string, string][], others: [string, string][]}} Groups have
+ *   `suffix`, `resources` (name, amount), `traits` (rule, name) and `places` (kind, value).
  */
 export function readQuery(text) {
   const groups = new Map();
-  const request = { groups: [], whole: [], others: [] };
+  const whole = [];
+  const others = [];
   for (const [name, value] of pairsOf(text)) {
     const [, base, suffix = ""] = GROUPED.exec(name) ?? [];
     if (base) {
       if (!groups.has(suffix)) groups.set(suffix, newGroup(suffix));
       readInto(groups.get(suffix), base, value);
-    } else if (Object.hasOwn(WHOLE, name)) {
-      request.whole.push([name, value]);
     } else {
-      request.others.push([name, value]);
+      (WHOLE.includes(name) ? whole : others).push([name, value]);
     }
   }
-  request.groups = [...groups.values()];
-  return request;
+  return { groups: [...groups.values()], whole, others };
 }
 
-function readInto(group, base, value) {
+function readInto({ resources, traits, places }, base, value) {
+  const items = value.split(",");
   if (base === "resources") {
-    for (const item of value.split(",")) {
+    resources.push(...items.map((item) => {
       const [name, amount = ""] = item.split(":");
-      group.resources.push({ name, amount });
-    }
+      return { name, amount };
+    }));
   } else if (base === "required" && value.startsWith("in:")) {
-    group.traits.push({ rule: TraitRule.ANY, name: value.slice(3) });
+    traits.push({ rule: TraitRule.ANY, name: value.slice(3) });
   } else if (base === "required") {
-    for (const item of value.split(",")) {
-      const isForbidden = item.startsWith("!");
-      group.traits.push({ rule: isForbidden ? TraitRule.FORBIDDEN : TraitRule.REQUIRED, name: isForbidden ? item.slice(1) : item });
-    }
+    traits.push(...items.map((item) => (item.startsWith("!")
+      ? { rule: TraitRule.FORBIDDEN, name: item.slice(1) }
+      : { rule: TraitRule.REQUIRED, name: item })));
   } else if (base === "preferred") {
-    for (const item of value.split(",")) group.traits.push({ rule: TraitRule.PREFERRED, name: item });
+    traits.push(...items.map((name) => ({ rule: TraitRule.PREFERRED, name })));
   } else {
-    group.places.push({ kind: base, value });
+    places.push({ kind: base, value });
   }
 }
 
 /** Write a request as a query string; what is not filled in is left out. */
-export function writeQuery({ groups, whole, others }) {
-  const pairs = groups.flatMap(pairsOfGroup);
-  for (const [name, value] of [...whole, ...others]) if (value.trim()) pairs.push([name, value.trim()]);
-  return pairs.map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join("&");
-}
+export const writeQuery = ({ groups, whole, others }) =>
+  joined([...groups.flatMap(pairsOfGroup), ...whole, ...others]);
 
 function pairsOfGroup({ suffix, resources, traits, places }) {
-  const pairs = [];
-  const amounts = resources.filter(({ name }) => name.trim()).map(({ name, amount }) => `${name.trim()}:${`${amount}`.trim()}`);
-  if (amounts.length) pairs.push([`resources${suffix}`, amounts.join(",")]);
-  const named = traits.map(({ rule, name }) => ({ rule, name: name.replaceAll(/\s/g, "") })).filter(({ name }) => name);
-  const plain = named.filter(({ rule }) => rule === TraitRule.REQUIRED || rule === TraitRule.FORBIDDEN)
+  const named = (...rules) => traits.filter(({ rule }) => rules.includes(rule))
+    .map(({ rule, name }) => ({ rule, name: name.replaceAll(/\s/g, "") }))
+    .filter(({ name }) => name);
+  const required = named(TraitRule.REQUIRED, TraitRule.FORBIDDEN)
     .map(({ rule, name }) => (rule === TraitRule.FORBIDDEN ? `!${name}` : name));
-  if (plain.length) pairs.push([`required${suffix}`, plain.join(",")]);
-  for (const { rule, name } of named) if (rule === TraitRule.ANY) pairs.push([`required${suffix}`, `in:${name}`]);
-  const preferred = named.filter(({ rule }) => rule === TraitRule.PREFERRED).map(({ name }) => name);
-  if (preferred.length) pairs.push([`preferred${suffix}`, preferred.join(",")]);
-  for (const { kind, value } of places) if (value.trim()) pairs.push([`${kind}${suffix}`, value.trim()]);
-  return pairs;
+  const amounts = resources.filter(({ name }) => name.trim())
+    .map(({ name, amount }) => `${name.trim()}:${`${amount}`.trim()}`);
+  return [
+    ["resources", amounts.join(",")],
+    ["required", required.join(",")],
+    ...named(TraitRule.ANY).map(({ name }) => ["required", `in:${name}`]),
+    ["preferred", named(TraitRule.PREFERRED).map(({ name }) => name).join(",")],
+    ...places.map(({ kind, value }) => [kind, value]),
+  ].map(([name, value]) => [`${name}${suffix}`, value]);
 }
 
 /**
- * Tell whether a server would take a question: every suffix that is named belongs to a group, and a
- * group without resources is named in a list of same_subtree.
+ * Whether a server would take a query: every suffix that is named belongs to a group, and a group
+ * without resources is named in a list of same_subtree.
  */
 export function isAskable({ groups, whole }) {
-  const named = (wanted) => whole.filter(([name]) => name === wanted)
+  const suffixesIn = (parameter) => whole.filter(([name]) => name === parameter)
     .flatMap(([, value]) => value.split(",")).map((suffix) => suffix.replace(/^!/, ""));
-  const subtrees = named("same_subtree");
+  const subtrees = suffixesIn("same_subtree");
   const suffixes = new Set(groups.map(({ suffix }) => suffix));
   return groups.some(({ resources }) => resources.length > 0)
-    && [...subtrees, ...named("isolate")].every((suffix) => suffixes.has(suffix))
+    && [...subtrees, ...suffixesIn("isolate")].every((suffix) => suffixes.has(suffix))
     && groups.every(({ suffix, resources }) => resources.length > 0 || subtrees.includes(suffix));
 }
 
 /** Read pairs of a query string as servers do: plus is a space. */
 export const pairsOf = (text) => [...new URLSearchParams(text.trim().replace(/^\?/, ""))];
 
+/** Write pairs as a query string; pairs without a value are left out. */
+export const joined = (pairs) => pairs.filter(([, value]) => value.trim())
+  .map(([name, value]) => `${encoded(name)}=${encoded(value.trim())}`).join("&");
+
 /** Encode what has a meaning in a query, and leave what people want to read. */
-export const encoded = (text) => encodeURIComponent(text).replaceAll(/%(2C|3A|21|2A)/g, (code) => decodeURIComponent(code));
+export const encoded = (text) =>
+  encodeURIComponent(text).replaceAll(/%(2C|3A|21|2A)/g, (code) => decodeURIComponent(code));
 
 /** Return a suffix that no group has. */
 export function freeSuffix(groups) {
   const taken = new Set(groups.map(({ suffix }) => suffix));
-  if (!groups.length) return "";
-  for (let number = 1; ; number += 1) if (!taken.has(`${number}`)) return `${number}`;
+  let number = groups.length ? 1 : "";
+  while (taken.has(`${number}`)) number += 1;
+  return `${number}`;
 }

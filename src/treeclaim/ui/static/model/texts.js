@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Texts that come from others: names, errors, the address bar. Each kind of place that they go to has
- * one function here, which makes them such that they do nothing there but be read.
+ * Texts that come from others: names, errors, the address bar. Each kind of place that they go to
+ * has one function here, which escapes them so that they can only be read there.
  */
 
 const HARMFUL = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 const IS_HARMFUL = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
-/* What has no shape: control characters, ends of lines, what turns the direction of writing around. */
+/* Characters without a shape: control characters, ends of lines, changes of the direction. */
 
 const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
@@ -20,9 +20,9 @@ export const oneLine = (text) =>
   (IS_HARMFUL.test(text) ? text.replace(HARMFUL, (char) => SHORT[char] ?? escaped(char)) : text);
 
 /**
- * A word of a shell's command line. What has no shape is escaped, as a terminal acts on it when the
- * command is pasted; a shell that does not know `$'…'` takes the escapes as they stand, and the quotes
- * too, which is why there is none within.
+ * A word of a shell's command line. Characters without a shape are escaped, as a terminal acts on
+ * them when the command is pasted. A shell that does not know `$'…'` takes the escapes as they
+ * stand, and the quotes too, so there is no quote within.
  */
 export function shellWord(text) {
   if (!IS_HARMFUL.test(text)) return `'${text.replaceAll("'", "'\\''")}'`;
@@ -33,7 +33,9 @@ export function shellWord(text) {
 export const shellComment = (words, text) => `# ${words}: ${shellWord(oneLine(text))}`;
 
 /** A string of Python. */
-export const pythonString = (text) => `"${text.replace(/[\\"]/g, "\\$&").replace(HARMFUL, escaped)}"`;
+export const pythonString = (text) =>
+  `"${text.replace(/[\\"]/g, "\\$&").replace(HARMFUL, escaped)}"`;
 
 /** The member of an object that it has itself: names such as `constructor` are in every object. */
-export const own = (object, name) => (object && Object.hasOwn(object, name) ? object[name] : undefined);
+export const own = (object, name) =>
+  (object && Object.hasOwn(object, name) ? object[name] : undefined);

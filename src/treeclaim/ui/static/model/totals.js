@@ -3,12 +3,12 @@
 
 import { own } from "./texts.js";
 
-/** The choice of the class that is used most, for each tree its own. */
+/** The choice of the class that is used most, of each tree its own. */
 export const DOMINANT = "";
 
 /**
- * Return how much of a class is used: 0 to 1, more where there is more used than capacity, null
- * where there is no such inventory.
+ * Return how much of a class is used: 0 to 1, more if more is used than the capacity, and null
+ * without such an inventory.
  */
 export function loadOf(total) {
   if (!total) return null;
@@ -25,31 +25,12 @@ export function loadOf(total) {
  */
 export function loadOfTree(totals, wanted) {
   if (wanted !== DOMINANT) return { load: loadOf(own(totals, wanted)), name: wanted };
-  let found = { load: null, name: "" };
+  let dominant = { load: null, name: "" };
   for (const [name, total] of Object.entries(totals)) {
     const load = loadOf(total);
-    if (load !== null && (found.load === null || load > found.load)) found = { load, name };
+    if (load !== null && load > (dominant.load ?? -1)) dominant = { load, name };
   }
-  return found;
-}
-
-const SUMMED = ["total", "reserved", "capacity", "used", "held", "free", "providers"];
-
-/** Add up the totals of trees, by class; `largest_free` is the greatest of all. */
-export function summed(parts) {
-  const sums = new Map();
-  for (const { totals } of parts) {
-    for (const [name, total] of Object.entries(totals)) {
-      let sum = sums.get(name);
-      if (!sum) {
-        sum = { largest_free: 0, ...Object.fromEntries(SUMMED.map((member) => [member, 0])) };
-        sums.set(name, sum);
-      }
-      for (const member of SUMMED) sum[member] += total[member] ?? 0;
-      sum.largest_free = Math.max(sum.largest_free, total.largest_free);
-    }
-  }
-  return Object.fromEntries([...sums].sort(([one], [other]) => (byImportance(one, other))));
+  return dominant;
 }
 
 const FIRST = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
@@ -60,15 +41,15 @@ export function byImportance(one, other) {
   return place(one) - place(other) || one.localeCompare(other);
 }
 
-/** Capacity of an inventory record: (total − reserved) × allocation_ratio, a whole number. */
+/** Return the entries of an object by resource class in the order of importance. */
+export const inClassOrder = (byClass) =>
+  Object.entries(byClass ?? {}).sort(([one], [other]) => byImportance(one, other));
+
+/** Capacity of an inventory: (total − reserved) × allocation_ratio, a whole number. */
 export const capacityOf = ({ total, reserved, allocation_ratio: ratio }) =>
   Math.max(0, Math.floor((total - reserved) * ratio));
 
-/** Make totals of one inventory record and its usage, and what holds have of that. */
-export function totalOf(inventory, used, held = 0) {
-  const capacity = capacityOf(inventory);
-  return {
-    total: inventory.total, reserved: inventory.reserved, capacity, used, held,
-    free: Math.max(0, capacity - used), ratio: inventory.allocation_ratio,
-  };
-}
+/** Return the total of one inventory, with what is used of it and what holds have of that. */
+export const totalOf = (inventory, used, held) => ({
+  ...inventory, capacity: capacityOf(inventory), used, held, ratio: inventory.allocation_ratio,
+});

@@ -5,10 +5,10 @@ import { counted } from "./numbers.js";
 
 const BY_NAME = new Intl.Collator("en", { numeric: true });
 
-/** The trait of what lends to its aggregates; a tree whose root has it is a pool. */
+/** The trait of what is shared with aggregates; a tree whose root has it is a pool. */
 export const SHARING = "MISC_SHARES_VIA_AGGREGATE";
 
-/** Count trees in words: pools are told apart, as nothing runs on them. */
+/** Count trees in words; pools are counted separately, as nothing runs on them. */
 export function countedTrees(trees) {
   const pools = trees.filter(({ isPool }) => isPool).length;
   const hosts = counted(trees.length - pools, "tree");
@@ -19,7 +19,7 @@ export function countedTrees(trees) {
 /**
  * Put rows of providers into trees.
  *
- * @param {object[]} rows In any order; a parent that is not among them makes its child a top.
+ * @param {object[]} rows In any order; a row whose parent is missing becomes a top.
  * @returns {{provider: object, children: object[]}[]} The tops, children by name.
  */
 export function grown(rows) {
@@ -35,24 +35,27 @@ export function grown(rows) {
 
 const inOrder = (one, other) => BY_NAME.compare(one.provider.name, other.provider.name);
 
-/** Leave out the parts of a tree in which no provider is wanted; `omitted` counts what went. */
+/**
+ * Leave out the parts of a tree in which no provider is wanted.
+ *
+ * @returns {object|null} The tree, and in `omitted` the number of providers that were left out.
+ */
 export function pruned(top, isWanted) {
-  const kept = reduced(top, isWanted);
-  return kept && { ...kept, omitted: sizeOf(top) - sizeOf(kept) };
-}
-
-function reduced(node, isWanted) {
-  const children = node.children.map((child) => reduced(child, isWanted)).filter(Boolean);
-  return children.length || isWanted(node.provider) ? { provider: node.provider, children } : null;
+  const prune = ({ provider, children }) => {
+    const kept = children.map(prune).filter(Boolean);
+    return kept.length || isWanted(provider) ? { provider, children: kept } : null;
+  };
+  const tree = prune(top);
+  return tree && { ...tree, omitted: sizeOf(top) - sizeOf(tree) };
 }
 
 const sizeOf = ({ children }) => children.reduce((sum, child) => sum + sizeOf(child), 1);
 
 /** Write amounts by class as words. */
-export const amounts = (resources) =>
-  Object.entries(resources).map(([name, amount]) => `${amount.toLocaleString("en")} ${name}`).join(", ");
+export const amounts = (resources) => Object.entries(resources)
+  .map(([name, amount]) => `${amount.toLocaleString("en")} ${name}`).join(", ");
 
-/** The part of a provider's name that its parent's has not: `numa0` of `host-1_numa0`. */
+/** The part of a provider's name that its parent's lacks: `numa0` of `host-1_numa0`. */
 export function shortName(name, parent) {
   if (!parent || !name.startsWith(parent) || name === parent) return name;
   return name.slice(parent.length).replace(/^[\s_.:/-]+/, "") || name;

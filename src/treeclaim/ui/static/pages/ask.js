@@ -1,152 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Asks for candidates, draws them, and says why where there are none. */
+/** Finds candidates and draws them, or says why there are none. */
 
-import { ENDPOINT } from "../api/client.js";
 import * as endpoints from "../api/endpoints.js";
-import { AsIf, Taken } from "../components/as_if.js";
-import { BarLegend } from "../components/bar.js";
+import { AsIf, Assumptions, asIfOf, assumed } from "../components/as_if.js";
 import { Candidate } from "../components/candidate.js";
 import { Explanation } from "../components/funnel.js";
-import { Heading } from "../components/heading.js";
 import { html, useAnswer, useEffect, useMemo, useState } from "../components/html.js";
-import { Busy, Failure, Mistake } from "../components/notices.js";
+import { BarLegend, Heading, More, Panel } from "../components/layout.js";
+import { Answer } from "../components/notices.js";
 import { QueryForm } from "../components/query_form.js";
 import { Snippets } from "../components/snippets.js";
-import { AsIfError, givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
+import { givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
 import { counted, milliseconds } from "../model/numbers.js";
 import { readQuery, writeQuery } from "../model/query.js";
-import { asCurl, asCurlIf, asFlavor, asPython } from "../model/snippets.js";
+import { asCurl, asFlavor, asPython } from "../model/snippets.js";
 import { own } from "../model/texts.js";
 import { SHARING, countedTrees } from "../model/trees.js";
 import { address } from "../routes.js";
 
 const EXAMPLE = "resources=VCPU:4,MEMORY_MB:8192&limit=100";
 const AT_ONCE = 8;
-/* Candidates drawn at first, and with each further step. */
+/* Candidates drawn at first, and half of those drawn with each further step. */
 
-export function AskPage({ route }) {
-  const asked = route.query;
-  const [{ request, asIf }, setForm] = useState(() => formOf(asked));
+export function AskPage({ route: { query: current } }) {
+  const [{ request, asIf }, setForm] = useState(() => formOf(current));
   const [turn, setTurn] = useState(0);
-  const setRequest = (next) => setForm({ request: next, asIf });
-  const names = useAnswer((api, signal) => endpoints.names(api, signal), []);
+  const { value: names } = useAnswer(endpoints.names, []);
   const query = writeQuery(request);
-  const written = (chosen) => withAsIf(query, chosen.isOn ? chosen.rows : []);
-  const text = written(asIf);
-  useEffect(() => { if (asked !== text) setForm(formOf(asked)); }, [asked]);
+  const text = withAsIf(query, assumed(asIf));
+  useEffect(() => { if (current !== text) setForm(formOf(current)); }, [current]);
+  const setRequest = (next) => setForm({ request: next, asIf });
   const submit = (event) => {
     event.preventDefault();
-    if (text === asked) setTurn(turn + 1);
+    if (text === current) setTurn(turn + 1);
     else location.hash = address("ask", "", text);
   };
-  const change = (chosen, isSwitched) => {
+  const setAsIf = (chosen, isSwitched) => {
     setForm({ request, asIf: chosen });
     // A query that was submitted is submitted again at once.
-    if (isSwitched && asked === text) location.hash = address("ask", "", written(chosen));
+    if (isSwitched && current === text) {
+      location.hash = address("ask", "", withAsIf(query, assumed(chosen)));
+    }
   };
-  const { query: askedQuery, rows } = splitAsIf(asked);
-  const forms = [
-    { title: "curl", text: asCurl(ENDPOINT, query) },
-    { title: "Python", text: asPython(ENDPOINT, query) },
-    { title: "flavor extra specs", text: asFlavor(query) },
-  ];
-  return html`<${Heading} title="Ask"><p class="summary">Which combinations of providers can satisfy this request?</p><//>
+  const forms = {
+    curl: asCurl(query), Python: asPython(query), "flavor extra specs": asFlavor(query),
+  };
+  const { query: submitted, rows } = splitAsIf(current);
+  return html`<${Heading} title="Ask"
+      summary="Which combinations of providers can satisfy this request?" />
     <form class="panel ask" onSubmit=${submit}>
-      <${QueryForm} request=${request} names=${names.value ?? { traits: [], classes: [] }} onChange=${setRequest} />
+      <${QueryForm} request=${request} names=${names ?? { traits: [], classes: [] }}
+        onChange=${setRequest} />
       <label class="query-text"><span>Query</span>
-        <${QueryText} query=${query} onChange=${(text) => setRequest(readQuery(text))} /></label>
-      <${AsIf} asIf=${asIf} onChange=${change} />
+        <${QueryText} query=${query} onChange=${(typed) => setRequest(readQuery(typed))} /></label>
+      <${AsIf} asIf=${asIf} onChange=${setAsIf} />
       <div class="controls"><button type="submit" class="primary">Ask</button>
-        ${asked && asked !== text && html`<span class="fine">changed since the last search</span>`}
+        ${current && current !== text && html`
+          <span class="fine">changed since the last search</span>`}
         ${!asIf.isOn && html`<${Snippets} forms=${forms} />`}</div>
     </form>
-    ${askedQuery && html`<${Found} key=${`${asked} ${turn}`} query=${askedQuery} rows=${rows} />`}`;
+    ${submitted && html`
+      <${Found} key=${`${current} ${turn}`} query=${submitted} rows=${rows} />`}`;
 }
 
-function formOf(asked) {
-  const { query, rows } = splitAsIf(asked);
-  return { request: readQuery(query || EXAMPLE), asIf: { isOn: rows.length > 0, rows } };
-}
+const formOf = (current) => ({
+  request: readQuery(splitAsIf(current).query || EXAMPLE), asIf: asIfOf(current),
+});
 
 /** The query as text. While somebody types, the text stays as it was typed. */
 function QueryText({ query, onChange }) {
   const [typed, setTyped] = useState(null);
-  return html`<textarea rows="2" spellcheck=${false} value=${typed ?? query}
-    onInput=${(event) => { setTyped(event.target.value); onChange(event.target.value); }}
-    onBlur=${() => setTyped(null)}
-    onKeyDown=${(event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); event.target.form.requestSubmit(); } }}></textarea>`;
+  const type = ({ target }) => {
+    setTyped(target.value);
+    onChange(target.value);
+  };
+  const press = (event) => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  };
+  return html`<textarea rows="2" spellcheck=${false} value=${typed ?? query} onInput=${type}
+    onBlur=${() => setTyped(null)} onKeyDown=${press}></textarea>`;
 }
 
 function Found({ query, rows }) {
-  const [isExplained, setExplained] = useState(false);
-  const { value, error, again } = useAnswer(async (api, signal) => {
-    const supposed = await givenBy(api, rows, signal);
+  const answer = useAnswer(async (api, signal) => {
+    const assumptions = await givenBy(api, rows, signal);
     const begin = performance.now();
-    const answer = await (supposed ? endpoints.candidatesIf(api, query, supposed.given, signal) : endpoints.candidates(api, query, signal));
-    return { answer, supposed, took: performance.now() - begin };
+    const found = await endpoints.candidates(api, query, assumptions?.given, signal);
+    return { found, assumptions, took: performance.now() - begin };
   }, []);
-  if (error instanceof AsIfError) return html`<${Mistake} error=${error} />`;
-  if (error) return html`<${Failure} error=${error} what="The question" again=${again} back=${{ to: address("ask"), text: "Begin with an example" }} />`;
-  if (!value) return html`<${Busy} what="the candidates" />`;
-  const { supposed } = value;
-  const found = value.answer.allocation_requests;
-  const roots = rootsIn(value.answer.provider_summaries);
-  return html`<section class="panel" aria-labelledby="found-title">
-    <div class="panel-head"><h2 id="found-title"><span role="status">${found.length
-      ? `${counted(found.length, "candidate")} from ${countedTrees(roots)}` : "No candidate"}
-      <span class="fine"> in ${milliseconds(value.took)}</span></span></h2>
-      ${found.length > 0 && html`<${BarLegend} hasWanted />`}</div>
-    ${supposed && html`<${Taken} rows=${rows} placed=${value.answer.given?.placed} />
-      <div class="controls"><${Snippets} forms=${[{ title: "curl", text: asCurlIf(ENDPOINT, query, supposed.given) }]} /></div>`}
-    ${found.length > 0 && html`<${Candidates} answer=${value.answer} query=${query} made=${supposed?.made} />`}
-    ${found.length > 0 && !supposed && html`<div class="controls">
-      <button type="button" aria-expanded=${isExplained} onClick=${() => setExplained(!isExplained)}>Why not more trees?</button></div>`}
-    ${!found.length && html`<p class="ways"><a href=${address("plan", "", withAsIf(new URLSearchParams({ goal: "fit", query, amount: 1 }).toString(), rows))}>Plan moves that make room for it</a></p>`}
-    ${(isExplained || !found.length) && html`<${Why} query=${query} rows=${rows} given=${supposed?.given} />`}
-  </section>`;
+  return html`<${Answer} of=${answer} what="the candidates"
+    back=${{ to: address("ask"), text: "Begin with an example" }}
+    show=${(value) => html`<${Shown} ...${value} query=${query} rows=${rows} />`} />`;
+}
+
+function Shown({ found, assumptions, took, query, rows }) {
+  const [isExplained, setExplained] = useState(false);
+  const { allocation_requests: requests, provider_summaries: summaries, given } = found;
+  const title = requests.length
+    ? `${counted(requests.length, "candidate")} from ${countedTrees(rootsIn(summaries))}`
+    : "No candidate";
+  const plan = withAsIf({ goal: "fit", query, amount: 1 }, rows);
+  return html`<${Panel} name="found"
+    aside=${requests.length > 0 && html`<${BarLegend} hasWanted />`}
+    title=${html`<span role="status">
+      ${title}<span class="fine"> in ${milliseconds(took)}</span></span>`}>
+    ${assumptions && html`<${Assumptions} rows=${rows} placed=${given?.placed} />
+      <div class="controls">
+        <${Snippets} forms=${{ curl: asCurl(query, assumptions.given) }} /></div>`}
+    ${requests.length > 0 && html`
+      <${Candidates} found=${found} query=${query} made=${assumptions?.made ?? []} />
+      ${!assumptions && html`<div class="controls">
+        <button type="button" aria-expanded=${isExplained}
+          onClick=${() => setExplained(!isExplained)}>Why not more trees?</button></div>`}`}
+    ${!requests.length && html`<p class="ways">
+      <a href=${address("plan", "", plan)}>Plan moves that make room for it</a></p>`}
+    ${(isExplained || !requests.length) && html`
+      <${Why} query=${query} rows=${rows} given=${assumptions?.given} />`}
+  <//>`;
 }
 
 /** The roots of some providers, as countedTrees takes them. */
-function rootsIn(summaries) {
-  const roots = new Set(Object.values(summaries).map((summary) => summary.root_provider_uuid));
-  return [...roots].map((uuid) => ({ uuid, isPool: Boolean(own(summaries, uuid)?.traits?.includes(SHARING)) }));
-}
+const rootsIn = (summaries) =>
+  [...new Set(Object.values(summaries).map((summary) => summary.root_provider_uuid))]
+    .map((uuid) => ({ isPool: own(summaries, uuid)?.traits?.includes(SHARING) }));
 
 function Why({ query, rows, given }) {
-  const { value, error, again } = useAnswer(async (api, signal) => {
-    const why = given ? endpoints.explanationIf(api, query, given, signal) : endpoints.explanation(api, query, signal);
-    const [told, pools, names] = await Promise.all([why, endpoints.pools(api, null, signal), endpoints.aggregateNames(api, signal)]);
-    return { told: told && { ...told, hasPools: pools.size > 0 }, names };
-  }, [query]);
-  if (error) return html`<${Failure} error=${error} what="The explanation" again=${again} />`;
-  if (!value) return html`<${Busy} what="the explanation" />`;
-  return value.told && html`<${Explanation} ...${value} query=${query} rows=${rows} />`;
+  const answer = useAnswer(async (api, signal) => {
+    const [document, pools, names] = await Promise.all([
+      endpoints.explanation(api, query, given, signal), endpoints.pools(api, null, signal),
+      endpoints.aggregateNames(api, signal),
+    ]);
+    return { document, hasPools: pools.size > 0, names };
+  }, []);
+  return html`<${Answer} of=${answer} what="the explanation"
+    show=${(value) => value.document && html`
+      <${Explanation} ...${value} query=${query} rows=${rows} />`} />`;
 }
 
-function Candidates({ answer, query, made = [] }) {
+function Candidates({ found, query, made }) {
   const [shown, setShown] = useState(AT_ONCE);
-  const { allocation_requests: requests, provider_summaries: summaries, scores } = answer;
-  const some = requests.slice(0, shown);
-  const rootsOf = (candidate) => [...new Set(Object.keys(candidate.allocations).map((uuid) => summaries[uuid].root_provider_uuid))];
-  const roots = [...new Set(some.flatMap(rootsOf))].sort();
-  const { value: providers, error } = useAnswer(async (api, signal) => {
-    const rows = await endpoints.providersOfTrees(api, roots, ["inventories", "usages", "traits"], signal);
-    return [...rows, ...made].map((row) => asAnswered(row, own(summaries, row.uuid)));
+  const { allocation_requests: requests, provider_summaries: summaries, scores } = found;
+  const visible = requests.slice(0, shown);
+  const rootsOf = ({ allocations }) =>
+    [...new Set(Object.keys(allocations).map((uuid) => summaries[uuid].root_provider_uuid))];
+  const roots = [...new Set(visible.flatMap(rootsOf))].sort();
+  const answer = useAnswer(async (api, signal) => {
+    const parts = ["inventories", "usages", "traits"];
+    const rows = await endpoints.providersOfTrees(api, roots, parts, signal);
+    return Map.groupBy([...rows, ...made].map((row) => withUsages(row, own(summaries, row.uuid))),
+      (row) => row.root_provider_uuid);
   }, [roots.join()]);
-  const byRoot = useMemo(() => Map.groupBy(providers ?? [], (row) => row.root_provider_uuid), [providers]);
   const sought = useMemo(() => traitsOf(query), [query]);
-  if (error) return html`<${Failure} error=${error} what="The trees of the candidates" />`;
-  if (!providers) return html`<${Busy} what="the trees of the candidates" />`;
-  return html`<ol class="candidates">
-    ${some.map((candidate, index) => html`<${Candidate} key=${index} rank=${index + 1} candidate=${candidate}
-      score=${scores?.[index] ?? null} sought=${sought} providers=${rootsOf(candidate).flatMap((root) => byRoot.get(root) ?? [])} />`)}
-    </ol>
-    ${shown < requests.length && html`<button type="button" onClick=${() => setShown(shown + 2 * AT_ONCE)}>Show ${Math.min(2 * AT_ONCE, requests.length - shown)} more</button>`}`;
+  return html`<${Answer} of=${answer} what="the trees of the candidates" show=${(byRoot) => html`
+    <ol class="candidates">${visible.map((candidate, index) => html`
+      <${Candidate} key=${index} rank=${index + 1} candidate=${candidate} sought=${sought}
+        score=${scores?.[index] ?? null}
+        providers=${rootsOf(candidate).flatMap((root) => byRoot.get(root) ?? [])} />`)}</ol>
+    <${More} shown=${shown} count=${requests.length} step=${2 * AT_ONCE}
+      onMore=${setShown} />`} />`;
 }
 
-/** A provider with what is used of it in an answer, which may be how things would be. */
-const asAnswered = (row, summary) => (summary
-  ? { ...row, usages: Object.fromEntries(Object.entries(summary.resources).map(([name, { used }]) => [name, used])) } : row);
+/** A provider with the usages of an answer, which may be those under assumptions. */
+const withUsages = (row, summary) => (summary ? { ...row, usages: Object.fromEntries(
+  Object.entries(summary.resources).map(([name, { used }]) => [name, used])) } : row);
 
+/** The traits that a query names, without their signs and weights. */
 const traitsOf = (query) => new Set(readQuery(query).groups.flatMap(({ traits }) => traits)
   .flatMap(({ name }) => name.split(",")).map((name) => name.replace(/^!|\*.*$/g, "")));

@@ -1,143 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The whole cloud: totals as bars, and the map, which moves as claims come in. */
+/** The whole cloud: totals as bars, and the map, which changes as claims come in. */
 
-import { Way, watch } from "../api/watching.js";
-import { Bar, BarLegend, words } from "../components/bar.js";
-import { Grouping, grouped, useAggregates } from "../components/grouping.js";
-import { Heading } from "../components/heading.js";
-import {
-  Session, html, useContext, useEffect, useMemo, useRef, useState,
-} from "../components/html.js";
-import { LoadLegend } from "../components/load_legend.js";
-import { Busy, Empty, Failure } from "../components/notices.js";
+import { Bar, words } from "../components/bar.js";
+import { Grouping, grouped } from "../components/grouping.js";
+import { html, useAnswer, useMemo } from "../components/html.js";
+import { BarLegend, Heading, MapLegend, Panel, Select, Switch } from "../components/layout.js";
+import { Live, useLiveCloud } from "../components/live_cloud.js";
+import { Answer, Empty, Failure } from "../components/notices.js";
 import { TreeMap } from "../components/tree_map.js";
 import { TreeTable } from "../components/tree_table.js";
-import { Cloud } from "../model/cloud.js";
 import { lookOfLoad } from "../model/colours.js";
 import { count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
-import { DOMINANT } from "../model/totals.js";
+import { DOMINANT, inClassOrder } from "../model/totals.js";
 import { countedTrees } from "../model/trees.js";
-import { address, treeAddress } from "../routes.js";
+import { address } from "../routes.js";
 
 export function CloudPage({ route }) {
-  const { cloud, changed, error, conditionsError, way, again } = useCloud();
-  if (error && !cloud) return html`<${Heading} title="Cloud" /><${Failure} error=${error} what="The totals" again=${again} />`;
-  if (!cloud) return html`<${Heading} title="Cloud" /><${Busy} what="the cloud" />`;
-  if (!cloud.parts.size) return html`<${Heading} title="Cloud" /><${NoTrees} />`;
-  return html`<${Shown} cloud=${cloud} changed=${changed} conditionsError=${conditionsError} way=${way} route=${route} />`;
+  const live = useLiveCloud();
+  const { value: cloud, way } = live;
+  const classes = Object.keys(cloud?.totals ?? {}).length;
+  return html`<${Heading} title="Cloud" summary=${cloud?.parts.size > 0 && html`
+      ${countedTrees(cloud.trees)} · ${counted(classes, "resource class", "resource classes")}
+      ${" "}<${Live} way=${way} />`} />
+    <${Answer} of=${live} what="the cloud" show=${() => (cloud.parts.size
+      ? html`<${Shown} ...${live} cloud=${cloud} query=${route.query} />` : NO_TREES)} />`;
 }
 
-const NoTrees = () => html`<${Empty} title="There is no resource provider yet">
+const NO_TREES = html`<${Empty} title="There is no resource provider yet">
   <p>Load a topology, and the trees are here:</p>
-  <pre>treeclaim demo --topology > cloud.yaml${"\n"}treeclaim load cloud.yaml</pre>
-<//>`;
+  <pre>treeclaim demo --topology > cloud.yaml${"\n"}treeclaim load cloud.yaml</pre><//>`;
 
-function Shown({ cloud, changed, conditionsError, way, route }) {
-  const choice = Object.fromEntries(new URLSearchParams(route.query));
-  const choose = (more) => {
-    const next = { ...choice, ...more };
-    location.hash = address("cloud", "", Object.fromEntries(Object.entries(next).filter(([, value]) => value)));
-  };
-  const { trees, totals } = useMemo(() => ({ trees: cloud.trees, totals: cloud.totals }), [cloud, changed]);
-  const conditions = useMemo(() => cloud.conditions?.byTree() ?? new Map(), [cloud, changed]);
+function Shown({ cloud, changed, conditionsError, query }) {
+  const choice = Object.fromEntries(new URLSearchParams(query));
+  const { by = "", name: sought = "", view = "map" } = choice;
   const wanted = own(choice, "class") ?? DOMINANT;
-  const sought = (choice.name ?? "").toLowerCase();
-  const aggregates = useAggregates(choice.by ?? "", cloud);
-  const groups = useMemo(() => grouped(trees, choice.by ?? "", cloud.aggregatesOf, cloud.names), [trees, choice.by, aggregates.value]);
-  const isFound = (tree) => !sought || tree.name.toLowerCase().includes(sought);
-  const found = useMemo(() => (sought ? trees.filter(isFound) : trees), [trees, sought]);
-  const view = choice.view === "table" ? "table" : "map";
+  const choose = (more) => {
+    const next = Object.entries({ ...choice, ...more }).filter(([, value]) => value);
+    location.hash = address("cloud", "", Object.fromEntries(next));
+  };
+  const { value: groupedBy, error: aggregatesError } = useAnswer(
+    async () => by && cloud.readAggregates().then(() => by), [by, cloud]);
+  const trees = useMemo(() => cloud.trees, [cloud, changed]);
+  const totals = inClassOrder(cloud.totals);
+  const conditions = useMemo(() => cloud.conditions?.byTree() ?? new Map(), [cloud, changed]);
+  const groups = useMemo(() => grouped(trees, by, cloud), [trees, by, groupedBy]);
+  const isFound = ({ name }) => name.toLowerCase().includes(sought.toLowerCase());
+  const found = useMemo(() => trees.filter(isFound), [trees, sought]);
+  const look = (tree) =>
+    ({ ...lookOfLoad(tree.totals, wanted), sign: conditions.get(tree.uuid)?.words });
+  const isUnknown = wanted !== DOMINANT && !own(cloud.totals, wanted);
   return html`
-    <${Heading} title="Cloud">
-      <p class="summary">${countedTrees(trees)} · ${counted(Object.keys(totals).length, "resource class", "resource classes")}
-        <${Live} way=${way} /></p>
-    <//>
-    <section aria-labelledby="totals-title" class="panel">
-      <div class="panel-head"><h2 id="totals-title">Totals</h2><${BarLegend} /></div>
-      <${Totals} totals=${totals} wanted=${wanted} onChoose=${(name) => choose({ class: name })} />
-    </section>
-    <section aria-labelledby="map-title" class="panel">
-      <div class="panel-head"><h2 id="map-title">Trees</h2><${LoadLegend} hasSigns=${conditions.size > 0} /></div>
+    <${Panel} name="totals" title="Totals" aside=${html`<${BarLegend} />`}>
+      <ul class="totals">${totals.map(([name, total]) => html`<${Total} key=${name} name=${name}
+        total=${total} isWanted=${wanted === name} onChoose=${choose} />`)}</ul><//>
+    <${Panel} name="map" title="Trees"
+      aside=${html`<${MapLegend} hasSigns=${conditions.size > 0} />`}>
       <div class="controls">
-        <label>Colour by <select value=${wanted} onChange=${(event) => choose({ class: event.target.value })}>
-          <option value=${DOMINANT}>the class that is used most</option>
-          ${wanted !== DOMINANT && !own(totals, wanted) && html`<option value=${wanted}>${wanted}: no inventory</option>`}
-          ${Object.keys(totals).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
-        </select></label>
-        <${Grouping} by=${choice.by ?? ""} trees=${trees} aggregatesOf=${cloud.aggregatesOf} names=${cloud.names} onChoose=${(by) => choose({ by })} />
-        <label>Find <input type="search" value=${choice.name ?? ""} placeholder="part of a name"
+        <label>Colour by <${Select} value=${wanted} onChoose=${(name) => choose({ class: name })}
+          options=${[
+            [DOMINANT, "the class that is used most"],
+            ...isUnknown ? [[wanted, `${wanted}: no inventory`]] : [],
+            ...totals.map(([name]) => [name]),
+          ]} /></label>
+        <${Grouping} by=${by} trees=${trees} cloud=${cloud}
+          onChoose=${(next) => choose({ by: next })} />
+        <label>Find <input type="search" value=${sought} placeholder="part of a name"
           onInput=${(event) => choose({ name: event.target.value })} /></label>
-        <div class="switch" role="group" aria-label="Show as">
-          ${["map", "table"].map((name) => html`<button key=${name} type="button" aria-pressed=${view === name}
-            onClick=${() => choose({ view: name === "map" ? "" : name })}>${name === "map" ? "Map" : "Table"}</button>`)}
-        </div>
+        <${Switch} label="Show as" options=${[["map", "Map"], ["table", "Table"]]} value=${view}
+          onChoose=${(next) => choose({ view: next === "map" ? "" : next })} />
       </div>
       ${sought && html`<p role="status" class="fine">${countedTrees(found)} found</p>`}
-      ${aggregates.error && html`<${Failure} error=${aggregates.error} what="The aggregates" />`}
-      ${conditionsError && html`<${Failure} error=${conditionsError} what="The conditions" />`}
-      ${view === "map"
-        ? html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound}
-            look=${(tree) => ({ ...lookOfLoad(tree.totals, wanted), sign: conditions.get(tree.uuid)?.words })}
-            onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />`
-        : html`<${TreeTable} trees=${found} wanted=${wanted} conditions=${conditions} />`}
-    </section>`;
+      ${aggregatesError && html`<${Failure} error=${aggregatesError} what="the aggregates" />`}
+      ${conditionsError && html`<${Failure} error=${conditionsError} what="the conditions" />`}
+      ${view === "table"
+        ? html`<${TreeTable} trees=${found} wanted=${wanted} conditions=${conditions} />`
+        : html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound} look=${look} />`}
+    <//>`;
 }
 
-function Totals({ totals, wanted, onChoose }) {
-  return html`<ul class="totals">
-    ${Object.entries(totals).map(([name, total]) => html`<li key=${name}>
-      <button type="button" class="name" aria-pressed=${wanted === name} title="Colour the map by this class"
-        onClick=${() => onChoose(wanted === name ? DOMINANT : name)}>${name}</button>
-      <${Bar} total=${total} />
-      <span class="amount">${words(total)}</span>
-      <span class="fine">at most ${count(total.largest_free)} free on one of ${counted(total.providers, "provider")}</span>
-    </li>`)}
-  </ul>`;
-}
-
-const LIVE = {
-  [Way.STREAM]: "live: changes come as they are made",
-  [Way.ASK]: "live: the server tells of changes",
-  [Way.POLL]: "read again every few seconds: this server has no feed of changes",
-};
-
-const Live = ({ way }) => (way ? html`<span class="live"><span class="dot" aria-hidden="true"></span>${LIVE[way]}</span>` : null);
-
-/** Read the cloud, and keep it current. */
-function useCloud() {
-  const { api, revision } = useContext(Session);
-  const [state, setState] = useState({ cloud: null, error: null, conditionsError: null, changed: new Map(), way: null });
-  const [turn, setTurn] = useState(0);
-  const changed = useRef(new Map());
-  useEffect(() => {
-    const abort = new AbortController();
-    const { signal } = abort;
-    const tell = (cloud, uuids = []) => {
-      const now = performance.now();
-      // What is marked no more is forgotten, so that the map of marks stays small.
-      changed.current = new Map([...changed.current].filter(([, when]) => now - when < 5_000));
-      for (const uuid of uuids) changed.current.set(uuid, now);
-      if (!signal.aborted) setState((before) => ({ ...before, cloud, error: null, changed: changed.current }));
-    };
-    const run = async () => {
-      const cloud = await Cloud.read(api, signal);
-      tell(cloud);
-      // The map does not wait for its signs.
-      cloud.readConditions(api).then(
-        () => tell(cloud), (conditionsError) => signal.aborted || setState((before) => ({ ...before, conditionsError })),
-      );
-      await watch(api, cloud.cursor, {
-        changes: async (changes) => tell(cloud, await cloud.apply(api, changes, signal)),
-        relist: async () => {
-          tell(cloud, await cloud.readAgain(api, signal));
-          return cloud.cursor;
-        },
-        way: (way) => setState((before) => (before.way === way ? before : { ...before, way })),
-      }, signal);
-    };
-    run().catch((error) => signal.aborted || setState((before) => ({ ...before, error })));
-    return () => abort.abort();
-  }, [api, revision, turn]);
-  return { ...state, again: () => setTurn(turn + 1) };
+function Total({ name, total, isWanted, onChoose }) {
+  return html`<li>
+    <button type="button" class="name" aria-pressed=${isWanted} title="Colour the map by this class"
+      onClick=${() => onChoose({ class: isWanted ? DOMINANT : name })}>${name}</button>
+    <${Bar} total=${total} />
+    <span class="amount">${words(total)}</span>
+    <span class="fine">at most ${count(total.largest_free)} free on one
+      of ${counted(total.providers, "provider")}</span>
+  </li>`;
 }

@@ -2,11 +2,12 @@
 /** How many consumers of each flavor fit: now, at all, and in each aggregate. */
 
 import * as endpoints from "../api/endpoints.js";
-import { AsIf, Taken } from "../components/as_if.js";
-import { Heading } from "../components/heading.js";
-import { Session, html, useContext, useEffect, useState } from "../components/html.js";
-import { Busy, Failure, Mistake } from "../components/notices.js";
-import { AsIfError, givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
+import { AsIf, Assumptions, asIfOf, assumed } from "../components/as_if.js";
+import { html, useAnswer, useEffect, useState } from "../components/html.js";
+import { Heading, Panel } from "../components/layout.js";
+import { Answer } from "../components/notices.js";
+import { Table } from "../components/table.js";
+import { givenBy, withAsIf } from "../model/as_if.js";
 import { FlavorError, readFlavors } from "../model/flavors.js";
 import { aggregateName, count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
@@ -30,79 +31,92 @@ two-gpus: resources=VGPU:2,VCPU:8,MEMORY_MB:16384`;
 const MOST_AGGREGATES = 1000;
 /* Bound of one call (contract page 98, section 5). */
 
-export function FitPage({ route }) {
-  const { api } = useContext(Session);
+const FILES = ".json,.txt,.conf,.ini,text/*,application/json";
+
+export function FitPage({ route: { query } }) {
   const [text, setText] = useState(EXAMPLE);
-  const [asIf, setAsIf] = useState(() => asIfOf(route));
-  const [state, setState] = useState({ found: null, error: null, isBusy: false });
-  const supposed = asIf.isOn ? asIf.rows : [];
-  useEffect(() => { if (withAsIf("", supposed) !== route.query) setAsIf(asIfOf(route)); }, [route.query]);
-  const run = async (event) => {
-    event?.preventDefault();
-    setState((before) => ({ ...before, error: null, isBusy: true }));
-    try {
-      setState({ found: await fitting(api, await readFlavors(api, text), supposed), error: null, isBusy: false });
-      location.hash = address("fit", "", withAsIf("", supposed));
-    } catch (error) {
-      setState({ found: null, error, isBusy: false });
-    }
+  const [asIf, setAsIf] = useState(() => asIfOf(query));
+  const [counting, setCounting] = useState(null);
+  const rows = assumed(asIf);
+  useEffect(() => { if (withAsIf("", rows) !== query) setAsIf(asIfOf(query)); }, [query]);
+  const submit = (event) => {
+    event.preventDefault();
+    setCounting({ text, rows, turn: (counting?.turn ?? 0) + 1 });
+    location.hash = address("fit", "", withAsIf("", rows));
   };
-  return html`<${Heading} title="Fit"><p class="summary">How many more consumers of each flavor fit now, and how many would fit in an empty cloud?</p><//>
-    <form class="panel ask" onSubmit=${run}>
-      <label class="query-text"><span>Flavors: extra specs, the JSON of <code>openstack flavor list --long -f json</code>, or queries</span>
-        <textarea rows="12" spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
+  const choose = async ({ target: { files: [file] } }) => {
+    if (file) setText(await file.text());
+  };
+  return html`<${Heading} title="Fit" summary="How many more consumers of each flavor fit now,
+      and how many would fit in an empty cloud?" />
+    <form class="panel ask" onSubmit=${submit}>
+      <label class="query-text"><span>Flavors: extra specs, the JSON
+        of <code>openstack flavor list --long -f json</code>, or queries</span>
+        <textarea rows="12" spellcheck=${false} value=${text}
+          onInput=${(event) => setText(event.target.value)}></textarea></label>
       <${AsIf} asIf=${asIf} onChange=${setAsIf} />
       <div class="controls">
-        <button type="submit" class="primary" disabled=${state.isBusy}>Count</button>
-        <label>or a file <input type="file" accept=".json,.txt,.conf,.ini,text/*,application/json"
-          onChange=${async (event) => { const [file] = event.target.files; if (file) setText(await file.text()); }} /></label>
+        <button type="submit" class="primary">Count</button>
+        <label>or a file <input type="file" accept=${FILES} onChange=${choose} /></label>
       </div>
     </form>
-    ${state.isBusy && html`<${Busy} what="the counts" />`}
-    ${state.error && (state.error instanceof FlavorError || state.error instanceof AsIfError
-      ? html`<${Mistake} error=${state.error} />`
-      : html`<${Failure} error=${state.error} what="The counts" again=${() => run()} />`)}
-    ${state.found && html`<${Fitting} ...${state.found} />`}`;
+    ${counting && html`<${Counts} key=${counting.turn} ...${counting} />`}`;
 }
 
-function asIfOf({ query }) {
-  const { rows } = splitAsIf(query);
-  return { isOn: rows.length > 0, rows };
+function Counts({ text, rows }) {
+  const answer = useAnswer((api, signal) => read(api, text, rows, signal), []);
+  return html`<${Answer} of=${answer} what="the counts"
+    show=${(value) => html`<${Shown} ...${value} rows=${rows} />`} />`;
 }
 
-async function fitting(api, flavors, supposed) {
+async function read(api, text, rows, signal) {
+  const flavors = await readFlavors(api, text, signal);
   if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
-  const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
-  const [totals, names, made] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api), givenBy(api, supposed)]);
-  const aggregates = totals.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
-  const { capacity, given } = await endpoints.capacity(api, {
-    requests, ...aggregates.length && { domains: aggregates }, ...made && { given: made.given },
-  });
-  return { rows: flavors.map(({ name, query }) => ({ name, query, names, ...own(capacity, name) })), supposed: made && supposed, placed: given?.placed };
+  const [{ parts }, names, assumptions] = await Promise.all([
+    endpoints.totals(api, { by: "aggregate" }, signal), endpoints.aggregateNames(api, signal),
+    givenBy(api, rows, signal),
+  ]);
+  const domains = parts.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
+  const body = {
+    requests: Object.fromEntries(flavors.map(({ name, query }) => [name, query])),
+    ...domains.length && { domains }, ...assumptions && { given: assumptions.given },
+  };
+  const { capacity, given } = await api.post("/treeclaim/capacity", body, signal);
+  const counts = flavors.map((flavor) => ({ ...flavor, ...own(capacity, flavor.name) }));
+  return { counts, names, placed: given?.placed };
 }
 
-function Fitting({ rows, supposed, placed }) {
-  return html`<section class="panel fit" aria-labelledby="fit-title">
-    <div class="panel-head"><h2 id="fit-title"><span role="status">${counted(rows.length, "flavor")}</span></h2>
-      <p class="fine">The bar shows the number that fits now as a share of the number that fits in an empty cloud.</p></div>
-    ${supposed && html`<${Taken} rows=${supposed} placed=${placed} />`}
-    <div class="table-box" tabindex="0" role="region" aria-label="How many fit">
-      <table><thead><tr><th scope="col">Flavor</th><th scope="col" class="number">Fit now</th><th scope="col"><span class="sr">Share</span></th>
-        <th scope="col" class="number">When empty</th><th scope="col" class="number">At most</th><th scope="col">By aggregate</th></tr></thead>
-      <tbody>${rows.map((row) => html`<${FlavorRow} key=${row.name} row=${row} supposed=${supposed ?? []} />`)}</tbody></table>
-    </div></section>`;
+function Shown({ counts, names, placed, rows }) {
+  const number = ({ complete }, amount) => (complete ? count(amount) : `${count(amount)} or more`);
+  const columns = [
+    { title: "Flavor", isHead: true, cell: ({ name, query }) => html`
+      <a href=${address("ask", "", withAsIf(query, rows))} title="Ask for it">${name}</a>` },
+    { title: "Fit now", kind: "number", cell: (row) => html`
+      <strong class=${row.fits ? "" : "bad"}>${number(row, row.fits)}</strong>` },
+    { title: html`<span class="sr">Share</span>`,
+      cell: ({ fits, when_empty: most }) => html`<${Share} share=${most ? fits / most : 0} />` },
+    { title: "When empty", kind: "number", cell: (row) => number(row, row.when_empty) },
+    { title: "At most", kind: "number",
+      cell: ({ at_most: most }) => (most === null ? "unknown" : count(most)) },
+    { title: "By aggregate",
+      cell: ({ domains }) => html`<${ByAggregate} domains=${domains ?? []} names=${names} />` },
+  ];
+  return html`<${Panel} name="fit"
+    title=${html`<span role="status">${counted(counts.length, "flavor")}</span>`}
+    aside=${html`<p class="fine">The bar shows the number that fits now as a share of the number
+      that fits in an empty cloud.</p>`}>
+    <${Assumptions} rows=${rows} placed=${placed} />
+    <${Table} label="How many fit" name="fit" columns=${columns} rows=${counts}
+      keyOf=${({ name }) => name} /><//>`;
 }
 
-function FlavorRow({ row, supposed }) {
-  const share = row.when_empty ? row.fits / row.when_empty : 0;
-  const name = row.complete ? count : (number) => `${count(number)} or more`;
-  return html`<tr>
-    <th scope="row"><a href=${address("ask", "", withAsIf(row.query, supposed))} title="Ask for it">${row.name}</a></th>
-    <td class="number"><strong class=${row.fits ? "" : "bad"}>${name(row.fits)}</strong></td>
-    <td><span class="bar" aria-hidden="true"><span class="used" style=${{ width: `${100 * share}%` }}></span><span class="free"></span></span></td>
-    <td class="number">${name(row.when_empty)}</td>
-    <td class="number">${row.at_most === null ? "unknown" : count(row.at_most)}</td>
-    <td>${row.domains?.length ? html`<details><summary>${counted(row.domains.length, "aggregate")}</summary>
-      <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${aggregateName(row.names, uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
-  </tr>`;
-}
+const Share = ({ share }) => html`<span class="bar" aria-hidden="true">
+  <span class="used" style=${{ width: `${100 * share}%` }}></span>
+  <span class="free"></span></span>`;
+
+const ByAggregate = ({ domains, names }) => (domains.length
+  ? html`<details><summary>${counted(domains.length, "aggregate")}</summary>
+      <ul class="parts">${domains.map(({ uuid, fits }) => html`<li key=${uuid}>
+        <span class="mono" title=${uuid}>${aggregateName(names, uuid)}</span>
+        <span class="number">${count(fits)}</span></li>`)}</ul></details>`
+  : "none");

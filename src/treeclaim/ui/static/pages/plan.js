@@ -1,144 +1,200 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Moves that empty hosts, make room, or defragment: steps, and the map before and after (contract page 101, section 5). */
+/** Moves that reach a goal: their steps, and the map before and after (contract page 101). */
 
 import * as endpoints from "../api/endpoints.js";
-import { Taken } from "../components/as_if.js";
-import { AddressForm, choiceOf } from "../components/fields.js";
+import { AddressForm, Assumptions, choiceOf } from "../components/as_if.js";
 import { Explanation } from "../components/funnel.js";
-import { Heading } from "../components/heading.js";
 import { html, useAnswer, useMemo, useState } from "../components/html.js";
-import { LoadLegend } from "../components/load_legend.js";
-import { Busy, Failure, Mistake } from "../components/notices.js";
+import {
+  ConsumerLink, Heading, MapLegend, Panel, Select, Switch,
+} from "../components/layout.js";
+import { Answer } from "../components/notices.js";
 import { useSigns } from "../components/signs.js";
+import { Table } from "../components/table.js";
 import { TreeMap } from "../components/tree_map.js";
-import { AsIfError, givenBy } from "../model/as_if.js";
+import { givenBy } from "../model/as_if.js";
 import { lookOfLoad } from "../model/colours.js";
 import { count, counted, milliseconds, shortened } from "../model/numbers.js";
-import { GOALS, REASONS, bodyOf, carriedOut, isAsked, providersIn } from "../model/plans.js";
+import { GOALS, REASONS, bodyOf, carriedOut, isComplete, providersIn } from "../model/plans.js";
 import { own } from "../model/texts.js";
 import { DOMINANT } from "../model/totals.js";
 import { amounts, shortName } from "../model/trees.js";
-import { consumerAddress, treeAddress } from "../routes.js";
+import { treeAddress } from "../routes.js";
 
 const AT_ONCE = 100;
-/* Rows shown; more on demand. */
+/* Rows shown at first. */
 
 export function PlanPage({ route }) {
   const { choice, rows } = choiceOf(route);
   const [turn, setTurn] = useState(0);
-  return html`<${Heading} title="Plan"><p class="summary">The fewest moves that reach a goal. This page moves nothing.</p><//>
-    <${PlanForm} key=${route.query} choice=${choice} rows=${rows} onAgain=${() => setTurn(turn + 1)} />
-    ${isAsked(choice) && html`<${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
+  return html`<${Heading} title="Plan"
+      summary="The fewest moves that reach a goal. This page moves nothing." />
+    <${PlanForm} key=${route.query} choice=${choice} rows=${rows}
+      onAgain=${() => setTurn(turn + 1)} />
+    ${isComplete(choice) && html`
+      <${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
 }
+
+const UUIDS = { placeholder: "names or UUIDs" };
+
+/** The fields of each goal: name, title, attributes. */
+const FIELDS = {
+  empty: [["hosts", "Hosts", UUIDS]],
+  aggregate: [["aggregate", "Aggregate", { placeholder: "UUID" }]],
+  leave: [],
+  fit: [
+    ["amount", "For", { type: "number", min: 1, value: "1" }],
+    ["query", "of", { placeholder: "a query" }],
+  ],
+  keep: [["mix", "For the mix", { list: "mixes" }]],
+};
+const WIDE = new Set(["hosts", "aggregate", "query"]);
+const FIRST = [["", "as much as fits"], ["yes", "empty trees"]];
+const LIVE = [["", "live: both places at once"], ["no", "cold: the old place is released"]];
 
 function PlanForm({ choice, rows, onAgain }) {
   const [goal, setGoal] = useState(own(GOALS, choice.goal ?? "") ? choice.goal : "empty");
-  const { value: mixes = [] } = useAnswer((api, signal) => endpoints.mixNames(api, signal), []);
-  const field = (name, title, { first = "", isWide = false, ...more }) => html`<label key=${name} class=${isWide ? "wide" : ""}>${title}
-    <input name=${name} defaultValue=${own(choice, name) ?? first} required=${name === GOALS[goal].needs} spellcheck=${false} ...${more} /></label>`;
+  const { value: mixes = [] } = useAnswer(endpoints.mixNames, []);
+  const field = ([name, title, { value = "", ...attributes }]) => html`
+    <label key=${name} class=${WIDE.has(name) ? "wide" : ""}>${title}
+      <input name=${name} defaultValue=${own(choice, name) ?? value} spellcheck=${false}
+        required=${name === GOALS[goal].needs} ...${attributes} /></label>`;
   return html`<${AddressForm} page="plan" rows=${rows} verb="Plan" onAgain=${onAgain}>
-    <label>Goal <select name="goal" onChange=${(event) => setGoal(event.target.value)}>
-      ${Object.entries(GOALS).map(([name, { title }]) => html`<option key=${name} value=${name} selected=${name === goal}>${title}</option>`)}</select></label>
-    ${goal === "empty" && field("hosts", "Hosts", { placeholder: "names or UUIDs", isWide: true })}
-    ${goal === "aggregate" && field("aggregate", "Aggregate", { placeholder: "UUID", isWide: true })}
-    ${goal === "fit" && [field("amount", "For", { type: "number", min: 1, first: "1" }), field("query", "of", { placeholder: "a query", isWide: true })]}
-    ${goal === "keep" && [field("mix", "For the mix", { list: "mixes" }),
-      html`<label>First <select name="trees"><option value="">as much as fits</option><option value="yes" selected=${choice.trees === "yes"}>empty trees</option></select></label>`]}
-    <datalist id="mixes">${mixes.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
-    ${field("moves", "Maximum of moves", { type: "number", min: 1, max: 10000, first: "100" })}
-    <label>Kind of move <select name="live"><option value="">live: both places at once</option><option value="no" selected=${choice.live === "no"}>cold: the old place is released</option></select></label>
-    ${field("types", "Only types", { placeholder: "e.g. INSTANCE" })}
+    <label>Goal <${Select} name="goal" value=${goal} onChoose=${setGoal}
+      options=${Object.entries(GOALS).map(([name, { title }]) => [name, title])} /></label>
+    ${FIELDS[goal].map(field)}
+    ${goal === "keep" && html`<label>First <${Select} name="trees" value=${choice.trees ?? ""}
+      options=${FIRST} /></label>`}
+    <datalist id="mixes">
+      ${mixes.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
+    ${field(["moves", "Maximum of moves", { type: "number", min: 1, max: 10000, value: "100" }])}
+    <label>Kind of move <${Select} name="live" value=${choice.live ?? ""}
+      options=${LIVE} /></label>
+    ${field(["types", "Only types", { placeholder: "e.g. INSTANCE" }])}
   <//>`;
 }
 
 function Found({ choice, rows }) {
-  const { value, error, again } = useAnswer((api, signal) => read(api, choice, rows, signal), []);
-  if (error instanceof AsIfError) return html`<${Mistake} error=${error} />`;
-  if (error) return html`<${Failure} error=${error} what="The plan" again=${again} />`;
-  if (!value) return html`<${Busy} what="the plan" />`;
-  const why = value.plan.stuck.find(({ explanation }) => explanation)?.explanation;
-  return html`<${Verdict} ...${value} choice=${choice} rows=${rows} />
-    ${value.plan.moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
-    ${value.plan.stuck.length > 0 && html`<${Stuck} stuck=${value.plan.stuck} />`}
-    ${why && html`<section class="panel" aria-labelledby="why-title">
-      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${why} query="" names=${value.names} /></section>`}`;
+  const answer = useAnswer((api, signal) => read(api, choice, rows, signal), []);
+  return html`<${Answer} of=${answer} what="the plan" show=${(value) => {
+    const { moves, stuck } = value.plan;
+    const why = stuck.find(({ explanation }) => explanation)?.explanation;
+    return html`<${Verdict} ...${value} isBest=${choice.goal === "keep"} rows=${rows} />
+      ${moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
+      ${stuck.length > 0 && html`<${Stuck} stuck=${stuck} />`}
+      ${why && html`<${Panel} name="why" title="Why there is no room">
+        <${Explanation} document=${why} names=${value.names} /><//>`}`;
+  }} />`;
 }
 
 async function read(api, choice, rows, signal) {
-  const supposed = await givenBy(api, rows, signal);
-  const body = await bodyOf(api, choice, supposed, signal);
+  const assumptions = await givenBy(api, rows, signal);
+  const body = await bodyOf(api, choice, assumptions, signal);
   const begin = performance.now();
-  const plan = await endpoints.moves(api, body, signal);
+  const plan = await api.post("/treeclaim/moves", body, signal);
   const took = performance.now() - begin;
-  const [{ parts }, found, names] = await Promise.all([
-    endpoints.totalsByTree(api, {}, signal, supposed?.given),
+  const [{ parts: trees }, found, names] = await Promise.all([
+    endpoints.totals(api, { by: "tree" }, signal, assumptions?.given),
     endpoints.providersByUuid(api, providersIn(plan.moves), signal),
     endpoints.aggregateNames(api, signal),
   ]);
-  const providers = new Map([...supposed?.made ?? [], ...found].map((row) => [row.uuid, row]));
-  return { plan, took, trees: parts, providers, names };
+  const known = [...assumptions?.made ?? [], ...found];
+  return { plan, took, trees, names, providers: new Map(known.map((row) => [row.uuid, row])) };
 }
 
-function Verdict({ plan, took, choice, rows }) {
-  const { reached, complete, optimal, moves, at_least: least, before, after, proven } = plan;
-  const bound = optimal ? "No plan has fewer moves." : least ? `At least ${counted(least, "move")} are necessary.` : "";
-  const isBest = choice.goal === "keep";
-  const title = !isBest && reached && !moves.length ? "No move is needed" : isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
-  return html`<section class="panel" aria-labelledby="verdict-title">
-    <div class="panel-head"><h2 id="verdict-title"><span role="status" class=${reached ? "good" : "bad"}>${title}<span class="fine"> in ${milliseconds(took)}</span></span></h2></div>
-    <p>${isBest ? (optimal ? "No plan is better." : "The best plan found.") : reached ? moves.length > 0 && bound
-      : `${moves.length ? `${counted(moves.length, "move")} ${moves.length === 1 ? "brings" : "bring"} closest. ` : ""}${proven ? "No plan can reach it." : "Another plan may reach it."}`}
-      ${!complete && html` <span class="bad">The time ran out: this is the best plan so far.</span>`}</p>
-    ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${plan.given?.placed} />`}
-    <div class="table-box" tabindex="0" role="region" aria-label="Before and after"><table class="before-after">
-      <thead><tr><th scope="col"><span class="sr">Number of</span></th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th></tr></thead>
-      <tbody>${NUMBERS.filter(([name]) => after[name] !== null && after[name] !== undefined).map(([name, words]) => html`<tr key=${name}><th scope="row">${words}</th>
-        <td class="number">${count(before[name])}</td><td class="number"><strong>${count(after[name])}</strong></td></tr>`)}</tbody>
-    </table></div></section>`;
+/** @param {boolean} isBest Whether the goal is the best plan, which can always be reached. */
+function Verdict({ plan, took, isBest, rows }) {
+  const { reached, moves, given } = plan;
+  const number = counted(moves.length, "move");
+  const verb = moves.length === 1 ? "reaches" : "reach";
+  const title = isBest ? number : !reached ? "The goal is not reached"
+    : moves.length ? `${number} ${verb} the goal` : "No move is needed";
+  return html`<${Panel} name="verdict" title=${html`
+    <span role="status" class=${reached ? "good" : "bad"}>
+      ${title}<span class="fine"> in ${milliseconds(took)}</span></span>`}>
+    <p>${proofOf(plan, isBest)}${!plan.complete && html`
+      ${" "}<span class="bad">The time ran out: this is the best plan so far.</span>`}</p>
+    <${Assumptions} rows=${rows} placed=${given?.placed} />
+    <${BeforeAfter} ...${plan} /><//>`;
 }
 
-const NUMBERS = [["left", "consumers to move away"], ["fits", "consumers that fit"], ["empty_trees", "trees without consumers"]];
+/** What is proven of a plan, in words. */
+function proofOf({ reached, optimal, moves, at_least: least, proven }, isBest) {
+  if (isBest) return optimal ? "No plan is better." : "The best plan found.";
+  if (reached && !moves.length) return "";
+  if (reached && optimal) return "No plan has fewer moves.";
+  if (reached) return least ? `At least ${counted(least, "move")} are necessary.` : "";
+  const verb = moves.length === 1 ? "brings" : "bring";
+  const closest = moves.length ? `${counted(moves.length, "move")} ${verb} closest. ` : "";
+  return `${closest}${proven ? "No plan can reach it." : "Another plan may reach it."}`;
+}
+
+const NUMBERS = [
+  ["left", "consumers to move away"], ["fits", "consumers that fit"],
+  ["empty_trees", "trees without consumers"],
+];
+
+function BeforeAfter({ before, after }) {
+  const columns = [
+    { title: html`<span class="sr">Number of</span>`, isHead: true, cell: ([, words]) => words },
+    { title: "Before", kind: "number", cell: ([name]) => count(before[name]) },
+    { title: "After", kind: "number",
+      cell: ([name]) => html`<strong>${count(after[name])}</strong>` },
+  ];
+  const rows = NUMBERS.filter(([name]) => (after[name] ?? null) !== null);
+  return html`<${Table} label="Before and after" name="before-after" columns=${columns}
+    rows=${rows} />`;
+}
 
 function Maps({ plan, trees, providers }) {
   const [isAll, setAll] = useState(false);
-  const { hasSigns, signed, failure } = useSigns();
-  const { after, touched } = useMemo(() => carriedOut(trees, plan.moves, providers), [plan]);
-  const shown = (all) => [{ title: "", place: "", trees: isAll ? all : all.filter(({ uuid }) => touched.has(uuid)) }];
-  const groups = useMemo(() => [["Before", shown(trees)], ["After", shown(after)]], [plan, isAll]);
-  return html`<section class="panel" aria-labelledby="maps-title">
-    <div class="panel-head"><h2 id="maps-title">The map</h2><${LoadLegend} hasSigns=${hasSigns} /></div>
+  const { hasSigns, withSign, failure } = useSigns();
+  const maps = useMemo(() => {
+    const { after, touched } = carriedOut(trees, plan.moves, providers);
+    const isShown = ({ uuid }) => isAll || touched.has(uuid);
+    return [["Before", trees], ["After", after]].map(([title, all]) =>
+      ({ title, groups: [{ title: "", place: "", trees: all.filter(isShown) }] }));
+  }, [plan, isAll]);
+  const look = (tree) => withSign(lookOfLoad(tree.totals, DOMINANT), tree);
+  return html`<${Panel} name="maps" title="The map"
+    aside=${html`<${MapLegend} hasSigns=${hasSigns} />`}>
     ${failure}
-    <div class="controls"><div class="switch" role="group" aria-label="Trees shown">
-      ${[[false, "Trees of the plan"], [true, "All trees"]].map(([value, title]) => html`<button key=${title} type="button" aria-pressed=${isAll === value}
-        onClick=${() => setAll(value)}>${title}</button>`)}</div></div>
-    <div class="two-maps">${groups.map(([title, some]) => html`<div key=${title}><h3>${title}</h3>
-      <${TreeMap} label=${`Map ${title.toLowerCase()} the plan`} groups=${some} look=${(tree) => signed(lookOfLoad(tree.totals, DOMINANT), tree)}
-        onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} /></div>`)}</div>
-  </section>`;
+    <div class="controls"><${Switch} label="Trees shown" value=${isAll} onChoose=${setAll}
+      options=${[[false, "Trees of the plan"], [true, "All trees"]]} /></div>
+    <div class="two-maps">${maps.map(({ title, groups }) => html`<div key=${title}><h3>${title}</h3>
+      <${TreeMap} label=${`Map ${title.toLowerCase()} the plan`} groups=${groups}
+        look=${look} /></div>`)}</div><//>`;
 }
 
 function Steps({ plan: { moves }, providers }) {
-  const [shown, setShown] = useState(AT_ONCE);
-  return html`<section class="panel" aria-labelledby="steps-title">
-    <div class="panel-head"><h2 id="steps-title">Steps</h2><p class="fine">Each step is possible after the previous steps.</p></div>
-    <div class="table-box" tabindex="0" role="region" aria-label="Table of steps"><table class="steps">
-      <thead><tr><th scope="col" class="number">Step</th><th scope="col">Consumer</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
-      <tbody>${moves.slice(0, shown).map((move, index) => html`<tr key=${move.consumer}><td class="number">${count(index + 1)}</td>
-        <th scope="row"><a class="mono" href=${consumerAddress(move.consumer)} title=${move.consumer}>${shortened(move.consumer)}</a></th>
-        <td><${Place} roots=${move.from_roots} held=${move.from} providers=${providers} /></td>
-        <td><${Place} roots=${move.to_roots} held=${move.to} providers=${providers} /></td></tr>`)}</tbody></table>
-      ${shown < moves.length && html`<button type="button" onClick=${() => setShown(shown + 4 * AT_ONCE)}>Show ${count(Math.min(4 * AT_ONCE, moves.length - shown))} more</button>`}
-    </div></section>`;
+  const columns = [
+    { title: "Step", kind: "number", cell: (_, index) => count(index + 1) },
+    { title: "Consumer", isHead: true,
+      cell: ({ consumer }) => html`<${ConsumerLink} uuid=${consumer} />` },
+    { title: "From", cell: ({ from, from_roots: roots }) => html`
+      <${Place} allocations=${from} roots=${roots} providers=${providers} />` },
+    { title: "To", cell: ({ to, to_roots: roots }) => html`
+      <${Place} allocations=${to} roots=${roots} providers=${providers} />` },
+  ];
+  return html`<${Panel} name="steps" title="Steps"
+    aside=${html`<p class="fine">Each step is possible after the previous steps.</p>`}>
+    <${Table} label="Table of steps" name="steps" columns=${columns} rows=${moves}
+      atOnce=${AT_ONCE} /><//>`;
 }
 
-function Place({ roots, held, providers }) {
-  const short = (uuid) => shortName(providers.get(uuid)?.name ?? shortened(uuid), roots[0]?.name);
-  return html`${roots.map(({ uuid, name }, index) => html`${index > 0 && " + "}<a href=${treeAddress(uuid)}>${name}</a>`)}
-    <div class="fine">${Object.entries(held).map(([uuid, { resources }]) => `${short(uuid)}: ${amounts(resources)}`).join("; ")}</div>`;
+function Place({ roots, allocations, providers }) {
+  const words = Object.entries(allocations).map(([uuid, { resources }]) => {
+    const name = providers.get(uuid)?.name ?? shortened(uuid);
+    return `${shortName(name, roots[0]?.name)}: ${amounts(resources)}`;
+  });
+  return html`${roots.map(({ uuid, name }, index) => html`
+    ${index > 0 && " + "}<a href=${treeAddress(uuid)}>${name}</a>`)}
+    <div class="fine">${words.join("; ")}</div>`;
 }
 
-const Stuck = ({ stuck }) => html`<section class="panel" aria-labelledby="stuck-title">
-  <div class="panel-head"><h2 id="stuck-title">Consumers that stay</h2></div>
-  <ul class="parts stuck">${stuck.slice(0, AT_ONCE).map(({ consumer, reason }) => html`<li key=${consumer}>
-    <a class="mono" href=${consumerAddress(consumer)} title=${consumer}>${shortened(consumer)}</a><span>${own(REASONS, reason) ?? reason}</span></li>`)}</ul>
-  ${stuck.length > AT_ONCE && html`<p class="fine">and ${count(stuck.length - AT_ONCE)} more</p>`}</section>`;
+const Stuck = ({ stuck }) => html`<${Panel} name="stuck" title="Consumers that stay">
+  <ul class="parts stuck">${stuck.slice(0, AT_ONCE).map(({ consumer, reason }) => html`
+    <li key=${consumer}><${ConsumerLink} uuid=${consumer} />
+      <span>${own(REASONS, reason) ?? reason}</span></li>`)}</ul>
+  ${stuck.length > AT_ONCE && html`
+    <p class="fine">and ${count(stuck.length - AT_ONCE)} more</p>`}<//>`;

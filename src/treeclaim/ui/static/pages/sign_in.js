@@ -20,25 +20,29 @@ export function SignInPage({ isRefused, onToken }) {
     event.preventDefault();
     const token = field.current.value.trim();
     const strange = strangeIn(token);
-    if (strange) setWrong(`No token has the character “${strange.char}”, which is at place ${strange.place}: tokens are plain ASCII. Nothing was sent.`);
-    else if (!token) setWrong("There are spaces alone in the field. Nothing was sent.");
+    if (strange) {
+      setWrong(`No token has the character “${strange.char}”, which is at place ${strange.place}: `
+        + "tokens are plain ASCII. Nothing was sent.");
+    } else if (!token) setWrong("There are spaces alone in the field. Nothing was sent.");
     else onToken(token);
   };
   return html`<section class="sign-in">
     <h1 tabindex="-1">Look at your cloud</h1>
-    <p>These pages show what the service's API gives to <em>your</em> token: trees of resource providers,
-      how full they are, what fits where, and why something does not.</p>
+    <p>These pages show what the service's API gives to <em>your</em> token: trees of resource
+      providers, how full they are, what fits where, and why something does not.</p>
     ${wrong && html`<p id="wrong" class="notice failure" role="alert">${wrong}</p>`}
     ${isRefused && !wrong && html`<p class="notice failure" role="alert">
       The server refused this token. It may have expired.</p>`}
     <form onSubmit=${submit}>
       <label for="token">Token</label>
       <input id="token" ref=${field} type="password" autocomplete="off" spellcheck=${false} required
-        aria-invalid=${wrong ? "true" : null} aria-describedby=${wrong ? "wrong" : null} onInput=${() => setWrong("")} />
+        aria-invalid=${wrong ? "true" : null} aria-describedby=${wrong ? "wrong" : null}
+        onInput=${() => setWrong("")} />
       <button type="submit" class="primary">Show the cloud</button>
     </form>
     <${Hint} about=${about} />
-    <p class="fine">The token stays in this tab. It is in no address and no cookie, and goes with the tab.</p>
+    <p class="fine">The token stays in this tab. It is in no address and no cookie, and goes with
+      the tab.</p>
   </section>`;
 }
 
@@ -46,9 +50,11 @@ function Hint({ about }) {
   if (!about) return null;
   if (!about.reached) return html`<p class="hint" role="alert">The server does not answer.</p>`;
   if (about.isNoauth) {
-    return html`<p class="hint">This service believes every caller (<code>auth_strategy = noauth2</code>):
-      the token <code>admin</code> sees all, <code>USER:PROJECT</code> is anybody else.</p>`;
+    return html`<p class="hint">This service believes every caller
+      (<code>auth_strategy = noauth2</code>): the token <code>admin</code> sees all,
+      ${" "}<code>USER:PROJECT</code> is anybody else.</p>`;
   }
-  return html`<p class="hint">A token of Keystone${about.keystone && html` at <code>${about.keystone}</code>`}:
-    <code>openstack token issue -f value -c id</code></p>`;
+  const { keystone } = about;
+  return html`<p class="hint">A token of Keystone${keystone && html` at <code>${keystone}</code>`}:
+    ${" "}<code>openstack token issue -f value -c id</code></p>`;
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One tree, drawn; or a list to choose one from. */
+/** One tree, drawn; or a list of all trees. */
 
 import * as endpoints from "../api/endpoints.js";
 import { Trouble } from "../api/errors.js";
-import { BarLegend } from "../components/bar.js";
-import { Heading } from "../components/heading.js";
 import { Holdings } from "../components/holdings.js";
-import { AggregateNames, Consumes, html, useAnswer, useMemo, useState } from "../components/html.js";
-import { Busy, Empty, Failure } from "../components/notices.js";
+import {
+  AggregateNames, Consumes, html, useAnswer, useMemo, useState,
+} from "../components/html.js";
+import { BarLegend, Heading, Panel } from "../components/layout.js";
+import { Live, useLiveCloud } from "../components/live_cloud.js";
+import { Answer, Empty, Failure } from "../components/notices.js";
 import { ProviderBox } from "../components/provider_box.js";
 import { TreeTable } from "../components/tree_table.js";
-import { Cloud } from "../model/cloud.js";
 import { Consumption } from "../model/consumption.js";
 import { counted } from "../model/numbers.js";
 import { INCLUDE } from "../model/parts.js";
@@ -25,124 +26,125 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export function TreePage({ route: { item } }) {
   if (!item) return html`<${AllTrees} />`;
-  return UUID.test(item) ? html`<${OneTree} key=${item} uuid=${item} />` : html`<${Heading} title="Tree" /><${NoTree} uuid=${item} />`;
+  return UUID.test(item) ? html`<${OneTree} key=${item} uuid=${item} />`
+    : html`<${NoTree} uuid=${item} />`;
 }
 
-const NoTree = ({ uuid }) => html`<${Empty} title="No such tree">
-  <p>No provider has the uuid <code>${uuid}</code>, or it is gone. <a href=${treeAddress("")}>All trees</a></p><//>`;
+const NoTree = ({ uuid }) => html`<${Heading} title="Tree" /><${Empty} title="No such tree">
+  <p>No provider has the uuid <code>${uuid}</code>, or it is gone.
+    ${" "}<a href=${treeAddress("")}>All trees</a></p><//>`;
 
 function AllTrees() {
-  const { value, error, again } = useAnswer((api, signal) => Cloud.read(api, signal), []);
+  const live = useLiveCloud();
+  const { value: cloud, changed, way } = live;
   const [sought, setSought] = useState("");
-  const trees = useMemo(() => (value?.trees ?? [])
-    .filter(({ name }) => name.toLowerCase().includes(sought.toLowerCase())), [value, sought]);
-  return html`<${Heading} title="Trees" />
-    ${error && html`<${Failure} error=${error} what="The trees" again=${again} />`}
-    ${!error && !value && html`<${Busy} what="the trees" />`}
-    ${value && html`<section class="panel" aria-label="All trees">
-      <div class="controls"><label>Find <input type="search" value=${sought} placeholder="part of a name"
-        onInput=${(event) => setSought(event.target.value)} /></label></div>
-      ${value.parts.size ? html`<${TreeTable} trees=${trees} wanted=${DOMINANT} />`
-        : html`<${Empty} title="There is no resource provider yet" />`}
-    </section>`}`;
+  const trees = useMemo(() => (cloud?.trees ?? []).filter(({ name }) =>
+    name.toLowerCase().includes(sought.toLowerCase())), [cloud, changed, sought]);
+  const conditions = useMemo(() => cloud?.conditions?.byTree() ?? new Map(), [cloud, changed]);
+  return html`<${Heading} title="Trees" summary=${html`<${Live} way=${way} />`} />
+    <${Answer} of=${live} what="the trees" show=${() => html`
+      <section class="panel" aria-label="All trees">
+        <div class="controls"><label>Find <input type="search" value=${sought}
+          placeholder="part of a name"
+          onInput=${(event) => setSought(event.target.value)} /></label></div>
+        ${cloud.parts.size
+          ? html`<${TreeTable} trees=${trees} wanted=${DOMINANT} conditions=${conditions} />`
+          : html`<${Empty} title="There is no resource provider yet" />`}
+      </section>`} />`;
 }
 
 function OneTree({ uuid }) {
-  const { value, error, isBusy, again } = useAnswer((api, signal) => read(api, uuid, signal), [uuid]);
-  if (error && !value) return html`<${Heading} title="Tree" /><${Failure} error=${error} what="The tree" again=${again} />`;
-  if (!value) return html`<${Heading} title="Tree" /><${Busy} what="the tree" />`;
-  if (!value.rows.length) {
-    return html`<${Heading} title="Tree" /><${NoTree} uuid=${uuid} />`;
-  }
-  return html`<${AggregateNames.Provider} value=${value.names}><${Drawn} value=${value} isBusy=${isBusy} again=${again} /><//>`;
+  const answer = useAnswer((api, signal) => read(api, uuid, signal), []);
+  const { value } = answer;
+  if (value === null) return html`<${NoTree} uuid=${uuid} />`;
+  return html`${value ? html`<${TreeHeading} ...${value} answer=${answer} />`
+    : html`<${Heading} title="Tree" />`}
+    <${Answer} of=${answer} what="the tree" show=${() => html`
+      <${AggregateNames.Provider} value=${value.names}><${Drawn} ...${value} /><//>`} />`;
 }
 
-function Drawn({ value: { rows, pools, consumers, held, hidden, readAt }, isBusy, again }) {
-  const [root] = useMemo(() => grown(rows), [rows]);
-  const here = useMemo(() => new Map(rows.map((row) => [row.uuid, row])), [rows]);
-  const known = useMemo(() => new Map([...rows, ...pools].map((row) => [row.uuid, row])), [rows, pools]);
+function TreeHeading({ root: { provider: { name, uuid } }, rows, readAt, answer }) {
+  const host = /^[\w.-]+$/.test(name) ? name : uuid;
+  return html`<${Heading} title=${name} summary=${html`${counted(rows.length, "provider")}
+      ${" "}<code>${uuid}</code>, as of ${readAt.toLocaleTimeString()}`}>
+    <a href=${address("plan", "", { goal: "empty", hosts: host })}>Plan moves that empty it</a>
+    <button type="button" class="quiet" onClick=${answer.again} disabled=${answer.isBusy}>
+      Refresh</button><//>`;
+}
+
+function Drawn({ root, rows, pools, consumers, held, hidden }) {
+  const known = useMemo(() => new Map([...rows, ...pools].map((row) => [row.uuid, row])), [rows]);
   const consumption = useMemo(() => new Consumption([...known.values()]), [known]);
-  const holders = useMemo(() => holdersOf(consumers?.entries ?? []), [consumers]);
+  const here = new Set(rows.map(({ uuid }) => uuid));
+  // The counts of some consumers would look like those of all.
+  const holders = consumers && !consumers.isCut ? holdersOf(consumers.entries) : null;
+  const number = consumers
+    && `${counted(consumers.entries.length, "consumer")}${consumers.isCut ? " of more" : ""}`;
   return html`
-    <${Heading} title=${root.provider.name}>
-      <p class="summary">${counted(rows.length, "provider")} <code>${root.provider.uuid}</code>, as of ${readAt.toLocaleTimeString()}</p>
-      <a href=${address("plan", "", { goal: "empty", hosts: /^[\w.-]+$/.test(root.provider.name) ? root.provider.name : root.provider.uuid })}>Plan moves that empty it</a>
-      <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Refresh</button>
-    <//>
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}
-    <section class="panel" aria-labelledby="drawn-title">
-      <div class="panel-head"><h2 id="drawn-title">The tree</h2><${BarLegend} /></div>
-      <${Consumes.Provider} value=${consumption}><${ProviderBox} node=${root} holders=${holders} held=${held} /><//>
-    </section>
-    <section class="panel" aria-labelledby="pools-title">
-      <div class="panel-head"><h2 id="pools-title">Sharing providers</h2>
-        <p class="fine">They share their inventory with this tree through an aggregate.</p></div>
+    <${Panel} name="drawn" title="The tree" aside=${html`<${BarLegend} />`}>
+      <${Consumes.Provider} value=${consumption}>
+        <${ProviderBox} node=${root} marks=${{ holders, held }} /><//><//>
+    <${Panel} name="pools" title="Sharing providers" aside=${html`<p class="fine">
+      They share their inventory with this tree through an aggregate.</p>`}>
       ${pools.length ? html`<div class="pools">${pools.map((pool) => html`<div key=${pool.uuid}>
           <${ProviderBox} node=${{ provider: pool, children: [] }} />
-          <a class="fine" href=${treeAddress(pool.root_provider_uuid)}>Show the tree</a></div>`)}</div>`
-        : html`<p class="quieter">None.</p>`}
-    </section>
-    ${consumers && html`<section class="panel" aria-labelledby="holders-title">
-      <div class="panel-head"><h2 id="holders-title">Consumers</h2></div>
+          <a class="fine" href=${treeAddress(pool.root_provider_uuid)}>Show the tree</a>
+        </div>`)}</div>`
+        : html`<p class="quieter">None.</p>`}<//>
+    ${consumers && html`<${Panel} name="holders" title="Consumers">
       ${consumers.entries.length
-        ? html`<${Holdings} consumers=${consumers.entries} providers=${known} isHere=${(one) => here.has(one)}
-            caption=${`${counted(consumers.entries.length, "consumer")}${consumers.isCut ? " of more" : ""}`} />`
-        : html`<p class="quieter">No consumer has allocations here.</p>`}
-    </section>`}`;
+        ? html`<${Holdings} consumers=${consumers.entries} providers=${known} caption=${number}
+            isHere=${(uuid) => here.has(uuid)} />`
+        : html`<p class="quieter">No consumer has allocations here.</p>`}<//>`}`;
 }
 
-/** Read the tree, and as much around it as the policy lets this token see. */
+/** The number of consumers of each provider. */
+function holdersOf(consumers) {
+  const uuids = consumers.flatMap(({ allocations }) => Object.keys(allocations));
+  return new Map([...Map.groupBy(uuids, (uuid) => uuid)].map(([uuid, all]) => [uuid, all.length]));
+}
+
+/** Read the tree, and as much around it as the policy shows; null if there is no such provider. */
 async function read(api, uuid, signal) {
-  const [found] = await endpoints.providersByUuid(api, [uuid], signal);
-  if (!found) return { rows: [], pools: [], consumers: null, held: new Map(), hidden: [] };
-  const root = found.root_provider_uuid;
+  const [provider] = await endpoints.providersByUuid(api, [uuid], signal);
+  if (!provider) return null;
+  const root = provider.root_provider_uuid;
   const readAt = new Date();
   const hidden = [];
-  const tolerant = (what, promise, instead) => promise.catch((error) => {
+  const tolerant = (what, call, instead) => call.catch((error) => {
     if (error.kind !== Trouble.HIDDEN) throw error;
     hidden.push({ what, error });
     return instead;
   });
   const [rows, consumers, held, names] = await Promise.all([
-    visible(api, root, signal, hidden),
+    visible(api, root, signal, tolerant),
     tolerant("Consumers", consumersOf(api, root, signal), null),
     tolerant("Holds", endpoints.heldInTree(api, root, signal), new Map()),
     endpoints.aggregateNames(api, signal),
   ]);
   const aggregates = [...new Set(rows.flatMap((row) => row.aggregates ?? []))];
-  const pools = await tolerant("Sharing providers", endpoints.sharingProviders(api, aggregates, signal), []);
-  return { rows, consumers, held, hidden, names, readAt, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
+  const sharing = await tolerant("Sharing providers",
+    endpoints.sharingProviders(api, aggregates, signal), []);
+  const uuids = new Set(rows.map((row) => row.uuid));
+  const pools = sharing.filter((pool) => !uuids.has(pool.uuid));
+  return { root: grown(rows)[0], rows, consumers, held, hidden, names, readAt, pools };
 }
 
 async function consumersOf(api, root, signal) {
-  const answer = await endpoints.consumers(api, { in_tree: root, limit: MOST_CONSUMERS }, signal);
-  return { entries: answer.consumers, isCut: answer.links.length > 0 };
+  const page = await endpoints.consumers(api, { in_tree: root, limit: MOST_CONSUMERS }, signal);
+  return { entries: page.consumers, isCut: page.links.length > 0 };
 }
 
-/** Each part of a provider has a policy rule of its own: leave out those that are hidden. */
-async function visible(api, root, signal, hidden) {
+/** Read the providers of a tree with the parts that the policy shows, which has a rule for each. */
+async function visible(api, root, signal, tolerant) {
   try {
     return await endpoints.providersOfTrees(api, [root], INCLUDE, signal);
   } catch (error) {
     if (error.kind !== Trouble.HIDDEN) throw error;
   }
-  const seen = [];
-  for (const part of INCLUDE) {
-    try {
-      await endpoints.providersByUuid(api, [root], signal, { include: part });
-      seen.push(part);
-    } catch (error) {
-      if (error.kind !== Trouble.HIDDEN) throw error;
-      hidden.push({ what: `The ${part}`, error });
-    }
-  }
-  return endpoints.providersOfTrees(api, [root], seen, signal);
-}
-
-function holdersOf(consumers) {
-  const found = new Map();
-  for (const { allocations } of consumers) {
-    for (const uuid of Object.keys(allocations)) found.set(uuid, (found.get(uuid) ?? 0) + 1);
-  }
-  return found;
+  const parts = await Promise.all(INCLUDE.map((part) => tolerant(`The ${part}`,
+    endpoints.providersByUuid(api, [root], signal, endpoints.including([part])).then(() => part),
+    null)));
+  return endpoints.providersOfTrees(api, [root], parts.filter(Boolean), signal);
 }
