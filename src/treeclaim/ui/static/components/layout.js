@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The pieces that pages are made of: headings, panels, switches, selections, legends, links. */
 
-import { STEP_NAMES } from "../model/colours.js";
+import { LOADS } from "../model/colours.js";
 import { shortened } from "../model/numbers.js";
 import { consumerAddress } from "../routes.js";
 import { html } from "./html.js";
@@ -76,8 +76,6 @@ const BARS = [["used", "used"], ["held", "held"], ["free", "free"], ["reserved",
 export const BarLegend = ({ hasWanted = false }) => html`<${Legend} kind="bars"
   label="Colours of the bars"
   entries=${hasWanted ? BARS.toSpliced(2, 0, ["wanted", "this candidate"]) : BARS} />`;
-
-const LOADS = [...STEP_NAMES.map((name, step) => [`step-${step}`, name]), ["over slashed", "over"]];
 
 /** @param {boolean} hasSigns Whether the map has signs of conditions. */
 export const MapLegend = ({ entries = LOADS, hasSigns }) => html`<${Legend} kind="loads"

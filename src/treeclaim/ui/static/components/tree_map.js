@@ -1,125 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * The map: one square for each tree, on a canvas that is as high as its visible part.
- *
- * The canvas sticks to the top of a box that scrolls, and is drawn again for each scroll position;
- * so its cost depends on the screen, not on the number of trees.
- */
+/** The map: one square for each tree, in groups. */
 
-import { palette } from "../model/colours.js";
 import { treeAddress } from "../routes.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
-import { paint } from "./map_canvas.js";
-import { layOut, neighbour, squareAt } from "./map_layout.js";
 
-const TALLEST = 620;
-/* Pixels of the map's height; a taller map scrolls. */
+const SMALLEST = 11;
+const LARGEST = 112;
+const GAP = 2;
+const HEADLINE = 32;
+const WANTED_HEIGHT = 430;
+/* Pixels; squares are as large as possible while all fit into that height, within the bounds. */
+
+const SHARE_SIZE = 38;
+const NAME_SIZE = 64;
+const CLASS_SIZE = 88;
+/* Pixels of squares from which on they contain shares, names, classes. */
 
 /**
  * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups What is where:
  *   the headline of each group, and words for the place of its trees.
- * @param {(tree: object, square: {domain: string}) => object} look How a tree is shown: `step`
- *   (model/colours.js), `figure` and `name` in its square, `words`, and perhaps the meaning of its
- *   `sign`.
+ * @param {(tree: object, group: object) => object} look How a tree is shown: `colour` (a class of
+ *   parts.css), `figure` and `name` in its square, and `words`; the same function while nothing
+ *   changes, so that squares are drawn only then.
+ * @param {Map<string, {words: string}>} conditions Of the trees that have a sign, by uuid.
  * @param {string} label What the map shows.
- * @param {Map<string, number>} changed When trees changed, by uuid.
- * @param {(tree: object) => boolean} isFound Whether a tree is one that the user looks for.
+ * @param {Map<string, number>} changed When trees changed, by uuid; a changed square flashes.
+ * @param {string} sought A part of the names that the user looks for.
  */
 export function TreeMap({
-  groups, look, label = "Map of trees", changed = NEVER, isFound = () => true,
+  groups, look, conditions, label = "Map of trees", changed = NEVER, sought = "",
 }) {
   const box = useRef(null);
-  const canvas = useRef(null);
   const [width, setWidth] = useState(0);
   const [index, setIndex] = useState(-1);
-  const colours = usePalette();
-  const layout = useMemo(() => (width ? layOut(groups, width) : null), [groups, width]);
-
   useLayoutEffect(() => {
-    const measure = () => setWidth(box.current.clientWidth - 2);
+    const measure = () => setWidth(box.current.clientWidth);
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  usePainting({ box, canvas, layout, look, changed, isFound, palette: colours, index });
+  const places = useMemo(() => groups.flatMap((group) =>
+    group.trees.map((tree) => ({ tree, group }))), [groups]);
+  const size = useMemo(() => sizeFor(groups, width), [groups, width]);
+  const squares = useMemo(() => {
+    let place = 0;
+    return groups.map(({ title, trees, ...group }, number) => html`<div key=${number}>
+      ${title && html`<div class="map-title">${title}</div>`}
+      <div class="squares">${trees.map((tree) => square(place++, tree, size, {
+        ...look(tree, group), sign: conditions.has(tree.uuid), flash: changed.get(tree.uuid),
+        isFaded: !tree.name.toLowerCase().includes(sought),
+      }))}</div></div>`);
+  }, [groups, size, look, conditions, changed, sought]);
+  useEffect(() => {
+    const element = squaresIn(box)[index];
+    element?.classList.add("current");
+    return () => element?.classList.remove("current");
+  }, [index, squares]);
 
-  const square = layout?.squares[index];
-  const shown = square && look(square.tree, square);
-  const indexAt = ({ clientX, clientY }) => {
-    const { left, top } = box.current.getBoundingClientRect();
-    return squareAt(layout, clientX - left, clientY - top + box.current.scrollTop);
-  };
-  const open = (target) => {
-    if (target) location.hash = treeAddress(target.tree.uuid);
+  const current = places[index];
+  const open = (place) => {
+    if (place) location.hash = treeAddress(place.tree.uuid);
   };
   const press = (event) => {
     const isMove = /^(Arrow|Home|End|Page)/.test(event.key);
-    if (!isMove && !(square && /^(Enter| )$/.test(event.key))) return;
+    if (!isMove && !(current && /^(Enter| )$/.test(event.key))) return;
     event.preventDefault();
-    if (!isMove) open(square);
-    else {
-      const next = square ? neighbour(layout, index, event.key) : 0;
-      setIndex(next);
-      scrollTo(box.current, layout, next);
+    if (!isMove) {
+      open(current);
+      return;
     }
+    const next = current ? neighbour(squaresIn(box), index, event.key) : 0;
+    setIndex(next);
+    squaresIn(box)[next]?.scrollIntoView({ block: "nearest" });
   };
-  const height = Math.min(layout?.height ?? TALLEST, TALLEST);
-  const rest = Math.max(0, (layout?.height ?? 0) - height);
+  const indexAt = ({ target }) => Number(target.closest(".square")?.dataset.index ?? -1);
+  const sign = current && conditions.get(current.tree.uuid)?.words;
   return html`<div class="tree-map">
     <div class="map-box" ref=${box} tabindex="0" role="application" aria-roledescription="map"
       aria-label=${`${label}. Arrow keys move, Enter opens a tree. The same is in the table.`}
-      title=${shown?.sign ?? null} style=${{ height: `${height + 2}px` }}
-      onKeyDown=${press} onFocus=${() => index < 0 && setIndex(0)} onBlur=${() => setIndex(-1)}
-      onPointerMove=${(event) => setIndex(indexAt(event))} onPointerLeave=${() => setIndex(-1)}
-      onClick=${(event) => open(layout.squares[indexAt(event)])}>
-      <canvas ref=${canvas} aria-hidden="true"></canvas>
-      <div style=${{ height: `${rest}px` }}></div>
-    </div>
-    <p class="map-told" role="status">${square ? `${square.tree.name}: ${shown.words}${
-      square.place ?? ""}${shown.sign ? `. Conditions: ${shown.sign}` : ""}` : " "}</p>
+      title=${sign ?? null} style=${{ "--size": `${size}px` }} onKeyDown=${press}
+      onFocus=${() => index < 0 && setIndex(0)} onBlur=${() => setIndex(-1)}
+      onPointerOver=${(event) => setIndex(indexAt(event))} onPointerLeave=${() => setIndex(-1)}
+      onClick=${(event) => open(places[indexAt(event)])}>
+      <div aria-hidden="true">${width > 0 && squares}</div></div>
+    <p class="map-told" role="status">${current ? `${current.tree.name}: ${
+      look(current.tree, current.group).words}${current.group.place}${
+      sign ? `. Conditions: ${sign}` : ""}` : " "}</p>
   </div>`;
 }
 
 const NEVER = new Map();
 
-/** Scroll so that a square can be seen. */
-function scrollTo(box, { squares, size }, index) {
-  const { y } = squares[index];
-  box.scrollTop = Math.min(y, Math.max(box.scrollTop, y + size - box.clientHeight));
+const squaresIn = (box) => box.current.getElementsByClassName("square");
+
+/** A square; one that changed again is another element, so that it flashes again. */
+function square(index, tree, size, { colour, figure, name, sign, flash, isFaded }) {
+  const flags = `${flash ? " flash" : ""}${isFaded ? " faded" : ""}`;
+  const isNarrow = size < NAME_SIZE || figure.length > 6;
+  return html`
+    <div key=${`${tree.uuid} ${flash}`} class=${`square ${colour}${flags}`} data-index=${index}>
+    ${size >= NAME_SIZE && html`<span class="tree-name">${tree.name}</span>`}
+    ${size >= CLASS_SIZE && html`<span class="class">${name}</span>`}
+    ${size >= SHARE_SIZE && html`<b class=${isNarrow ? "narrow" : ""}>${figure}</b>`}
+    ${sign && html`<span class="sign"></span>`}</div>`;
 }
 
-/** Return the colours of the map, which follow the scheme of the user's system. */
-function usePalette() {
-  const [colours, setColours] = useState(palette);
-  useEffect(() => {
-    const media = matchMedia("(prefers-color-scheme: dark)");
-    const change = () => setColours(palette());
-    media.addEventListener("change", change);
-    return () => media.removeEventListener("change", change);
-  }, []);
-  return colours;
+function sizeFor(groups, width) {
+  const heightFor = (size) => {
+    const columns = Math.max(1, Math.floor((width + GAP) / (size + GAP)));
+    return groups.reduce((height, { title, trees }) => height + (title ? HEADLINE : 0)
+      + Math.ceil(trees.length / columns) * (size + GAP), 0);
+  };
+  let size = LARGEST;
+  while (size > SMALLEST && heightFor(size) > WANTED_HEIGHT) size -= 1;
+  return size;
 }
 
-/** Draw whenever something changed, and go on while squares are marked. */
-function usePainting(picture) {
-  const { box, layout, changed } = picture;
-  const latest = useRef(picture);
-  latest.current = picture;
-  useLayoutEffect(() => {
-    if (!layout) return undefined;
-    let frame = 0;
-    const draw = () => {
-      frame = paint(latest.current) ? requestAnimationFrame(draw) : 0;
-    };
-    const soon = () => { frame ||= requestAnimationFrame(draw); };
-    paint(latest.current);
-    if (changed.size) soon();
-    const { current } = box;
-    current.addEventListener("scroll", soon, { passive: true });
-    return () => {
-      cancelAnimationFrame(frame);
-      current.removeEventListener("scroll", soon);
-    };
-  });
+const ROWS = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 };
+
+/** Return the index of the square to which a key leads from another square. */
+function neighbour(squares, index, key) {
+  const last = squares.length - 1;
+  if (key === "Home") return 0;
+  if (key === "End") return last;
+  if (key === "ArrowLeft") return Math.max(0, index - 1);
+  if (key === "ArrowRight") return Math.min(last, index + 1);
+  let next = index;
+  for (let row = 0; row < Math.abs(ROWS[key]); row += 1) {
+    next = inNextRow(squares, next, Math.sign(ROWS[key]));
+  }
+  return next;
+}
+
+/** Return the index of the square above (step −1) or below (step 1) a square, or the nearest. */
+function inNextRow(squares, index, step) {
+  const { offsetLeft: left, offsetTop: top } = squares[index];
+  let next = index;
+  while (squares[next]?.offsetTop === top) next += step;
+  if (!squares[next]) return index;
+  const row = squares[next].offsetTop;
+  while (squares[next + step]?.offsetTop === row
+    && step * (squares[next].offsetLeft - left) < 0) next += step;
+  return next;
 }

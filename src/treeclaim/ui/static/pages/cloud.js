@@ -3,7 +3,7 @@
 
 import { Bar, words } from "../components/bar.js";
 import { Grouping, grouped } from "../components/grouping.js";
-import { html, useAnswer, useMemo } from "../components/html.js";
+import { html, useAnswer, useCallback, useMemo } from "../components/html.js";
 import { BarLegend, Heading, MapLegend, Panel, Select, Switch } from "../components/layout.js";
 import { Live, useLiveCloud } from "../components/live_cloud.js";
 import { Answer, Empty, Failure } from "../components/notices.js";
@@ -33,7 +33,8 @@ const NO_TREES = html`<${Empty} title="There is no resource provider yet">
 
 function Shown({ cloud, changed, conditionsError, query }) {
   const choice = Object.fromEntries(new URLSearchParams(query));
-  const { by = "", name: sought = "", view = "map" } = choice;
+  const { by = "", name = "", view = "map" } = choice;
+  const sought = name.toLowerCase();
   const wanted = own(choice, "class") ?? DOMINANT;
   const choose = (more) => {
     const next = Object.entries({ ...choice, ...more }).filter(([, value]) => value);
@@ -45,10 +46,9 @@ function Shown({ cloud, changed, conditionsError, query }) {
   const totals = inClassOrder(cloud.totals);
   const conditions = useMemo(() => cloud.conditions?.byTree() ?? new Map(), [cloud, changed]);
   const groups = useMemo(() => grouped(trees, by, cloud), [trees, by, groupedBy]);
-  const isFound = ({ name }) => name.toLowerCase().includes(sought.toLowerCase());
-  const found = useMemo(() => trees.filter(isFound), [trees, sought]);
-  const look = (tree) =>
-    ({ ...lookOfLoad(tree.totals, wanted), sign: conditions.get(tree.uuid)?.words });
+  const found = useMemo(() =>
+    trees.filter(({ name }) => name.toLowerCase().includes(sought)), [trees, sought]);
+  const look = useCallback((tree) => lookOfLoad(tree.totals, wanted), [wanted]);
   const isUnknown = wanted !== DOMINANT && !own(cloud.totals, wanted);
   return html`
     <${Panel} name="totals" title="Totals" aside=${html`<${BarLegend} />`}>
@@ -65,7 +65,7 @@ function Shown({ cloud, changed, conditionsError, query }) {
           ]} /></label>
         <${Grouping} by=${by} trees=${trees} cloud=${cloud}
           onChoose=${(next) => choose({ by: next })} />
-        <label>Find <input type="search" value=${sought} placeholder="part of a name"
+        <label>Find <input type="search" value=${name} placeholder="part of a name"
           onInput=${(event) => choose({ name: event.target.value })} /></label>
         <${Switch} label="Show as" options=${[["map", "Map"], ["table", "Table"]]} value=${view}
           onChoose=${(next) => choose({ view: next === "map" ? "" : next })} />
@@ -75,7 +75,8 @@ function Shown({ cloud, changed, conditionsError, query }) {
       ${conditionsError && html`<${Failure} error=${conditionsError} what="the conditions" />`}
       ${view === "table"
         ? html`<${TreeTable} trees=${found} wanted=${wanted} conditions=${conditions} />`
-        : html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound} look=${look} />`}
+        : html`<${TreeMap} groups=${groups} look=${look} conditions=${conditions}
+            changed=${changed} sought=${sought} />`}
     <//>`;
 }
 

@@ -9,7 +9,7 @@ import {
   ConsumerLink, Heading, MapLegend, Panel, Select, Switch,
 } from "../components/layout.js";
 import { Answer } from "../components/notices.js";
-import { useSigns } from "../components/signs.js";
+import { useConditions } from "../components/signs.js";
 import { Table } from "../components/table.js";
 import { TreeMap } from "../components/tree_map.js";
 import { givenBy } from "../model/as_if.js";
@@ -148,23 +148,24 @@ function BeforeAfter({ before, after }) {
 
 function Maps({ plan, trees, providers }) {
   const [isAll, setAll] = useState(false);
-  const { hasSigns, withSign, failure } = useSigns();
+  const { conditions, failure } = useConditions();
   const maps = useMemo(() => {
     const { after, touched } = carriedOut(trees, plan.moves, providers);
     const isShown = ({ uuid }) => isAll || touched.has(uuid);
     return [["Before", trees], ["After", after]].map(([title, all]) =>
       ({ title, groups: [{ title: "", place: "", trees: all.filter(isShown) }] }));
   }, [plan, isAll]);
-  const look = (tree) => withSign(lookOfLoad(tree.totals, DOMINANT), tree);
   return html`<${Panel} name="maps" title="The map"
-    aside=${html`<${MapLegend} hasSigns=${hasSigns} />`}>
+    aside=${html`<${MapLegend} hasSigns=${conditions.size > 0} />`}>
     ${failure}
     <div class="controls"><${Switch} label="Trees shown" value=${isAll} onChoose=${setAll}
       options=${[[false, "Trees of the plan"], [true, "All trees"]]} /></div>
     <div class="two-maps">${maps.map(({ title, groups }) => html`<div key=${title}><h3>${title}</h3>
       <${TreeMap} label=${`Map ${title.toLowerCase()} the plan`} groups=${groups}
-        look=${look} /></div>`)}</div><//>`;
+        look=${lookOfDominant} conditions=${conditions} /></div>`)}</div><//>`;
 }
+
+const lookOfDominant = ({ totals }) => lookOfLoad(totals, DOMINANT);
 
 function Steps({ plan: { moves }, providers }) {
   const columns = [

@@ -5,10 +5,10 @@ import * as endpoints from "../api/endpoints.js";
 import { AddressForm, Assumptions, choiceOf } from "../components/as_if.js";
 import { Explanation } from "../components/funnel.js";
 import { EACH, grouped } from "../components/grouping.js";
-import { html, useAnswer, useMemo, useState } from "../components/html.js";
+import { html, useAnswer, useCallback, useMemo, useState } from "../components/html.js";
 import { ConsumerLink, Heading, MapLegend, Panel, Select } from "../components/layout.js";
 import { Answer } from "../components/notices.js";
-import { useSigns } from "../components/signs.js";
+import { useConditions } from "../components/signs.js";
 import { Table } from "../components/table.js";
 import { TreeMap } from "../components/tree_map.js";
 import { AsIfError, givenBy, listed, withAsIf } from "../model/as_if.js";
@@ -78,7 +78,7 @@ function aggregatesIn({ aggregatesOf }, domains) {
 }
 
 function Shown({ cloud, outcome, took, choice, rows }) {
-  const { hasSigns, withSign, failure } = useSigns();
+  const { conditions, failure } = useConditions();
   const isTrees = choice.domains === TREES;
   const { byUuid, groups } = useMemo(() => {
     const domains = new Map(outcome.domains.map((domain) => [domain.uuid, domain]));
@@ -92,20 +92,21 @@ function Shown({ cloud, outcome, took, choice, rows }) {
   const nameOf = ({ name, uuid }) => name ?? aggregateName(cloud.names, uuid);
   const lost = outcome.domains.filter(({ survives }) => !survives);
   const [worst] = lost;
-  const look = (tree, { domain }) =>
-    withSign(lookOf(byUuid.get(isTrees ? tree.uuid : domain)), tree);
+  const look = useCallback((tree, { domain }) =>
+    lookOf(byUuid.get(isTrees ? tree.uuid : domain)), [byUuid]);
   const { survive, fail, unknown, complete, given } = outcome;
   const kind = fail ? "bad" : unknown || !outcome.of ? "" : "good";
   return html`<${Panel} name="survival" title=${html`<span role="status" class=${kind}>
       ${headingOf(outcome, isTrees)}<span class="fine"> in ${milliseconds(took)}</span></span>`}
-    aside=${html`<${MapLegend} entries=${LEGEND} hasSigns=${hasSigns} />`}>
+    aside=${html`<${MapLegend} entries=${LEGEND} hasSigns=${conditions.size > 0} />`}>
     <p class="quieter">
       ${count(survive)} may be lost, ${count(fail)} cannot be lost, ${count(unknown)} unknown.
       ${unknown > 0 && html` The outcome is unknown where a consumer has no valid
         request${!complete && ", and where the time ran out"}.`}</p>
     <${Assumptions} rows=${rows} placed=${given?.placed} />
     ${failure}
-    <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} /><//>
+    <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look}
+      conditions=${conditions} /><//>
   ${lost.length > 0 && html`<${Panel} name="worst" title="Worst first">
     <${Worst} domains=${lost} nameOf=${nameOf} noun=${nounOf(isTrees)}
       addressOf=${(uuid) => (isTrees ? treeAddress(uuid)
@@ -127,27 +128,27 @@ function headingOf({ of, fail, unknown }, isTrees) {
 }
 
 function lookOf(domain) {
-  if (!domain) return { step: NONE, figure: "–", name: "", words: "not examined" };
+  if (!domain) return { colour: NONE, figure: "–", name: "", words: "not examined" };
   const { survives, proven, unplaced, consumers, without_request: unknown } = domain;
   const number = counted(unknown, "consumer");
   if (survives === null) {
     const words = `unknown: ${number} of ${count(consumers)} without a valid request`;
-    return { step: UNSURE, figure: count(unknown), name: "unknown", words };
+    return { colour: UNSURE, figure: count(unknown), name: "unknown", words };
   }
   const placed = consumers - unknown;
   if (!survives) {
     const words = `${count(unplaced)} of ${counted(placed, "consumer")} would find no place${
       proven ? "" : ", in the order tried"}${unknown ? `; ${number} without a valid request` : ""}`;
-    return { step: OVER, figure: count(unplaced), name: "unplaced", words };
+    return { colour: OVER, figure: count(unplaced), name: "unplaced", words };
   }
   const words = placed ? `all of ${counted(placed, "consumer")} would find a place`
     : "no consumer needs a place";
-  return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words };
+  return { colour: placed ? "step-2" : "step-0", figure: count(placed), name: "placed", words };
 }
 
 const LEGEND = [
-  ["step-0", "no consumers"], ["step-2", "may be lost"], ["over slashed", "cannot be lost"],
-  ["unsure slashed", "unknown"],
+  ["step-0", "no consumers"], ["step-2", "may be lost"], [OVER, "cannot be lost"],
+  [UNSURE, "unknown"],
 ];
 
 function Worst({ domains, nameOf, noun, addressOf }) {
