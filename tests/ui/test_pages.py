@@ -73,6 +73,33 @@ def test_map_shows_a_claim_of_another_client(visit, cloud, client):
     assert len([url for url in calls if "by=tree" in url and "in_tree" not in url]) == 1
 
 
+def test_list_of_trees_shows_a_claim_of_another_client(visit, cloud, client):
+    visitor = visit(cloud)
+    page = visitor.open("#/tree")
+    visitor.see("live: changes come as they are made")
+    row = page.locator("table.trees tbody tr", has_text="host-5")
+    assert "0 / 4" in row.inner_text()
+    consumer = str(uuid.uuid4())
+    device = tree_of(client, "host-5_numa1_device")
+    claim = {"allocations": {device: {"resources": {"VGPU": 3}}}}
+    client.claim(consumer, claim, project_id="p", user_id="u")
+    try:
+        row.get_by_text("3 / 4").wait_for()
+    finally:
+        client.release(consumer)
+
+
+def test_cloud_that_is_not_watched_shows_when_it_was_read(visit, cloud):
+    visitor = visit(cloud)
+    refusal = {"errors": [{"status": 403, "title": "Forbidden", "detail": "Not for you."}]}
+    visitor.page.route(
+        "**/treeclaim/changes*", lambda route: route.fulfill(status=403, json=refusal)
+    )
+    visitor.open()
+    visitor.see("as of ")
+    assert visitor.page.locator(".dot").count() == 0
+
+
 def test_map_square_links_to_its_tree(visit, cloud):
     page = visit(cloud).open()
     page.locator(".square").first.click()
@@ -248,6 +275,20 @@ def test_consumers_page_shows_consumers_of_a_project_with_providers(visit, cloud
     page.get_by_text("No consumer passes these filters.").wait_for()
 
 
+def test_amounts_of_one_page_of_consumers_are_not_summed(visit, cloud, client):
+    visitor = visit(cloud)
+    page = visitor.open("#/consumers")
+    caption = page.locator("table.holdings caption")
+    caption.wait_for()
+    assert ": " in caption.inner_text()
+    answer = client.get("/treeclaim/allocations", limit=2)
+
+    page.route("**/treeclaim/allocations?*", lambda route: route.fulfill(json=answer))
+    visitor.go("#/consumers?project_id=bench")
+    page.get_by_role("button", name="Next").wait_for()
+    assert caption.inner_text() == "2 consumers on this page"
+
+
 def test_fit_page_counts_flavors_overall_and_by_aggregate(visit, cloud):
     page = visit(cloud).open("#/fit")
     page.get_by_label("Flavors").fill("[m1]\nvcpus=4\nram=4096\n\ngpu: resources=VGPU:1")
@@ -258,6 +299,35 @@ def test_fit_page_counts_flavors_overall_and_by_aggregate(visit, cloud):
     assert rows.last.locator("td.number").all_inner_texts() == ["40", "40", "40"]
     rows.last.get_by_text("2 aggregates").click()
     assert rows.last.locator(".parts .number").all_inner_texts() == ["20", "20"]
+
+
+def test_count_is_cancelled_when_its_page_is_left(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open("#/fit")
+    # The server is slow for as long as the page is shown.
+    page.route("**/treeclaim/capacity", lambda route: None)
+    with page.expect_request("**/treeclaim/capacity"):
+        page.get_by_role("button", name="Count").click()
+    with page.expect_event("requestfailed") as failed:
+        page.get_by_role("link", name="Audit").click()
+    assert failed.value.url.endswith("/treeclaim/capacity")
+    page.locator(".findings").wait_for()
+    assert page.url.endswith("#/audit")
+
+
+def test_unfinished_count_is_not_shown_as_none(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open("#/fit")
+    counts = {"fits": 2, "at_most": None, "when_empty": 3, "complete": False}
+    page.route(
+        "**/treeclaim/capacity", lambda route: route.fulfill(json={"capacity": {"m1": counts}})
+    )
+    page.get_by_label("Flavors").fill("m1: resources=VCPU:1")
+    page.get_by_role("button", name="Count").click()
+    row = page.locator(".fit tbody tr")
+    row.wait_for()
+    assert row.locator("td").all_inner_texts()[0] == "2 or more"
+    assert row.locator("td").all_inner_texts()[3:] == ["unknown", "unknown"]
 
 
 def test_invalid_flavor_key_is_named(visit, cloud):

@@ -141,6 +141,13 @@ def test_similar_path_prefix_belongs_to_the_api(pages):
     assert pages.get("/uix").json()["errors"][0]["status"] == 404
 
 
+def test_lines_of_javascript_have_at_most_100_columns():
+    for path in SERVED:
+        if path.endswith(".js") and not path.startswith("vendor/"):
+            lines = (STATIC / path).read_text().splitlines()
+            assert [line for line in lines if len(line) > 100] == [], path
+
+
 def test_files_reference_no_other_origin():
     known = (
         "http://www.w3.org/2000/svg",

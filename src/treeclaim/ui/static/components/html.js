@@ -6,7 +6,6 @@ import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "../vendor/hooks.js";
 import htm from "../vendor/htm.js";
-import { Consumption } from "../model/consumption.js";
 import { oneLine } from "../model/texts.js";
 
 /* What people read, besides the text between tags. */
@@ -47,18 +46,12 @@ function joinLines(strings) {
 /** Make the elements of a template; texts beside its elements are like those in them. */
 export const html = (strings, ...values) => shown(made(joinLines(strings), ...values));
 export {
-  createContext, render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef,
+  render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef,
   useState,
 };
 
 /** The session: `api`, and `revision`, which counts how often the server came back. */
 export const Session = createContext(null);
-
-/** Names of aggregates, by uuid. */
-export const AggregateNames = createContext(new Map());
-
-/** What inventories take of each other, among the providers that are drawn. */
-export const Consumes = createContext(new Consumption([]));
 
 /**
  * Read an answer, and read it again when something that it depends on changes.

@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The cloud as pages show it that stay current. */
 
-import { Way, watch } from "../api/watching.js";
+import { watch } from "../api/watching.js";
 import { Cloud } from "../model/cloud.js";
 import { Session, html, useContext, useEffect, useState } from "./html.js";
 
 const MARKED_MILLISECONDS = 5_000;
 /* How long it is kept when a tree changed; the map marks it for less. */
 
-const LIVE = {
-  [Way.STREAM]: "live: changes come as they are made",
-  [Way.ASK]: "live: the server tells of changes",
-  [Way.POLL]: "read again every few seconds: this server has no feed of changes",
-};
-
-/** How a page stays current, null before that is known. */
-export const Live = ({ way }) => way && html`
-  <span class="live"><span class="dot" aria-hidden="true"></span>${LIVE[way]}</span>`;
+/** Whether the cloud stays current, or when it was read. */
+export const Live = ({ isLive, readAt }) => html`<span class="live">${isLive
+  ? html`<span class="dot" aria-hidden="true"></span>live: changes come as they are made`
+  : `as of ${readAt.toLocaleTimeString()}`}</span>`;
 
 const NOTHING_YET = {
-  value: undefined, error: null, conditionsError: null, way: null, changed: new Map(),
+  value: undefined, error: null, conditionsError: null, isLive: false, changed: new Map(),
 };
 
 /**
  * Read the cloud, and keep it current.
  *
- * @returns {object} `value`, `error` and `again` as those of `useAnswer`; `conditionsError`; `way`,
- *   one of `Way` or null; `changed`, a new map after each change: when trees changed, by uuid.
+ * @returns {object} `value`, `error` and `again` as those of `useAnswer`; `conditionsError`;
+ *   `isLive` and `readAt` for `Live`; `changed`, a new map after each change: when trees changed,
+ *   by uuid.
  */
 export function useLiveCloud() {
   const { api, revision } = useContext(Session);
@@ -41,7 +37,7 @@ export function useLiveCloud() {
       const now = performance.now();
       const recent = [...changed].filter(([, when]) => now - when < MARKED_MILLISECONDS);
       return {
-        value: cloud, error: null,
+        value: cloud, error: null, readAt: new Date(),
         changed: new Map([...recent, ...uuids.map((uuid) => [uuid, now])]),
       };
     });
@@ -59,7 +55,7 @@ export function useLiveCloud() {
           show(cloud, cloud.differencesFrom(before));
           return cloud.cursor;
         },
-        way: (way) => update(() => ({ way })),
+        live: (isLive) => update(() => ({ isLive })),
       }, signal);
     };
     run().catch((error) => update(() => ({ error })));

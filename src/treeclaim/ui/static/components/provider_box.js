@@ -8,7 +8,7 @@ import { own } from "../model/texts.js";
 import { capacityOf, inClassOrder, totalOf } from "../model/totals.js";
 import { shortName } from "../model/trees.js";
 import { Bar, words } from "./bar.js";
-import { AggregateNames, Consumes, html, useContext, useState } from "./html.js";
+import { html, useState } from "./html.js";
 import { More } from "./layout.js";
 
 const MOST_CHILDREN = 48;
@@ -23,7 +23,8 @@ const DEEPEST = 4;
  * @param {object} marks What is drawn of providers besides their parts, each may be left out:
  *   `wanted`, amounts by class that a candidate takes, by provider; `sought`, traits to mark;
  *   `holders`, the number of consumers by provider; `held`, holds by provider and class;
- *   `isBrief`, whether only what is wanted or sought is drawn.
+ *   `names` of aggregates by uuid; `consumption` among the providers; `isBrief`, whether only what
+ *   is wanted or sought is drawn.
  * @param {object|null} parent The provider above it.
  * @param {number} level The number of boxes around it.
  */
@@ -48,7 +49,8 @@ export function ProviderBox({ node, marks = {}, parent = null, level = 0 }) {
     <${Inventories} provider=${provider} takes=${takes} marks=${marks} />
     <${Traits} names=${provider.traits ?? []} sought=${marks.sought} isBrief=${isBrief} />
     ${!isBrief && OTHERS.map(([name, single]) => html`
-      <${Part} key=${name} name=${name} single=${single} value=${provider[name]} />`)}
+      <${Part} key=${name} name=${name} single=${single} value=${provider[name]}
+        names=${marks.names ?? NOTHING} />`)}
     ${children.length > 0 && html`<div class=${`children${level < DEEPEST ? "" : " listed"}`}>
       ${children.slice(0, shown).map((child) => html`
         <${ProviderBox} key=${child.node.provider.uuid} ...${child} marks=${marks} />`)}</div>`}
@@ -77,8 +79,9 @@ const conditionsOf = ({ conditions }) => Object.entries(conditions ?? {})
 /** Parts that are lists, or objects of names and values; traits are drawn by themselves. */
 const OTHERS = Object.entries(LISTED_PARTS).filter(([name]) => name !== "traits");
 
-function Part({ name, single, value }) {
-  const names = useContext(AggregateNames);
+const NOTHING = new Map();
+
+function Part({ name, single, value, names }) {
   const texts = Array.isArray(value) ? value
     : Object.entries(value ?? {}).map(([member, one]) => `${member}=${JSON.stringify(one)}`);
   return html`<${Chips} label=${name.replace(/^./, (first) => first.toUpperCase())} kind=${single}
@@ -102,22 +105,22 @@ function Traits({ names, sought = NONE, isBrief }) {
 
 const NONE = new Set();
 
-function Inventories({ provider, takes, marks: { held, isBrief } }) {
+function Inventories({ provider, takes, marks: { held, consumption, isBrief } }) {
   const shown = inClassOrder(provider.inventories)
     .filter(([name]) => !isBrief || own(takes, name));
   return shown.length > 0 && html`<ul class="inventories" aria-label="Inventories">
     ${shown.map(([name, inventory]) => html`<${Inventory} key=${name} name=${name}
-      provider=${provider} inventory=${inventory} isBrief=${isBrief} wanted=${own(takes, name)}
+      provider=${provider} inventory=${inventory} wanted=${own(takes, name)}
+      consumption=${consumption}
       holds=${held?.get(provider.uuid)?.get(name)} />`)}
   </ul>`;
 }
 
-function Inventory({ name, provider, inventory, wanted = 0, holds = [], isBrief }) {
-  const consumption = useContext(Consumes);
+function Inventory({ name, provider, inventory, wanted = 0, holds = [], consumption }) {
   const held = holds.reduce((sum, { amount }) => sum + amount, 0);
   const total = totalOf(inventory, own(provider.usages, name) ?? 0, held);
-  const consumed = isBrief ? []
-    : [...consumption.consumersOf(provider.uuid, name), ...consumption.takenBy(inventory)];
+  const consumed = consumption
+    ? [...consumption.consumersOf(provider.uuid, name), ...consumption.takenBy(inventory)] : [];
   return html`<li title=${unitsOf(inventory)}>
     <span class="class">
       ${wanted ? html`<strong>+${count(wanted)} ${name}</strong>` : name}</span>

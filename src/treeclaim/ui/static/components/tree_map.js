@@ -16,6 +16,9 @@ const NAME_SIZE = 64;
 const CLASS_SIZE = 88;
 /* Pixels of squares from which on they contain shares, names, classes. */
 
+const FLASH_MILLISECONDS = 1_600;
+/* How long a square that changed flashes; cloud.css has the same. */
+
 /**
  * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups What is where:
  *   the headline of each group, and words for the place of its trees.
@@ -48,7 +51,7 @@ export function TreeMap({
     return groups.map(({ title, trees, ...group }, number) => html`<div key=${number}>
       ${title && html`<div class="map-title">${title}</div>`}
       <div class="squares">${trees.map((tree) => square(place++, tree, size, {
-        ...look(tree, group), sign: conditions.has(tree.uuid), flash: changed.get(tree.uuid),
+        ...look(tree, group), sign: conditions.has(tree.uuid), changedAt: changed.get(tree.uuid),
         isFaded: !tree.name.toLowerCase().includes(sought),
       }))}</div></div>`);
   }, [groups, size, look, conditions, changed, sought]);
@@ -95,11 +98,12 @@ const NEVER = new Map();
 const squaresIn = (box) => box.current.getElementsByClassName("square");
 
 /** A square; one that changed again is another element, so that it flashes again. */
-function square(index, tree, size, { colour, figure, name, sign, flash, isFaded }) {
-  const flags = `${flash ? " flash" : ""}${isFaded ? " faded" : ""}`;
+function square(index, tree, size, { colour, figure, name, sign, changedAt, isFaded }) {
+  const isFlashing = performance.now() - changedAt < FLASH_MILLISECONDS;
+  const flags = `${isFlashing ? " flash" : ""}${isFaded ? " faded" : ""}`;
   const isNarrow = size < NAME_SIZE || figure.length > 6;
   return html`
-    <div key=${`${tree.uuid} ${flash}`} class=${`square ${colour}${flags}`} data-index=${index}>
+    <div key=${`${tree.uuid} ${changedAt}`} class=${`square ${colour}${flags}`} data-index=${index}>
     ${size >= NAME_SIZE && html`<span class="tree-name">${tree.name}</span>`}
     ${size >= CLASS_SIZE && html`<span class="class">${name}</span>`}
     ${size >= SHARE_SIZE && html`<b class=${isNarrow ? "narrow" : ""}>${figure}</b>`}

@@ -18,11 +18,11 @@ import { address } from "../routes.js";
 
 export function CloudPage({ route }) {
   const live = useLiveCloud();
-  const { value: cloud, way } = live;
+  const { value: cloud } = live;
   const classes = Object.keys(cloud?.totals ?? {}).length;
   return html`<${Heading} title="Cloud" summary=${cloud?.parts.size > 0 && html`
       ${countedTrees(cloud.trees)} · ${counted(classes, "resource class", "resource classes")}
-      ${" "}<${Live} way=${way} />`} />
+      ${" "}<${Live} ...${live} />`} />
     <${Answer} of=${live} what="the cloud" show=${() => (cloud.parts.size
       ? html`<${Shown} ...${live} cloud=${cloud} query=${route.query} />` : NO_TREES)} />`;
 }

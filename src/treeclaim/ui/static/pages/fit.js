@@ -98,8 +98,8 @@ function Shown({ counts, names, placed, rows }) {
     { title: "When empty", kind: "number", cell: (row) => number(row, row.when_empty) },
     { title: "At most", kind: "number",
       cell: ({ at_most: most }) => (most === null ? "unknown" : count(most)) },
-    { title: "By aggregate",
-      cell: ({ domains }) => html`<${ByAggregate} domains=${domains ?? []} names=${names} />` },
+    { title: "By aggregate", cell: ({ domains = [], complete }) => html`
+      <${ByAggregate} domains=${domains} complete=${complete} names=${names} />` },
   ];
   return html`<${Panel} name="fit"
     title=${html`<span role="status">${counted(counts.length, "flavor")}</span>`}
@@ -114,9 +114,9 @@ const Share = ({ share }) => html`<span class="bar" aria-hidden="true">
   <span class="used" style=${{ width: `${100 * share}%` }}></span>
   <span class="free"></span></span>`;
 
-const ByAggregate = ({ domains, names }) => (domains.length
+const ByAggregate = ({ domains, complete, names }) => (domains.length
   ? html`<details><summary>${counted(domains.length, "aggregate")}</summary>
       <ul class="parts">${domains.map(({ uuid, fits }) => html`<li key=${uuid}>
         <span class="mono" title=${uuid}>${aggregateName(names, uuid)}</span>
         <span class="number">${count(fits)}</span></li>`)}</ul></details>`
-  : "none");
+  : complete ? "none" : "unknown");

@@ -4,9 +4,7 @@
 import * as endpoints from "../api/endpoints.js";
 import { Trouble } from "../api/errors.js";
 import { Holdings } from "../components/holdings.js";
-import {
-  AggregateNames, Consumes, html, useAnswer, useMemo, useState,
-} from "../components/html.js";
+import { html, useAnswer, useMemo, useState } from "../components/html.js";
 import { BarLegend, Heading, Panel } from "../components/layout.js";
 import { Live, useLiveCloud } from "../components/live_cloud.js";
 import { Answer, Empty, Failure } from "../components/notices.js";
@@ -36,12 +34,12 @@ const NoTree = ({ uuid }) => html`<${Heading} title="Tree" /><${Empty} title="No
 
 function AllTrees() {
   const live = useLiveCloud();
-  const { value: cloud, changed, way } = live;
+  const { value: cloud, changed } = live;
   const [sought, setSought] = useState("");
   const trees = useMemo(() => (cloud?.trees ?? []).filter(({ name }) =>
     name.toLowerCase().includes(sought.toLowerCase())), [cloud, changed, sought]);
   const conditions = useMemo(() => cloud?.conditions?.byTree() ?? new Map(), [cloud, changed]);
-  return html`<${Heading} title="Trees" summary=${html`<${Live} way=${way} />`} />
+  return html`<${Heading} title="Trees" summary=${cloud && html`<${Live} ...${live} />`} />
     <${Answer} of=${live} what="the trees" show=${() => html`
       <section class="panel" aria-label="All trees">
         <div class="controls"><label>Find <input type="search" value=${sought}
@@ -59,8 +57,7 @@ function OneTree({ uuid }) {
   if (value === null) return html`<${NoTree} uuid=${uuid} />`;
   return html`${value ? html`<${TreeHeading} ...${value} answer=${answer} />`
     : html`<${Heading} title="Tree" />`}
-    <${Answer} of=${answer} what="the tree" show=${() => html`
-      <${AggregateNames.Provider} value=${value.names}><${Drawn} ...${value} /><//>`} />`;
+    <${Answer} of=${answer} what="the tree" show=${() => html`<${Drawn} ...${value} />`} />`;
 }
 
 function TreeHeading({ root: { provider: { name, uuid } }, rows, readAt, answer }) {
@@ -72,7 +69,7 @@ function TreeHeading({ root: { provider: { name, uuid } }, rows, readAt, answer 
       Refresh</button><//>`;
 }
 
-function Drawn({ root, rows, pools, consumers, held, hidden }) {
+function Drawn({ root, rows, pools, consumers, held, hidden, names }) {
   const known = useMemo(() => new Map([...rows, ...pools].map((row) => [row.uuid, row])), [rows]);
   const consumption = useMemo(() => new Consumption([...known.values()]), [known]);
   const here = new Set(rows.map(({ uuid }) => uuid));
@@ -83,12 +80,11 @@ function Drawn({ root, rows, pools, consumers, held, hidden }) {
   return html`
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}
     <${Panel} name="drawn" title="The tree" aside=${html`<${BarLegend} />`}>
-      <${Consumes.Provider} value=${consumption}>
-        <${ProviderBox} node=${root} marks=${{ holders, held }} /><//><//>
+      <${ProviderBox} node=${root} marks=${{ holders, held, names, consumption }} /><//>
     <${Panel} name="pools" title="Sharing providers" aside=${html`<p class="fine">
       They share their inventory with this tree through an aggregate.</p>`}>
       ${pools.length ? html`<div class="pools">${pools.map((pool) => html`<div key=${pool.uuid}>
-          <${ProviderBox} node=${{ provider: pool, children: [] }} />
+          <${ProviderBox} node=${{ provider: pool, children: [] }} marks=${{ names, consumption }} />
           <a class="fine" href=${treeAddress(pool.root_provider_uuid)}>Show the tree</a>
         </div>`)}</div>`
         : html`<p class="quieter">None.</p>`}<//>
