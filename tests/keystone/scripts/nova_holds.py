@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives Nova's client and `nova-manage placement` where servers draw from holds; runs where Nova is installed.
+"""Drives `nova-manage placement` and Nova's periodic tasks where servers draw from holds; runs where Nova is installed.
 
 Called with the name of a nova.conf, whose databases are made. Nova is as it is: it knows of no holds.
 """
@@ -154,83 +154,11 @@ class Commitments(Deployment):
         )
         assert self.has(0) == (HELD - 2, 2)
 
-    def target(self, number):
-        """A candidate at a host."""
-        return next(
-            candidate
-            for candidate in self.candidates(memory=0)
-            if self.hosts[number] in candidate["allocations"]
-        )
-
-    def revert_a_move(self):
-        """A live migration, cold migration or resize that comes back keeps what is drawn."""
-        client = self.client
-        for host in (1, 0):
-            assert client.move_allocations(self.context, self.instance, self.migration)
-            assert self.drew(self.migration) == {self.hosts[0]: 2}
-            assert self.claim_for(self.instance, self.target(host))
-            assert self.drew(self.instance) == {}
-            assert client.delete_allocation_for_instance(self.context, self.instance)
-            assert client.move_allocations(self.context, self.migration, self.instance)
-            assert self.drew(self.instance) == {self.hosts[0]: 2}
-            assert self.has(0) == (HELD - 2, 2)
-
-    def confirm_a_move(self):
-        """Check that a server that ends elsewhere, or with another flavor, gives back what it drew."""
-        client = self.client
-        for host in (1, 0):
-            assert client.move_allocations(self.context, self.instance, self.migration)
-            assert self.claim_for(self.instance, self.target(host))
-            assert client.delete_allocation_for_instance(
-                self.context, self.migration, consumer_type="migration"
-            )
-            assert set(self.held()) == {self.hosts[host]}
-            assert self.drew(self.instance) == {}
-            assert (self.has(0), self.has(1)) == ((HELD, 0), (HELD, 0))
-            self.release_and_place()
-
     def release_and_place(self):
         """The server is as in the beginning."""
         assert self.client.delete_allocation_for_instance(self.context, self.instance, force=True)
         assert self.has(0) == (HELD, 0)
         self.place_server()
-
-    def evacuate_a_server(self):
-        """Check that drawn amounts stay until Nova releases the first host, and return then."""
-        assert self.claim_for(self.instance, self.target(1))
-        assert self.drew(self.instance) == {self.hosts[0]: 2}
-        self.client.remove_provider_tree_from_instance_allocation(
-            self.context, self.instance, self.hosts[0]
-        )
-        assert set(self.held()) == {self.hosts[1]}
-        assert (self.has(0), self.has(1)) == ((HELD, 0), (HELD, 0))
-        self.release_and_place()
-
-    def shelve_and_unshelve(self):
-        """Shelving gives back; unshelving claims free room, as Nova names no hold."""
-        assert self.client.delete_allocation_for_instance(self.context, self.instance)
-        assert self.has(0) == (HELD, 0)
-        assert self.claim_for(self.instance, self.target(0))
-        assert self.has(0) == (HELD, 0)
-        self.release_and_place()
-
-    def attach(self):
-        """Check that growth takes free room, and that drawn amounts are given up last."""
-        more = {self.hosts[0]: {"resources": {"VCPU": 1}}}
-        self.client.add_resources_to_instance_allocation(self.context, self.instance, more)
-        assert self.has(0) == (HELD - 2, 2)
-        self.client.remove_resources_from_instance_allocation(self.context, self.instance, more)
-        assert self.has(0) == (HELD - 2, 2)
-
-    def fill(self):
-        """A hold keeps its room: Nova's claims do not fit into it, whoever's they are."""
-        others = [str(uuid.uuid4()) for _ in range(2)]
-        for one in others:
-            self.write(one, {self.hosts[0]: (32 - HELD) // 2}, consumer_type="INSTANCE")
-        chosen = {"allocations": {self.hosts[0]: {"resources": {"VCPU": 1}}}}
-        assert self.claim_for(str(uuid.uuid4()), chosen) is False
-        for one in others:
-            assert self.client.delete_allocation_for_instance(self.context, one, force=True)
 
     def heal(self):
         """`nova-manage placement heal_allocations` leaves holds and draws alone, with --force too."""
@@ -319,12 +247,6 @@ STEPS = (
     Commitments.report_trees,
     Commitments.make_databases,
     Commitments.draw,
-    Commitments.revert_a_move,
-    Commitments.confirm_a_move,
-    Commitments.evacuate_a_server,
-    Commitments.shelve_and_unshelve,
-    Commitments.attach,
-    Commitments.fill,
     Commitments.heal,
     Commitments.track,
     Commitments.fail_to_remove_a_host,
