@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The logging that deployment tools configure for Placement governs the service, without a line twice."""
 
+import subprocess
+import sys
+
 import httpx
 import pytest
 
@@ -10,7 +13,19 @@ pytestmark = pytest.mark.slow
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 REQUEST = '"GET /resource_providers" status: 200'
-START = "Serving at"
+
+LOGS = """
+import logging
+from treeclaim import config, log_queue, logs
+from treeclaim.log_lines import REQUESTS, RequestLogRecord
+
+logs.set_up_logging(config.load(config_files=[]).options, config.PROJECT)
+log_queue.start_log_thread()
+if REQUESTS.isEnabledFor(logging.INFO):
+    REQUESTS.handle(RequestLogRecord("a request", (), {}, ("req-1", None), {}))
+logging.getLogger("treeclaim.server").info("a start")
+"""
+"""Logs a request and the start of a server as a service does, which takes longer to start."""
 
 CONFIGURED = """\
 [loggers]
@@ -82,14 +97,30 @@ FILES = {
 }
 
 
-def output_of(folder, **options):
-    """Return the lines of a service for a request, and the names of its log files."""
+def count_lines(folder, **options):
+    """Return how many lines of requests and of starts are written with some options."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOGS],
+        env=environment_of(folder, options),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    return ended.stdout.count("a request"), ended.stdout.count("a start")
+
+
+def environment_of(folder, options):
     variables = {f"OS_DEFAULT__{name.upper()}": value for name, value in options.items()}
-    environment = service_environment(folder, **variables)
-    with serving(environment, folder, "--workers=1") as server:
+    return service_environment(folder, **variables)
+
+
+def serve_request(folder, **options):
+    """Run a service for one request."""
+    with serving(environment_of(folder, options), folder, "--workers=1") as server:
         httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
         assert server.stop() == 0
-    return server.log.read_text()
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -97,8 +128,7 @@ def test_placement_logging_file_controls_own_loggers(tmp_path, name):
     text, requests, starts = FILES[name]
     file = tmp_path / "logging.conf"
     file.write_text(text)
-    written = output_of(tmp_path, log_config_append=str(file))
-    assert (written.count(REQUEST), written.count(START)) == (requests, starts)
+    assert count_lines(tmp_path, log_config_append=str(file)) == (requests, starts)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +142,13 @@ def test_placement_logging_file_controls_own_loggers(tmp_path, name):
     ],
 )
 def test_placement_default_log_levels_control_own_loggers(tmp_path, levels, requests, starts):
-    written = output_of(tmp_path, default_log_levels=levels)
-    assert (written.count(REQUEST), written.count(START)) == (requests, starts)
+    assert count_lines(tmp_path, default_log_levels=levels) == (requests, starts)
 
 
 def test_kolla_log_folder_has_one_file(tmp_path):
     folder = tmp_path / "log" / "placement"
     folder.mkdir(parents=True)
-    output_of(tmp_path, debug="False", log_dir=str(folder))
+    serve_request(tmp_path, debug="False", log_dir=str(folder))
     (file,) = folder.iterdir()
     assert file.name == "placement-api.log"
     assert file.read_text().count(REQUEST) == 1
@@ -127,7 +156,7 @@ def test_kolla_log_folder_has_one_file(tmp_path):
 
 def test_rhoso_rotates_by_size(tmp_path):
     file = tmp_path / "placement.log"
-    output_of(
+    serve_request(
         tmp_path,
         debug="true",
         log_file=str(file),
