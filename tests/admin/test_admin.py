@@ -22,6 +22,7 @@ from tests.servers import (
     serving,
 )
 from tests.service import HEADERS, schema_on
+from treeclaim import __version__
 
 PROVIDER = "6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
 CONSUMER = "0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a001"
@@ -63,7 +64,7 @@ def value_of(admin, sample):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, workers):
     with clients(environment, tmp_path, f"--workers={workers}") as (api, admin):
         assert admin.get("/live").text == "alive\n"
@@ -102,14 +103,30 @@ def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, wor
         seen = re.findall(r"^treeclaim_feed_position\{.*\} (.+)$", text, re.MULTILINE)
         assert max(map(float, seen)) == value_of(admin, "treeclaim_feed_committed")
         assert re.search(r"^treeclaim_forest_providers\{.*\} 1.0$", text, re.MULTILINE)
-
-
-@pytest.mark.slow
-def test_admin_listener_serves_only_its_three_pages(environment, tmp_path):
-    with clients(environment, tmp_path) as (api, admin):
+        assert "treeclaim_resource_capacity" not in text
+        # The first process, the listener, and the loader that several workers have.
+        require_process_metrics(admin, {1: 3, 2: 5}[workers])
         assert admin.get("/resource_providers").status_code == 404
         assert api.get("/metrics").status_code == 404
-        assert "treeclaim_resource_capacity" not in admin.get("/metrics").text
+
+
+def require_process_metrics(admin, number):
+    """Require metrics of the program, and of so many processes."""
+    text = admin.get("/metrics").text
+    assert re.search(
+        rf'treeclaim_build_info{{python="3[^"]*",version="{re.escape(__version__)}"}} 1\.0', text
+    )
+
+    def find_residents():
+        found = re.findall(r"process_resident_memory_bytes{.*} (\S+)", admin.get("/metrics").text)
+        return found if len(found) == number else None
+
+    residents = eventually(find_residents, "all processes are measured")
+    assert all(10e6 < float(value) < 10e9 for value in residents)
+    for name in ("process_cpu_seconds_total", "process_open_fds", "process_threads"):
+        values = re.findall(rf'{name}{{program="treeclaim",worker="\d+"}} (\S+)', text)
+        assert values
+        assert all(float(value) > 0 for value in values)
 
 
 @pytest.mark.slow
