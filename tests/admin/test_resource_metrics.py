@@ -146,11 +146,10 @@ def test_scrape_has_cloud_sums_aggregate_sums_and_flavor_fits(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("listener", [alone, pytest.param(of_a_service, marks=pytest.mark.slow)])
-def test_sighup_rereads_flavors_and_keeps_them_if_the_file_is_broken(tmp_path, listener):
+def test_sighup_rereads_flavors_and_keeps_them_if_the_file_is_broken(tmp_path):
     path = flavor_file(tmp_path, first="resources=VCPU:1")
     settings = {"OS_TREECLAIM__METRICS_OF_FLAVORS": str(path)}
-    with metered(tmp_path, listener, **settings) as (server, api, read):
+    with metered(tmp_path, of_a_service, **settings) as (server, api, read):
         api.post("/treeclaim/providers", json=WORLD)
         first, second = 'treeclaim_fits{flavor="first"}', 'treeclaim_fits{flavor="second"}'
         eventually(lambda: read().get(first) == 35, "the first flavor is measured")

@@ -29,9 +29,6 @@ _PARTS = (
 _ANSWER_SECONDS = 0.2
 """How long an answer is waited for: many of these are never finished, and so never answered."""
 
-_AT_ONCE = 8
-"""Clients that send at the same time; nearly always they wait."""
-
 
 def hostile(seed):
     chance = random.Random(seed)
@@ -68,7 +65,7 @@ def send(address, data, seed):
     return found
 
 
-def attack(address, seeds, *, always_http=True):
+def attack(address, seeds, *, always_http=True, at_once=8):
     """Send the bytes of many seeds; nothing that is answered is a failure of the service.
 
     Args:
@@ -76,6 +73,7 @@ def attack(address, seeds, *, always_http=True):
         seeds: Whose bytes to send.
         always_http: Whether everything that is answered is HTTP of version 1. Some servers answer a
             line without a version as HTTP/0.9 did, which had no head.
+        at_once: How many clients send at the same time; nearly always they wait.
     """
 
     def attack_once(seed):
@@ -85,6 +83,6 @@ def attack(address, seeds, *, always_http=True):
         assert b" 500 " not in answer[:40], (seed, hostile(seed), answer[:500])
         assert b"Traceback" not in answer, seed
 
-    with ThreadPoolExecutor(_AT_ONCE) as clients:
+    with ThreadPoolExecutor(at_once) as clients:
         for _ in clients.map(attack_once, seeds):
             pass

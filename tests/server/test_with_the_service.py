@@ -48,7 +48,7 @@ def test_oversized_body_closes_the_connection_with_a_header(server, status):
 
 @pytest.mark.slow
 def test_bytes_of_any_kind_are_answered_or_refused(server, caplog):
-    attack(server.address, range(SEEDS))
+    attack(server.address, range(SEEDS), at_once=40)
     assert "Traceback" not in caplog.text
     assert server.ask().status == 200
 
