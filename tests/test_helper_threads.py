@@ -10,7 +10,7 @@ import pytest
 
 from treeclaim import helper_threads
 from treeclaim.admin.capacity import Meter
-from treeclaim.log_queue import LogQueue, LogTarget
+from treeclaim.log_queue import LogQueue, QueuedHandler
 from treeclaim.server.http.pool import ThreadPool
 from treeclaim.store import DatabaseSettings, Store
 
@@ -100,7 +100,7 @@ def test_metrics_thread_survives_a_failure(failures, monkeypatch):
 
 
 def test_log_thread_survives_a_failure(failures, monkeypatch):
-    target = LogTarget(logging.NullHandler())
+    target = QueuedHandler(logging.NullHandler())
     write = FailsFirst(ValueError())
     monkeypatch.setattr(target, "write", write)
     queue = LogQueue()

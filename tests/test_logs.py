@@ -19,7 +19,7 @@ from oslo_log.formatters import ContextFormatter
 from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _target
 from treeclaim.log_lines import OneLine, make_request_record
-from treeclaim.log_queue import QUEUE_BYTES, LogQueue, LogTarget, RawStream
+from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
 from treeclaim.logs import LOG_FILE
 from treeclaim.model.texts import one_line
 
@@ -120,7 +120,7 @@ def asked(text, user="me"):
 
 def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter):
     sink = Sink(formatter)
-    target, queue = LogTarget(sink), LogQueue()
+    target, queue = QueuedHandler(sink), LogQueue()
     text = "x" * 4_000
     for number in range(10_000):
         queue.put(target, asked(f"/{number}?{text}"))
@@ -213,7 +213,7 @@ def everything_in(descriptor):
 def test_unread_log_drops_lines_and_reports_their_number(unread):
     stream, reader = unread
     handler = logging.StreamHandler()
-    target = LogTarget(handler)
+    target = QueuedHandler(handler)
     handler.setStream(stream)
     for number in range(1_000):
         target.write([made(f"{number:0999}")])

@@ -6,13 +6,11 @@ written says how many.
 """
 
 import logging
-import logging.handlers
 import os
 import select
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from copy import copy
 from multiprocessing.util import Finalize
@@ -78,15 +76,18 @@ class RawStream:
         """Do nothing: nothing is buffered."""
 
 
-class LogTarget:
-    """A handler that the operator configured.
+class QueuedHandler(logging.Handler):
+    """Hands records for a handler of the operator to the log thread.
+
+    Without that thread, for instance before a fork, it writes them itself.
 
     Attributes:
-        handler: The handler.
+        handler: The operator's handler.
         lost: Records that were not written since the last one that was.
     """
 
     def __init__(self, handler: logging.Handler) -> None:
+        super().__init__(handler.level)
         self.handler = handler
         self.lost = 0
         handler.handleError = _raise_again  # type: ignore[method-assign, assignment]
@@ -98,11 +99,33 @@ class LogTarget:
             with suppress(Exception):
                 handler.setStream(RawStream(handler.stream.fileno()))
 
-    def write(self, records: Iterable[logging.LogRecord]) -> None:
-        """Write records; one handler is used by one thread at a time. Never raises."""
-        batch = list(records)
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record, or write it; never raises."""
+        queue = _queue
         try:
-            self._emit(batch)
+            prepared = self._prepare(record)
+            if queue is not None:
+                queue.put(self, prepared)
+            else:
+                self.write([prepared])
+                self.close_file()
+        except Exception as error:  # noqa: BLE001 - no log may fail a request
+            self.drop()
+            _complain(self.handler, error)
+
+    def _prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Return a record that keeps no object alive but its text; a request's is small as it is."""
+        if is_of_request(record):
+            return record
+        prepared = copy(record)
+        prepared.formatted = self.handler.format(record)
+        prepared.args = prepared.exc_info = None
+        return prepared
+
+    def write(self, batch: list[logging.LogRecord]) -> None:
+        """Write records; one handler is used by one thread at a time. Never raises."""
+        try:
+            self._write(batch)
         except Exception as error:  # noqa: BLE001 - no log may fail a request, whatever the handler raises
             self.drop(len(batch))
             self.close_file()
@@ -110,7 +133,7 @@ class LogTarget:
         else:
             self.lost = 0
 
-    def _emit(self, batch: list[logging.LogRecord]) -> None:
+    def _write(self, batch: list[logging.LogRecord]) -> None:
         handler = self.handler
         admitted = [record for record in batch if handler.filter(record)]
         if self.lost:
@@ -154,7 +177,7 @@ class LogTarget:
 
 
 def _raise_again(_record: logging.LogRecord) -> None:
-    """Let `LogTarget.write` know what a handler would print on standard error for each line."""
+    """Let `QueuedHandler.write` know what a handler would print on standard error for each line."""
     error = sys.exc_info()[1]
     if error is not None:
         raise error
@@ -177,7 +200,7 @@ def _complain(handler: logging.Handler, error: Exception) -> None:
 class _Waiting(NamedTuple):
     """A record that waits for the log thread."""
 
-    target: LogTarget
+    handler: QueuedHandler
     record: logging.LogRecord
     size: int
 
@@ -191,7 +214,7 @@ class LogQueue:
         # A handler of a signal may log while this thread holds it.
         self._guard = threading.RLock()
 
-    def put(self, target: LogTarget, record: logging.LogRecord) -> None:
+    def put(self, handler: QueuedHandler, record: logging.LogRecord) -> None:
         """Queue a record, or drop and count it."""
         size = _RECORD_BYTES + text_length(record)
         with self._guard:
@@ -199,9 +222,9 @@ class LogQueue:
             if has_room:
                 self._bytes += size
         if has_room:
-            self._waiting.put(_Waiting(target, record, size))
+            self._waiting.put(_Waiting(handler, record, size))
         else:
-            target.drop()
+            handler.drop()
 
     def close(self) -> None:
         """Let the log thread end once it has written what waits now."""
@@ -213,8 +236,8 @@ class LogQueue:
             try:
                 batch = [self._waiting.get(timeout=_IDLE_SECONDS)]
             except Empty:
-                for target in targets:
-                    run_guarded("log", target.close_old_file)
+                for handler in handlers:
+                    run_guarded("log", handler.close_old_file)
                 continue
             if batch[0] is not None and is_of_request(batch[0].record):
                 time.sleep(_GATHER_SECONDS)
@@ -226,63 +249,31 @@ class LogQueue:
                 return
 
     def _write(self, batch: list[_Waiting]) -> None:
-        records: dict[LogTarget, list[logging.LogRecord]] = {}
+        records: dict[QueuedHandler, list[logging.LogRecord]] = {}
         for waiting in batch:
-            records.setdefault(waiting.target, []).append(waiting.record)
+            records.setdefault(waiting.handler, []).append(waiting.record)
         try:
-            for target, lines in records.items():
-                target.write(lines)
+            for handler, lines in records.items():
+                handler.write(lines)
         finally:
             with self._guard:
                 self._bytes -= sum(waiting.size for waiting in batch)
 
 
-class DroppingQueueHandler(logging.handlers.QueueHandler):
-    """Hands records to the log thread; without one, for instance before a fork, it writes them itself."""
-
-    def __init__(self, target: LogTarget) -> None:
-        super().__init__(SimpleQueue())
-        self.target = target
-        self.setLevel(target.handler.level)
-
-    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Return a record that keeps no object alive but its text; a request's is small as it is."""
-        if is_of_request(record):
-            return record
-        prepared = copy(record)
-        prepared.formatted = self.target.handler.format(record)
-        prepared.args = prepared.exc_info = None
-        return prepared
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record, or write it; never raises."""
-        queue = _queue
-        try:
-            prepared = self.prepare(record)
-            if queue is not None:
-                queue.put(self.target, prepared)
-            else:
-                self.target.write([prepared])
-                self.target.close_file()
-        except Exception as error:  # noqa: BLE001 - no log may fail a request
-            self.target.drop()
-            _complain(self.target.handler, error)
-
-
 _queue: LogQueue | None = None
 """The queue of this process; None where nobody writes behind it."""
 
-targets: list[LogTarget] = []
-"""The handlers that the operator configured last."""
+handlers: list[QueuedHandler] = []
+"""Those of the handlers that the operator configured last."""
 
 
 def start_log_thread() -> None:
     """Write behind a queue from now on; a process calls this after its last fork."""
     global _queue  # noqa: PLW0603 - loggers are the process's too
     queue = LogQueue()
-    for target in targets:
+    for handler in handlers:
         # A broken handler may have left its lock with this thread, which wrote to it until now.
-        target.handler.createLock()
+        handler.handler.createLock()
     thread = start_helper_thread("log", queue.run)
     _queue = queue
 

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from treeclaim.log_lines import REQUESTS
-from treeclaim.log_queue import DroppingQueueHandler, LogTarget, targets
+from treeclaim.log_queue import QueuedHandler, handlers
 
 LOG_FILE = "placement-api.log"
 """The file in `log_dir`, where `log_file` names none."""
@@ -44,10 +44,10 @@ def check_logging(options: cfg.ConfigOpts, program: str) -> None:
         set_up_logging(options, program)
     finally:
         for logger in _all_loggers():
-            for handler in [h for h in logger.handlers if isinstance(h, DroppingQueueHandler)]:
+            for handler in [h for h in logger.handlers if isinstance(h, QueuedHandler)]:
                 logger.removeHandler(handler)
-                handler.target.close_file()
-                path = Path(getattr(handler.target.handler, "baseFilename", os.devnull))
+                handler.close_file()
+                path = Path(getattr(handler.handler, "baseFilename", os.devnull))
                 made = path.stat() if path.is_file() else None
                 if made is not None and not made.st_size and made.st_ctime_ns >= begin:
                     path.unlink()
@@ -80,17 +80,17 @@ def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
         raise LoggingError(f"logging cannot be set up: {error}") from error
     for name, placement_name in _PLACEMENT_NAMES.items():
         _follow_placement_logger(logging.getLogger(name), logging.getLogger(placement_name))
-    queued: dict[logging.Handler, DroppingQueueHandler] = {}
+    queued: dict[logging.Handler, QueuedHandler] = {}
     for logger in _all_loggers():
         for handler in list(logger.handlers):
-            if isinstance(handler, DroppingQueueHandler):
+            if isinstance(handler, QueuedHandler):
                 queued[handler] = handler
                 continue
             if handler not in queued:
-                queued[handler] = DroppingQueueHandler(LogTarget(handler))
+                queued[handler] = QueuedHandler(handler)
             logger.removeHandler(handler)
             logger.addHandler(queued[handler])
-    targets[:] = [handler.target for handler in queued.values()]
+    handlers[:] = queued.values()
 
 
 def _follow_placement_logger(logger: logging.Logger, placement: logging.Logger) -> None:

@@ -127,13 +127,8 @@ def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, Po
     return load_rules(configuration, list_rules())
 
 
-def registered_enforcer(configuration: cfg.ConfigOpts) -> oslo_policy.Enforcer:
-    """Make an enforcer that knows all rules and has read no file yet."""
-    return make_enforcer(configuration, list_rules())
-
-
 def enforcer_for_tools() -> oslo_policy.Enforcer:
-    """Return an enforcer for the oslopolicy command line tools."""
+    """Return an enforcer for the oslopolicy command line tools, which has read no file yet."""
     configuration = cfg.ConfigOpts()
     configuration([], project="placement")
-    return registered_enforcer(configuration)
+    return make_enforcer(configuration, list_rules())
