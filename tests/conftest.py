@@ -5,11 +5,13 @@ import gc
 import os
 import secrets
 import signal
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from tests import authorities
+from tests.isolation import Isolation
 from tests.resources import FIXTURES, Running, in_quick_tier, request_marked, requested_by
 from tests.service import client_of, make_application
 from tests.skips import why_not_allowed
@@ -50,6 +52,13 @@ def pytest_configure(config):
         # Processes of a run get it with the other options.
         config.option.hypothesis_seed = str(secrets.randbelow(SEEDS))
     config.pluginmanager.register(FIXTURES)
+
+
+def pytest_sessionstart(session):
+    """Keep quick tests on what every machine has."""
+    if session.config.getoption("--tier") == "quick":
+        folder = Path(session.config._tmp_path_factory.mktemp("programs"))
+        session.config.pluginmanager.register(Isolation(folder), "isolation")
 
 
 def pytest_report_header(config):

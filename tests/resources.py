@@ -182,3 +182,17 @@ def _fixture_of(name: str) -> object:
 FIXTURES = ModuleType("resource_fixtures")
 vars(FIXTURES).update({name: _fixture_of(name) for name in RESOURCES})
 """A plugin of pytest with a fixture for each resource."""
+
+
+def linked(names: frozenset[str], folder: Path) -> list[str]:
+    """Return a folder for each resource, with links to its programs alone."""
+    folders = []
+    for name in sorted(names):
+        place = folder / name
+        if not place.exists():
+            place.mkdir(parents=True)
+            for program in RESOURCES[name].programs:
+                if path := shutil.which(program, path=_PATH):
+                    (place / program).symlink_to(path)
+        folders.append(str(place))
+    return folders
