@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No text that a client can send makes the service work for long (contract page 97).
-
-What is judged is time of this process, not of the clock, and with much slack: what these tests are
-for took minutes.
-"""
+"""No query and no body that a client can send makes the service work for long (contract page 97)."""
 
 import json
-import signal
 import sys
 
 import pytest
 
-from tests.api.described import HOST, described, parameters
+from tests.api.described import HOST
 from tests.api.raw import require_sound, send
 from tests.service import make_application
 
 LONG = 200_000
 """Characters of a text."""
 
-MOST_SECONDS = 60
-"""Of the processor, for all requests of a test."""
+pytestmark = pytest.mark.usefixtures("limited_work")
 
 
 @pytest.fixture(scope="module")
@@ -31,67 +25,7 @@ def application(tmp_path_factory):
     return service
 
 
-def filled(unit, length=LONG):
-    """A text of so many characters."""
-    return (unit * (length // len(unit) + 1))[:length]
-
-
-LONG_TEXTS = {
-    "one letter": filled("a"),
-    "beginnings of markup": filled("<a"),
-    "a version of markup": "placement " + filled("<a"),
-    "a version of digits": "placement 1." + filled("1"),
-    "markup in markup": filled("<a<b>"),
-    "closed late": "<" * (LONG - 1) + ">",
-    "half quoted": filled(';a="'),
-    "parameters": filled(";a=b"),
-    "list": filled("a,"),
-    "stars": filled("*/*,"),
-    "qualities": filled("a/b;q=0.1,"),
-    "versions": filled("placement 1.1,"),
-    "blanks": filled(" "),
-    "digits": filled("1"),
-    "dots": filled("1."),
-    "line ends": filled("\n"),
-    "backslashes": filled('\\"'),
-    "dashes": filled("a-"),
-    "colons": filled("a:1,"),
-    "marks": filled("!"),
-    "capitals": "CUSTOM_" + filled("A_"),
-    "percent": filled("%25"),
-    "roles": filled("admin,member,"),
-    "beyond ASCII": filled("\xc3\xa4"),
-}
-HEADERS = [
-    "http_openstack_api_version",
-    "http_accept",
-    "content_type",
-    "content_length",
-    "http_x_auth_token",
-    "http_x_roles",
-    "http_x_openstack_request_id",
-    "http_host",
-    "script_name",
-]
 EXTENDED = "1.39, treeclaim 1.0"
-
-
-class TooMuchWorkError(Exception):
-    """The requests of a test take too much of the processor."""
-
-
-@pytest.fixture(autouse=True)
-def limited_work(application):
-    """End a test that takes too much of the processor."""
-
-    def end(*_):
-        raise TooMuchWorkError
-
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
-    yield
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    signal.signal(signal.SIGPROF, before)
 
 
 def send_soundly(*arguments, **named):
@@ -99,56 +33,6 @@ def send_soundly(*arguments, **named):
     answer = send(*arguments, **named)
     require_sound(answer)
     return answer
-
-
-QUICK = ("markup in markup", "a version of digits")
-"""The kinds of texts that took longest before there were bounds; the others run with all databases."""
-
-KINDS = [
-    kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in LONG_TEXTS
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("header", HEADERS)
-def test_long_header_takes_little_work(application, header, kind):
-    for method, path, body, accept in (
-        ("GET", "/nowhere/<b>", None, "text/html"),
-        ("GET", "/resource_providers", None, "application/json"),
-        ("POST", "/resource_providers", b"{}", "text/plain"),
-    ):
-        named = {"http_accept": accept} | {header: LONG_TEXTS[kind]}
-        send_soundly(application, method, path, body=body, **named)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_long_path_takes_little_work(application, kind):
-    text = LONG_TEXTS[kind].encode("latin-1")
-    for before, after in (
-        (b"/", b""),
-        (b"/resource_providers/", b""),
-        (b"/resource_providers/", b"/inventories"),
-        (b"/resource_providers/", b"/inventories/VCPU"),
-        (b"/traits/", b""),
-        (b"/resource_classes/", b""),
-        (b"/allocations/", b""),
-    ):
-        for method in ("GET", "PUT", "DELETE"):
-            send_soundly(application, method, before + text + after, body=b"{}")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_long_query_value_takes_little_work(application, kind):
-    text = LONG_TEXTS[kind].replace("\n", "%0A").replace("&", "%26").encode("latin-1")[:LONG]
-    text = text.rsplit(b"%", 1)[0] or text
-    for method, path, operation in described():
-        begin = b"resources=VCPU:1&" if "candidates" in path else b""
-        for name in parameters(operation):
-            for query in (
-                begin + name.encode() + b"=" + text,
-                begin + name.encode() + text + b"=1",
-            ):
-                send_soundly(application, method, path, query=query, version=EXTENDED)
 
 
 REPEATED = {

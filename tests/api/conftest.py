@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bound of the work that the requests of a test make."""
+
+import signal
+
+import pytest
+
+MOST_SECONDS = 60
+"""Of the processor, for all requests of a test: much slack, as what is looked for took minutes."""
+
+
+class TooMuchWorkError(Exception):
+    """The requests of a test take too much of the processor."""
+
+
+@pytest.fixture
+def limited_work():
+    """End a test that takes too much of the processor of this process."""
+
+    def end(*_):
+        raise TooMuchWorkError
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
