@@ -6,12 +6,7 @@ import json
 from dataclasses import dataclass
 from wsgiref.util import setup_testing_defaults
 
-OPENINGS = {
-    400: "The server could not comply with the request since it is either malformed or otherwise "
-    "incorrect.",
-    404: "The resource could not be found.",
-    409: "There was a conflict when trying to complete your request.",
-}
+from tests.conformance.promises import OPENINGS
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 """Authentication by HTTP Basic (contract page 05, section 1.3)."""
 
 import logging
-import subprocess
 from base64 import b64encode
 from contextlib import contextmanager
 
@@ -168,16 +167,6 @@ def test_service_does_not_start_with_a_broken_file(tmp_path, kind):
 def test_service_does_not_start_without_a_file(tmp_path):
     with pytest.raises(ConfigurationError, match="is not set"):
         application(tmp_path, "")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("curl")
-def test_curl_authenticates(tmp_path, users):
-    command = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u"]
-    with served(tmp_path, users) as url:
-        for password, status in (("secret: word", "200"), ("wrong", "401")):
-            call = [*command, f"alice:{password}", url + READ]
-            assert subprocess.check_output(call, text=True) == status
 
 
 @pytest.mark.slow
