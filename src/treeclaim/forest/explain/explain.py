@@ -234,7 +234,7 @@ def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
             constraint
             for constraint in trees.between
             if constraint.reason not in ROOT_REASONS
-            and trees.matches(tree, _but(trees, [constraint]))
+            and trees.matching(_but(trees, [constraint]))[tree]
         ]
     yield from blocking
     yield from _still_blocking(trees, tree, _but(trees, blocking))
@@ -249,13 +249,13 @@ def _still_blocking(
     """
     kept = list(constraints)
     met = 0
-    while not trees.matches(tree, kept):
+    while not trees.matching(kept)[tree]:
         # The first that cannot be met beside those before: they are in the order of the search, in
         # which more constraints never let more trees match.
         first, end = met, len(kept)
         while end - first > 1:
             middle = (first + end) // 2
-            if trees.matches(tree, kept[:middle]):
+            if trees.matching(kept[:middle])[tree]:
                 first = middle
             else:
                 end = middle

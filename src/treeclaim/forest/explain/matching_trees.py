@@ -8,11 +8,12 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, essence_of, reduce_request
-from treeclaim.forest.solve.combine import anchors_of, combined_from, matching_anchors
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.combine import combined_from, matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter
-from treeclaim.forest.table.columns import Mask, Rows, Trees, read_only
+from treeclaim.forest.table.columns import Mask, Rows, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
@@ -103,18 +104,6 @@ class MatchingTrees:
             constraints
         )
 
-    def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
-        """Tell whether one tree has a candidate, by a search in that tree if it is not known."""
-        self._budget.check()
-        reduced_request = reduce_request(self.request, kept, None, self._consuming)
-        if any(constraint.reason == Reason.RULE for constraint in kept):
-            return bool(self.matching(kept)[tree])
-        matching = self._known.get(essence_of(reduced_request))
-        if matching is not None:
-            return bool(matching[tree])
-        with self._budget.scope():
-            return len(_matching_roots(self._relate(reduced_request), np.array([tree]))) > 0
-
     def _match_trees(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
         if essence not in self._known:
@@ -163,14 +152,14 @@ class MatchingTrees:
         return [constraint for constraint in self.constraints if constraint.group is None]
 
 
-def _matching_roots(problem: Problem, trees: Trees | None = None) -> Rows:
-    """Return the rows of the roots of those of some trees that have some candidate, in canonical order."""
+def _matching_roots(problem: Problem) -> Rows:
+    """Return the rows of the roots of the trees that have some candidate, in canonical order."""
     if not problem.plan.split:
-        return matching_anchors(problem, trees)
+        return matching_anchors(problem)
     splitter = Splitter(problem)
     matching = [
         tree
-        for tree in anchors_of(problem, trees).tolist()
+        for tree in all_anchors(problem).tolist()
         if any(True for _ in splitter.of_anchors(np.array([tree])))
     ]
     return problem.forest.order.roots[matching]
