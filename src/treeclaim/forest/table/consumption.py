@@ -198,30 +198,12 @@ def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int6
     columns.use_each(once, sums)
 
 
-def forget_consumed(classes: Classes, first: int) -> dict[int, Integers]:
-    """Let the inventories of all rows from one on consume nothing, and nothing be consumed of them.
-
-    Returns:
-        What was consumed, by class id, of the inventories of these rows.
-    """
-    before = {}
-    for class_id, columns in classes.items():
+def forget_consumed(classes: Classes, first: int) -> None:
+    """Let the inventories of all rows from one on consume nothing, and nothing be consumed of them."""
+    for columns in classes.values():
         start = int(search_ascending(columns.row.values, first))
         columns.pattern.values[start:] = 0
-        before[class_id] = columns.consumed.values[start:].copy()
-        indices = np.arange(start, len(columns))
-        indices = indices[columns.consumed.values[start:] != 0]
+        indices = start + np.flatnonzero(columns.consumed.values[start:])
         if len(indices):
             columns.use_each(indices, -columns.consumed.values[indices])
             columns.consumed.values[indices] = 0
-    return before
-
-
-def rows_consumed_otherwise(classes: Classes, first: int, before: Mapping[int, Integers]) -> Rows:
-    """Return the rows from one on of which another amount is consumed than before, each once."""
-    changed = [np.empty(0, dtype=np.int64)]
-    for class_id, was in before.items():
-        columns = classes[class_id]
-        start = int(search_ascending(columns.row.values, first))
-        changed.append(columns.row.values[start:][columns.consumed.values[start:] != was])
-    return np.unique(np.concatenate(changed))

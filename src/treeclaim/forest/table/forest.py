@@ -167,7 +167,7 @@ class Forest(ProviderTable):
         self._count += trees.added_count
         self.summaries.extend(len(self._register) - len(self.summaries))
         roots = [tree.start for tree in (*trees.old, *trees.new)]
-        self.summaries.forget(trees.altered, self.handle.values[roots].tolist())
+        self.summaries.forget(trees.handles, self.handle.values[roots].tolist())
         order, self._order = self._order, None
         self._order, splices = edit_order(order, self, trees)
         self.splices.note(splices)

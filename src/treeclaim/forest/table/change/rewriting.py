@@ -12,7 +12,6 @@ from treeclaim.forest.table.consumption import (
     add_consumed,
     forget_consumed,
     link,
-    rows_consumed_otherwise,
 )
 from treeclaim.forest.table.layout import lay_out
 from treeclaim.forest.table.order import Splice, TreeOrder
@@ -34,14 +33,14 @@ class RewrittenTrees:
         rows: The same rows together.
         class_ids: Of what inventories were in them.
         new: The rows of each as it is.
-        altered: Handles of those of whom something else is told now, of those who are gone too.
+        handles: Handles of the providers that were or are in them.
     """
 
     old: Sequence[range]
     rows: Rows
     class_ids: set[int]
     new: Sequence[range]
-    altered: Sequence[int]
+    handles: Sequence[int]
 
     @property
     def added_count(self) -> int:
@@ -108,16 +107,17 @@ class _Rewriting:
         put = table.put(records, self._handles_of_records(at - len(other_rows)))
         record_rows = np.arange(put.start, put.stop)
         new = table.gather(table, np.concatenate([other_rows, record_rows])[at], places)
-        altered = self._note_relatives(other_rows, at, new)
+        new_rows = np.arange(new.start, new.stop)
+        table.touch(new_rows)
         class_ids |= {stock.class_id for record in records for stock in record.inventories}
         table.bury(np.concatenate([rows, record_rows]), class_ids)
-        self._register.place(np.arange(new.start, new.stop))
+        self._register.place(new_rows)
         is_gone = self._register.row.values[table.handle.values[rows]] < new.start
-        gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
-        consuming = self._link_consumption(other_rows, at, new)
-        return RewrittenTrees(
-            old, rows, class_ids, _trees(places, new), [*altered, *consuming, *gone]
-        )
+        for row in rows[is_gone].tolist():
+            self._register.leave(row)
+        self._link_consumption(other_rows, at, new)
+        handles: list[int] = table.handle.values[np.concatenate([rows, new_rows])].tolist()
+        return RewrittenTrees(old, rows, class_ids, _trees(places, new), handles)
 
     def _trees_of(self, ids: set[int]) -> Sequence[range]:
         """Return the rows of the trees that providers are in, and of those that they will be in."""
@@ -168,35 +168,14 @@ class _Rewriting:
         )
         return handles
 
-    def _note_relatives(self, other_rows: Rows, at: Integers, new: range) -> Sequence[int]:
-        """Return the handles of the new rows that tell something else than the rows they were made of.
-
-        Besides what was told, these are rows whose parent or root is another one now.
-        """
-        table, is_other = self._table, at < len(other_rows)
-        rows = np.arange(new.start, new.stop)[is_other]
-        before, altered = other_rows[at[is_other]], ~is_other
-        for above in (table.parent.values, table.root.values):
-            was, now = above[before], above[rows]
-            was, now = np.where(was == NO_ROW, before, was), np.where(now == NO_ROW, rows, now)
-            altered[is_other] |= table.handle.values[was] != table.handle.values[now]
-        altered_rows = new.start + np.flatnonzero(altered)
-        table.touch(altered_rows)
-        handles: list[int] = table.handle.values[altered_rows].tolist()
-        return handles
-
-    def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> Sequence[int]:
-        """Write what the inventories of new rows consume, and what is consumed of them.
-
-        Returns:
-            The handles of the providers of which another amount is consumed now.
-        """
+    def _link_consumption(self, other_rows: Rows, at: Integers, new: range) -> None:
+        """Write what the inventories of new rows consume, and what is consumed of them."""
         table, patterns = self._table, self._table.holdings.patterns
         if not patterns.are_any and not any(
             inventory.consumes for record in self._records for inventory in record.inventories
         ):
-            return ()
-        before = forget_consumed(table.classes, new.start)
+            return
+        forget_consumed(table.classes, new.start)
         links: list[_Link] = []
         for row, source in zip(new, at.tolist(), strict=True):
             consumption: Iterable[tuple[int, Sequence[Consumed]]]
@@ -213,10 +192,6 @@ class _Rewriting:
         columns = np.array(links, dtype=np.int64).reshape(-1, len(ConsumptionLinks._fields)).T
         link(table.classes, patterns, table.root.values, ConsumptionLinks(*columns))
         add_consumed(table.classes, patterns, new.start)
-        rows = rows_consumed_otherwise(table.classes, new.start, before)
-        table.touch(rows)
-        handles: list[int] = table.handle.values[rows].tolist()
-        return handles
 
     def _links(
         self, row: int, consumption: Iterable[tuple[int, Sequence[Consumed]]]
