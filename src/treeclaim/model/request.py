@@ -268,16 +268,18 @@ class BodyForm:
 
 @dataclass(frozen=True, slots=True)
 class ProviderQuery:
-    """A question for a list of providers (contract page 20, section 2); all filters combine.
+    """A question for a list or a page of providers (contract pages 20, section 2, and 99, section 1).
+
+    All filters combine.
 
     Attributes:
         name: Exact name; None for any.
-        uuid: Exact uuid; None for any.
+        uuids: Exact uuids, of which one is wanted; None for any.
         conditions: Traits, aggregates and tree; only the provider's own count.
         resources: Amounts that the provider alone must be able to give.
     """
 
     name: str | None = None
-    uuid: str | None = None
+    uuids: frozenset[str] | None = None
     conditions: ProviderConditions = field(default_factory=ProviderConditions)
     resources: Mapping[str, int] = field(default_factory=dict)

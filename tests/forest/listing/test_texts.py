@@ -5,8 +5,9 @@ import random
 
 from tests.forest.building import TRAITS, forest_of, provider_uuid, record
 from treeclaim.forest.listing import texts
-from treeclaim.forest.listing.selection import ProviderSelection, select_rows
+from treeclaim.forest.listing.selection import select_rows
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.model.request import ProviderQuery
 
 
 def hosts(count, seed=0):
@@ -30,6 +31,6 @@ def test_cached_texts_are_evicted_within_the_limit(monkeypatch):
     monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
     forest, kept = forest_of(hosts(300)), ListingTexts()
     for first in range(0, 300, 10):
-        rows = select_rows(forest, ProviderSelection())[first : first + 10]
+        rows = select_rows(forest, ProviderQuery())[first : first + 10]
         kept.joined(forest, rows, INCLUDABLE)
         assert kept._bytes < 20_000 + 10 * 1_000

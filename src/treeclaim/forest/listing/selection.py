@@ -7,7 +7,7 @@ behind the last id of the one before, meets what exists all along exactly once.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +18,6 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import ProviderConditions, ProviderQuery
 
 _NOBODY = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderSelection:
-    """A question for providers (contract page 99, section 1); all filters combine.
-
-    Attributes:
-        name: Exact name; None for any.
-        uuids: Exact uuids, of which one is wanted; None for any.
-        conditions: Traits, aggregates and trees; only the provider's own count.
-        resources: Amounts that the provider alone must be able to give.
-    """
-
-    name: str | None = None
-    uuids: frozenset[str] | None = None
-    conditions: ProviderConditions = field(default_factory=ProviderConditions)
-    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +46,14 @@ def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
     return Page(shown, int(forest.id.values[shown[-1]]))
 
 
-def select_rows(forest: Forest, selection: ProviderSelection) -> Rows:
+def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
     """Return the rows of all providers that pass, ascending.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
     """
-    rows = meeting(
-        forest, selection.conditions, _named_rows(forest, selection.name, selection.uuids)
-    )
-    return _with_room(forest, selection.resources, rows)
+    rows = meeting(forest, query.conditions, _named_rows(forest, query.name, query.uuids))
+    return _with_room(forest, query.resources, rows)
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None = None) -> Rows:
@@ -174,7 +155,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    named = _named_rows(forest, query.name, None if query.uuid is None else (query.uuid,))
+    named = _named_rows(forest, query.name, query.uuids)
     if named is not None and conditions.is_empty and not query.resources:
         return named
     rows = filters.in_named_trees(forest, conditions)

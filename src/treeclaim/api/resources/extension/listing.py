@@ -23,11 +23,12 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.parts import SHOWN
-from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, select_rows
+from treeclaim.forest.listing.selection import Page, page_of, select_rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.parts import INVENTORIES, SHOWN_PARTS
+from treeclaim.model.request import ProviderQuery
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.allocations import load_allocations_by_provider
 
@@ -62,7 +63,7 @@ class ProvidersQuery(lists.SelectionQuery):
     def page(self, forest: Forest) -> Page:
         """Return the rows of the page."""
         uuids = frozenset(self.uuid) if self.uuid else None
-        selection = ProviderSelection(self.name or None, uuids, self.conditions, self.resources)
+        selection = ProviderQuery(self.name or None, uuids, self.conditions, self.resources)
         return page_of(forest, select_rows(forest, selection), self.after_id(_KIND), self.limit)
 
 

@@ -175,7 +175,7 @@ def _provider_query(call: Call) -> ProviderQuery:
     in_tree = (query["in_tree"],) if "in_tree" in query else ()
     return ProviderQuery(
         name=query.get("name") or None,
-        uuid=query.get("uuid"),
+        uuids=frozenset((query["uuid"],)) if "uuid" in query else None,
         conditions=value_parsers.provider_conditions(traits, membership, in_tree),
         resources=value_parsers.parse_resources(query["resources"])
         if "resources" in query
