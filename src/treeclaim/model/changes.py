@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from treeclaim.model.names import CUSTOM_PREFIX, SHARING_TRAIT
+from treeclaim.model.names import CUSTOM_PREFIX
 from treeclaim.model.provider import ProviderRecord
 
 if TYPE_CHECKING:
@@ -103,12 +103,6 @@ class Catalogue:
             class_by_id={entry.id: entry for entry in classes},
             trait_rank={entry.id: rank for rank, entry in enumerate(ordered)},
         )
-
-    @property
-    def sharing_trait_id(self) -> int | None:
-        """Return the id of the trait that makes a provider a sharing one, if it exists."""
-        entry = self.traits.get(SHARING_TRAIT)
-        return None if entry is None else entry.id
 
 
 @dataclass(frozen=True, slots=True)

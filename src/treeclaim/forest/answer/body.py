@@ -40,7 +40,7 @@ class ResponseBody:
         problem: Problem,
         form: BodyForm,
         summaries: Summaries,
-        blocks: Iterator[Choices],
+        blocks: Iterator[Any],
         ranking: Ranking | None = None,
     ) -> None:
         """Take what is to be written.
@@ -49,7 +49,7 @@ class ResponseBody:
             problem: What was asked.
             form: How the answer is written.
             summaries: What was noted for them so far.
-            blocks: The candidates, in blocks.
+            blocks: The candidates: `Choices`, or for a `SplitAnswer` each `SplitCandidate`.
             ranking: Their scores, filled as they are drawn; None if they have no scores.
         """
         self.candidates = 0
@@ -138,21 +138,9 @@ class ResponseBody:
 class SplitAnswer(ResponseBody):
     """The body that answers a search in which several providers may give one amount."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        form: BodyForm,
-        summaries: Summaries,
-        divided: Iterator[SplitCandidate],
-        ranking: Ranking | None = None,
-    ) -> None:
-        """Take what is to be written; see `Answer`."""
-        super().__init__(problem, form, summaries, iter(()), ranking)
-        self._divided = divided
-
     def _candidates(self) -> Iterator[bytes]:
         plan, forest = self._problem.plan, self._problem.forest
-        candidates = list(self._divided)
+        candidates: list[SplitCandidate] = list(self._blocks)
         positions = {
             position
             for candidate in candidates

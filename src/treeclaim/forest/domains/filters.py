@@ -24,6 +24,7 @@ from treeclaim.model.errors import (
     TraitsNotFoundError,
 )
 from treeclaim.model.extension.conditions import Condition, Effect
+from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
@@ -80,6 +81,13 @@ def with_any_trait(forest: Forest, names: Collection[str]) -> Mask:
         return mask
 
     return forest.cache.get(("rows with any trait", frozenset(names)), made)
+
+
+def sharing_rows(forest: Forest) -> Mask:
+    """Return which rows are sharing providers, not to be changed."""
+    if SHARING_TRAIT in forest.catalogue.traits:
+        return with_any_trait(forest, (SHARING_TRAIT,))
+    return np.zeros(forest.row_count, dtype=np.bool_)
 
 
 def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:

@@ -15,6 +15,7 @@ from itertools import count
 
 import numpy as np
 
+from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import (
     Integers,
@@ -84,15 +85,10 @@ def follow_pairs(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None
         return None
     for splice in splices:
         local, lent = serving(np.arange(splice.rows.start, splice.rows.stop))
-        if len(lent) or _have_sharing(forest, local):
+        if len(lent) or sharing_rows(forest)[local].any():
             return None
         pairs = _splice(forest, pairs, splice, local)
     return replace(pairs, moment=forest.splices.mark)
-
-
-def _have_sharing(forest: Forest, rows: Rows) -> bool:
-    trait_id = forest.catalogue.sharing_trait_id
-    return trait_id is not None and any(trait_id in forest.trait_ids(row) for row in rows.tolist())
 
 
 def _splice(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:

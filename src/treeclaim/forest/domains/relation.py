@@ -290,11 +290,7 @@ def _unsuffixed_pairs(
 
 
 def _sharing(forest: Forest, rows: Rows) -> Rows:
-    trait_id = forest.catalogue.sharing_trait_id
-    if trait_id is None:
-        return rows[:0]
-    sharing = forest.rows_with_trait(trait_id)
-    return np.intersect1d(rows, sharing, assume_unique=True) if len(sharing) else rows[:0]
+    return rows[filters.sharing_rows(forest)[rows]]
 
 
 def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
@@ -307,14 +303,12 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
         keys = merge_rows([anchor * order.span + order.rank(provider), _lent_keys(forest, lent)])
         anchor = keys // order.span
         provider = order.rows_at(keys - anchor * order.span)
-    sharing = _sharing(forest, forest.living_rows)
-    is_sharing = np.isin(provider, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
     counts = np.bincount(anchor, minlength=len(order.roots))
     return Pairs(
         starts=np.concatenate([[0], counts.cumsum()]),
         provider=provider,
         indices={name: _inventory_indices(forest, name, provider) for name in classes},
-        sharing=np.flatnonzero(is_sharing),
+        sharing=np.flatnonzero(filters.sharing_rows(forest)[provider]),
         is_local=not len(lent),
         moment=forest.splices.mark,
     )

@@ -13,11 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees
-from treeclaim.forest.table.forest import Forest
-from treeclaim.model.names import SHARING_TRAIT
 
 CandidateRows = npt.NDArray[Any]
 """Candidates: rows of providers, int64, shape (candidates, slots), or `SplitCandidate` objects, shape (candidates,)."""
@@ -100,14 +97,3 @@ def first_of_each(numbers: Choices, counts: Mask) -> Mask:
         again = (numbers[:, :column] == numbers[:, [column]]) & counts[:, :column]
         first[:, column] &= ~again.any(axis=1)
     return first
-
-
-def sharing_by_row(forest: Forest) -> Mask:
-    """Return which rows are sharing providers, not to be changed."""
-
-    def made() -> Mask:
-        if SHARING_TRAIT not in forest.catalogue.traits:
-            return np.zeros(forest.row_count, dtype=np.bool_)
-        return with_any_trait(forest, (SHARING_TRAIT,))
-
-    return forest.cache.get("sharing rows", made)

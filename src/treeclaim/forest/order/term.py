@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.candidate_table import (
     CandidateRows,
     CandidateTable,
     Share,
-    sharing_by_row,
 )
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
@@ -82,7 +82,7 @@ class SlotOptions:
                 amount = Amount(slot, units, slot >= self._divided_from)
                 self.amounts.setdefault(name, []).append(amount)
         self.are_own = all(relation.pairs.is_local for relation in giving)
-        self._sharing = None if self.are_own else sharing_by_row(problem.forest)
+        self._sharing = None if self.are_own else sharing_rows(problem.forest)
         self._apart = {
             frozenset((step.slot, differing_slot))
             for step in problem.rules.steps

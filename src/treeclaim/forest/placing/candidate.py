@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.domains.consumed import Allocation
-from treeclaim.forest.order.candidate_table import sharing_by_row
+from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placement
@@ -79,7 +79,7 @@ def allocations_at(forest: Forest, holdings: Mapping[str, Mapping[str, int]]) ->
 
 def trees_of(forest: Forest, rows: Sequence[int]) -> tuple[int, ...]:
     """Return the trees of some givers: those of sharing providers only if all of them are."""
-    tree, sharing = forest.order.tree, sharing_by_row(forest)
+    tree, sharing = forest.order.tree, sharing_rows(forest)
     not_lent = {int(tree[row]) for row in rows if not sharing[row]}
     return tuple(sorted(not_lent or {int(tree[row]) for row in rows}))
 

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.filters import with_any_trait
+from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.partial.blocks import CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
-from treeclaim.model.names import SHARING_TRAIT
 
 
 def distinct(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Choices]:
@@ -31,7 +30,7 @@ def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnch
     """Return what recognises repetitions; None if no candidate can be of only sharing providers."""
     if not all(relation.has_sharing for relation in relations):
         return None
-    sharing = with_any_trait(problem.forest, (SHARING_TRAIT,))
+    sharing = sharing_rows(problem.forest)
     return FirstAnchors(relations, problem.allowed, sharing, problem.budget)
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.domains.filters import with_any_trait
+from treeclaim.forest.domains.filters import sharing_rows, with_any_trait
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
@@ -23,7 +23,6 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.split_class import Division, SplitClass, Worth
 from treeclaim.forest.table.columns import Trees
-from treeclaim.model.names import SHARING_TRAIT
 
 
 def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
@@ -48,7 +47,7 @@ class Splitter:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._plan = problem.plan
-        self._sharing = with_any_trait(problem.forest, (SHARING_TRAIT,))
+        self._sharing = sharing_rows(problem.forest)
         self._classes = [
             SplitClass(problem, name, relation)
             for name, relation in zip(problem.plan.split, problem.split_relations, strict=True)

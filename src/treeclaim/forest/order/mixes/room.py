@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.order.candidate_table import sharing_by_row
+from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.order.mixes.requests import TOGETHER, MixRequests, requests_of
 from treeclaim.forest.order.mixes.tree_counter import Take, with_consumed
@@ -179,7 +179,7 @@ def stranded_by_group(
     """
     requests = requests_of(forest, mix, budget)
     now = requests.count(forest, np.arange(len(forest.order.roots)), budget).astype(np.int64)
-    sharing = sharing_by_row(forest)
+    sharing = sharing_rows(forest)
     stranded = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):
         budget.check()

@@ -9,8 +9,7 @@ from functools import cache, cached_property, partial
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation, with_consumed
-from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave
-from treeclaim.forest.order.candidate_table import sharing_by_row
+from treeclaim.forest.domains.filters import rows_armed_to_leave, rows_to_leave, sharing_rows
 from treeclaim.forest.placing.candidate import (
     Candidate,
     allocations_at,
@@ -94,7 +93,7 @@ class MoveSituation:
         self.forest = forest
         self.call = call
         self.budget = budget
-        self.sharing = sharing_by_row(forest)
+        self.sharing = sharing_rows(forest)
         self.cleared = self._cleared()
         self.closed = self._closed()
         self.emptied: Mask = self.cleared[forest.order.roots]
