@@ -27,8 +27,6 @@ NO_CODE = -1
 _GREATEST = 2**40
 """More than any inventory has free, and in int64 as often as a unit may consume of another one."""
 
-Matrix = npt.NDArray[np.int64]
-
 Allocation = tuple[int, str, int]
 """Row of a provider, name of a resource class, and units."""
 
@@ -43,9 +41,9 @@ class Uses:
         free: What is free of each.
     """
 
-    codes: Matrix
-    amounts: Matrix
-    free: Matrix
+    codes: Integers
+    amounts: Integers
+    free: Integers
 
     def of_options(self, options: Mask) -> "Uses":
         """Return the same of some of the options."""

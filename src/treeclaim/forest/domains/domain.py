@@ -22,9 +22,6 @@ from treeclaim.forest.table.columns import (
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import TreeOrder
 
-Amounts = npt.NDArray[np.int64]
-"""Units of one resource class, int64."""
-
 
 @dataclass(frozen=True)
 class Domain:
@@ -45,7 +42,7 @@ class Domain:
     positions: Integers
     order: TreeOrder
     is_local: bool
-    room: Mapping[str, Amounts]
+    room: Mapping[str, Integers]
     uses: Uses | None = None
 
     @property
@@ -115,9 +112,7 @@ class Domain:
         number_at[self.positions] = numbers
         return number_at if (number_at[self.positions] == numbers).all() else None
 
-    def entry_of(
-        self, anchors: Integers, positions: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def entry_of(self, anchors: Integers, positions: Integers) -> Integers:
         """Return the numbers of options, -1 where a provider is none.
 
         Args:
@@ -147,12 +142,12 @@ class Domain:
             uses=None if self.uses is None else self.uses.of_options(options),
         )
 
-    def sums(self, numbers: Amounts) -> npt.NDArray[np.float64]:
+    def sums(self, numbers: Integers) -> npt.NDArray[np.float64]:
         """Return, for each anchor, the sum of one number per option."""
         return range_sums(numbers, self.starts[:-1], self.starts[1:])
 
 
-def range_sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
+def range_sums(numbers: Integers, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
     """Return the sums of some ranges of numbers."""
     before = np.zeros(len(numbers) + 1)
     numbers.cumsum(out=before[1:], dtype=np.float64)
@@ -160,7 +155,7 @@ def range_sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[
     return sums
 
 
-def slots_served(constraint: JointConstraint, domain: Domain) -> Amounts:
+def slots_served(constraint: JointConstraint, domain: Domain) -> Integers:
     """Return how many of the slots each option could serve, int64, shape (options,)."""
     if constraint.resource_class is None:
         return np.ones(len(domain.positions), dtype=np.int64)

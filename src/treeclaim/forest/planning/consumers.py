@@ -14,6 +14,7 @@ from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.extension.planning import (
     AllocationColumns,
     ConsumersRead,
@@ -22,12 +23,6 @@ from treeclaim.model.extension.planning import (
     RequestColumns,
 )
 from treeclaim.model.request import CandidateRequest
-
-Amounts = Mapping[str, Mapping[str, int]]
-"""Units by provider uuid and name of the resource class."""
-
-UNKNOWN_TYPE = "unknown"
-"""Stands for the type of a consumer that never got one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.model.extension.batches.batch import (
+    MOST_PROBLEMS,
     BatchEntry,
     BatchRefusedError,
     EntryFault,
@@ -43,9 +44,6 @@ from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
 
 NOWHERE = Cursor({}, None, frozenset())
 """The position of changes that come from no database."""
-
-MOST_PROBLEMS = 100
-"""Problems that are reported at once."""
 
 _Target = Target[ProviderRecord]
 

@@ -13,13 +13,14 @@ from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.planning.consumers import Amounts, Consumers, PlannedConsumer
+from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
 from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, amounts_by_id
 from treeclaim.model.changes import Changes, UsageChange
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import ProviderRecord

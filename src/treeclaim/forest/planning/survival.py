@@ -23,8 +23,6 @@ from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, s
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
 from treeclaim.forest.planning.consumers import (
-    UNKNOWN_TYPE,
-    Amounts,
     Consumers,
     PlannedConsumer,
     demand,
@@ -36,8 +34,10 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, with_free
 from treeclaim.forest.table.sums import sum_of
 from treeclaim.model.errors import SearchGivenUpError
+from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.extension.order import TermName
 from treeclaim.model.extension.planning import Failures
+from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.model.request import CandidateRequest
 
 _QUERY_BYTES = 64_000_000

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers, Rows, expand_ranges, search_ascending
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows, expand_ranges, search_ascending
 from treeclaim.model.whole import Numbers
-
-_NO_ROW = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Layout:
     def rows_of(self, ids: Numbers) -> Rows:
         """Return the rows of providers by their ids, -1 for those that have none."""
         at = _indices(self.ids, ids)
-        rows: Rows = np.append(self.row, _NO_ROW)[at]
+        rows: Rows = np.append(self.row, NO_ROW)[at]
         return rows
 
 
@@ -56,7 +54,7 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
         size[level] += 1
         if level is not levels[0]:
             np.add.at(size, parent[level], size[level])
-    row = np.full(len(ids), _NO_ROW, dtype=np.int64)
+    row = np.full(len(ids), NO_ROW, dtype=np.int64)
     root = np.empty(len(ids), dtype=np.int64)
     for level in levels:
         before = size[level].cumsum() - size[level]
@@ -70,15 +68,15 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
             start = before[np.maximum.accumulate(np.where(is_first, np.arange(len(level)), 0))]
             row[level] = row[above] + 1 + before - start
             root[level] = root[above]
-    has_row = row != _NO_ROW
+    has_row = row != NO_ROW
     provider = np.flatnonzero(has_row)
     provider = provider[np.argsort(row[provider])]
-    has_parent = parent[provider] != _NO_ROW
+    has_parent = parent[provider] != NO_ROW
     return Layout(
         ids=ids,
         provider=provider,
         row=row,
-        parent=np.where(has_parent, row[parent[provider]], _NO_ROW),
+        parent=np.where(has_parent, row[parent[provider]], NO_ROW),
         root=root[provider],
         end=np.arange(len(provider)) + size[provider],
     )
@@ -89,7 +87,7 @@ def _indices(ids: Numbers, sought_ids: Numbers) -> Integers:
     at = search_ascending(ids, sought_ids)
     at[at == len(ids)] = 0
     is_there = ids[at] == sought_ids if len(ids) else np.zeros(0, dtype=np.bool_)
-    indices: Integers = np.where(is_there, at, _NO_ROW)
+    indices: Integers = np.where(is_there, at, NO_ROW)
     return indices
 
 
@@ -98,7 +96,7 @@ def _levels(parent: Integers) -> Sequence[Integers]:
     by_parent = np.argsort(parent, kind="stable")
     parents = parent[by_parent]
     levels: list[Integers] = []
-    level: Integers = np.flatnonzero(parent == _NO_ROW)
+    level: Integers = np.flatnonzero(parent == NO_ROW)
     while len(level):
         levels.append(level)
         first = search_ascending(parents, level, side="left")
