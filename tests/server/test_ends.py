@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The event loop and its threads survive what comes while a server ends."""
 
+import socket
+import struct
 import subprocess
 import sys
 import threading
 
-from tests.server.fronts import CLIENT_SECONDS, HELLO, hello, running
+from tests.server.fronts import CLIENT_SECONDS, HELLO, hello, receive, running
+from tests.servers import eventually
 from treeclaim.server.http import listener
 
 A_SIGNAL_WHILE_CLOSING = """
@@ -49,3 +52,33 @@ def test_thread_survives_a_response_after_the_server_has_ended(monkeypatch):
     is_over.set()
     pool.offer(done.set)
     assert done.wait(CLIENT_SECONDS)
+
+
+def test_reset_after_a_response_is_no_error(caplog):
+    """The thread has sent all when the client, with a byte unread, resets the connection."""
+    begun, may_answer = threading.Event(), threading.Event()
+    holds, may_go_on = threading.Event(), threading.Event()
+
+    def slow(environment, start_response):
+        begun.set()
+        assert may_answer.wait(CLIENT_SECONDS)
+        return hello(environment, start_response)
+
+    def hold_loop():
+        holds.set()
+        assert may_go_on.wait(CLIENT_SECONDS)
+
+    with running(slow) as server:
+        client = server.connect()
+        client.sendall(HELLO.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n!"))
+        assert begun.wait(CLIENT_SECONDS)
+        server.front.loop.call_soon_threadsafe(hold_loop)
+        assert holds.wait(CLIENT_SECONDS)
+        may_answer.set()
+        assert receive(client).body == b"hello"
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        eventually(lambda: server.front.answered, "the thread has noted its answer")
+        may_go_on.set()
+        eventually(lambda: len(server.front.table) == 0, "the connection is forgotten")
+    assert "Traceback" not in caplog.text

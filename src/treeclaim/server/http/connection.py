@@ -10,6 +10,7 @@ import logging
 import math
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -408,7 +409,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.has_ended:
             self._transport.close()
         elif self._transport.can_write_eof():
-            self._transport.write_eof()
+            # Where the client has reset the connection, the event loop notices it next.
+            with suppress(OSError):
+                self._transport.write_eof()
 
     # Called by threads.
 
