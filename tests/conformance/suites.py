@@ -45,11 +45,11 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
         text = re.sub(r"<([\w -]+)>", lambda name: _uuid_of(name[1], namespace), text)
     # The loader in Python takes seconds for all suites.
     suite = yaml.load(text, Loader=yaml.CSafeLoader)
+    if suite.pop("databases", None) == ["sqlite"]:
+        _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
     _configure_fixture(suite, Path(yaml_file).stem)
     if not has_world:
         return suite
-    if suite.pop("databases", None) == ["sqlite"]:
-        _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
     suite.pop("page", None)
     world, rules, questions = (suite.pop(key, {}) for key in ("world", "rules", "questions"))
     empty = {"POST": ANEW, "status": 204, "response_promises": {"kept": False}}
