@@ -42,18 +42,6 @@ export const providersOfTrees = (api, roots, parts, signal) =>
 /** The query that includes parts of providers. */
 export const including = (parts) => ({ include: parts.join(",") || null });
 
-/** Aggregates of all roots, as a map from the root's uuid to a list. */
-export async function aggregatesOfRoots(api, signal) {
-  const rows = await providers(api, including(["aggregates"]), signal);
-  return new Map(rows.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
-}
-
-/** All providers that have conditions. The server has no filter for them, so all are read. */
-export async function conditioned(api, signal) {
-  const rows = await providers(api, including(["conditions"]), signal);
-  return rows.filter(({ conditions }) => Object.keys(conditions).length);
-}
-
 /** Names of aggregates by uuid; none if the policy or the server has none to show. */
 export async function aggregateNames(api, signal) {
   const path = "/treeclaim/aggregates/names";

@@ -12,8 +12,8 @@ const BY_NAME = new Intl.Collator("en", { numeric: true });
 
 /** The choice of a grouping: none, every aggregate, or one. */
 export function Grouping({ by, trees, cloud, onChoose }) {
-  const { aggregatesOf, names } = cloud;
-  const known = [...membersOf(trees, aggregatesOf ?? new Map())].map(([uuid, members]) =>
+  const { names } = cloud;
+  const known = [...membersOf(trees, cloud)].map(([uuid, members]) =>
     [uuid, `${aggregateName(names, uuid)} (${countedTrees(members)})`]);
   const isKnown = !by || by === EACH || known.some(([uuid]) => uuid === by);
   return html`<label>Group by <${Select} value=${by} onChoose=${onChoose} options=${[
@@ -22,9 +22,10 @@ export function Grouping({ by, trees, cloud, onChoose }) {
   ]} /></label>`;
 }
 
-function membersOf(trees, aggregatesOf) {
+/** The trees in each aggregate. */
+function membersOf(trees, cloud) {
   const pairs = trees.flatMap((tree) =>
-    (aggregatesOf.get(tree.uuid) ?? []).map((aggregate) => ({ aggregate, tree })));
+    cloud.aggregatesOf(tree.uuid).map((aggregate) => ({ aggregate, tree })));
   return new Map([...Map.groupBy(pairs, ({ aggregate }) => aggregate)]
     .map(([aggregate, members]) => [aggregate, members.map(({ tree }) => tree)]));
 }
@@ -37,17 +38,18 @@ function membersOf(trees, aggregatesOf) {
  * @returns {{title: string, place: string, domain: string, trees: object[]}[]} Groups: the headline
  *   of each, words for the place of its trees, and the uuid of the aggregate.
  */
-export function grouped(trees, by, { aggregatesOf, names }) {
-  if (!by || !aggregatesOf) return [{ title: "", place: "", trees }];
+export function grouped(trees, by, cloud) {
+  const { providers, names } = cloud;
+  if (!by || !providers.aggregates) return [{ title: "", place: "", trees }];
   const isWanted = (uuid) => by === EACH || uuid === by;
-  const groups = [...membersOf(trees, aggregatesOf)].filter(([uuid]) => isWanted(uuid))
+  const groups = [...membersOf(trees, cloud)].filter(([uuid]) => isWanted(uuid))
     .map(([uuid, members]) => ({
       domain: uuid, title: titleOf(uuid, members, names), trees: members,
       place: `, in aggregate ${aggregateName(names, uuid)}`,
     }));
   groups.sort((one, other) => other.trees.length - one.trees.length
     || BY_NAME.compare(one.trees[0].name, other.trees[0].name));
-  const others = trees.filter(({ uuid }) => !aggregatesOf.get(uuid)?.some(isWanted));
+  const others = trees.filter(({ uuid }) => !cloud.aggregatesOf(uuid).some(isWanted));
   if (others.length) {
     const title = `In no such aggregate: ${countedTrees(others)}`;
     groups.push({ title, place: ", in no such aggregate", trees: others });

@@ -3,7 +3,8 @@
 
 import { watch } from "../api/watching.js";
 import { Cloud } from "../model/cloud.js";
-import { Session, html, useContext, useEffect, useState } from "./html.js";
+import { conditionsByTree } from "../model/conditions.js";
+import { Session, html, useContext, useEffect, useMemo, useState } from "./html.js";
 
 const MARKED_MILLISECONDS = 5_000;
 /* How long it is kept when a tree changed; the map marks it for less. */
@@ -20,9 +21,9 @@ const NOTHING_YET = {
 /**
  * Read the cloud, and keep it current.
  *
- * @returns {object} `value`, `error` and `again` as those of `useAnswer`; `conditionsError`;
- *   `isLive` and `readAt` for `Live`; `changed`, a new map after each change: when trees changed,
- *   by uuid.
+ * @returns {object} `value`, `error` and `again` as those of `useAnswer`; `trees` of the cloud;
+ *   `conditions` by the root's uuid, and `conditionsError`; `isLive` and `readAt` for `Live`;
+ *   `changed`, a new map after each change: when trees changed, by uuid.
  */
 export function useLiveCloud() {
   const { api, revision } = useContext(Session);
@@ -45,7 +46,7 @@ export function useLiveCloud() {
       let cloud = await Cloud.read(api, signal);
       show(cloud);
       // The map does not wait for the signs of conditions.
-      cloud.readConditions().then(() => show(cloud),
+      cloud.readPart("conditions").then(() => show(cloud),
         (conditionsError) => update(() => ({ conditionsError })));
       await watch(api, cloud.cursor, {
         changes: async (changes) => show(cloud, await cloud.apply(changes)),
@@ -61,5 +62,10 @@ export function useLiveCloud() {
     run().catch((error) => update(() => ({ error })));
     return () => abort.abort();
   }, [api, revision, turn]);
-  return { ...state, again: () => setTurn(turn + 1) };
+  const { value: cloud, changed } = state;
+  const { trees, conditions } = useMemo(() => ({
+    trees: cloud?.trees ?? [],
+    conditions: conditionsByTree([...cloud?.providers.conditions?.values() ?? []]),
+  }), [cloud, changed]);
+  return { ...state, trees, conditions, again: () => setTurn(turn + 1) };
 }

@@ -5,7 +5,7 @@ import { Trouble } from "../api/errors.js";
 import { AsIfError } from "../model/as_if.js";
 import { FlavorError } from "../model/flavors.js";
 import { own } from "../model/texts.js";
-import { html } from "./html.js";
+import { html, useAnswer } from "./html.js";
 
 export const Empty = ({ title, children }) => html`
   <div class="empty"><h2>${title}</h2>${children}</div>`;
@@ -66,3 +66,11 @@ export function Answer({ of: { value, error, again }, what, show, back = null })
   return html`${error && html`<${Failure} ...${{ error, what, again, back }} />`}
     ${value !== undefined && show(value)}`;
 }
+
+/**
+ * An answer that is read when this is shown, and again when one of `on` changes.
+ *
+ * @param {(api: Client, signal: AbortSignal) => Promise<any>} load Reads it; `rest` as for Answer.
+ */
+export const Loaded = ({ load, on = [], ...rest }) =>
+  html`<${Answer} of=${useAnswer(load, on)} ...${rest} />`;

@@ -2,7 +2,7 @@
 /** The conditions of trees, for maps that are not kept current. */
 
 import * as endpoints from "../api/endpoints.js";
-import { Conditions } from "../model/conditions.js";
+import { conditionsByTree } from "../model/conditions.js";
 import { html, useAnswer, useMemo } from "./html.js";
 import { Failure } from "./notices.js";
 
@@ -13,8 +13,9 @@ import { Failure } from "./notices.js";
  *   are read; what is shown if they cannot be read.
  */
 export function useConditions() {
-  const { value, error } = useAnswer(endpoints.conditioned, []);
-  const conditions = useMemo(() => new Conditions(value ?? []).byTree(), [value]);
+  const { value, error } = useAnswer((api, signal) =>
+    endpoints.providers(api, endpoints.including(["conditions"]), signal), []);
+  const conditions = useMemo(() => conditionsByTree(value ?? []), [value]);
   return {
     conditions, failure: error && html`<${Failure} error=${error} what="the conditions" />`,
   };

@@ -3,9 +3,14 @@
 
 import * as endpoints from "../api/endpoints.js";
 import { Trouble } from "../api/errors.js";
-import { Conditions } from "./conditions.js";
 
-/** All trees in order of creation, the totals of the cloud and, once read, what else is known. */
+/** Parts that the map shows, and whether a provider with such a part is kept. */
+const KEPT = {
+  aggregates: ({ parent_provider_uuid: parent }) => parent === null,
+  conditions: ({ conditions }) => Object.keys(conditions).length > 0,
+};
+
+/** All trees in order of creation, the totals of the cloud, and parts of providers. */
 export class Cloud {
   /**
    * @param {{totals: object, parts: object[], cursor: string}} totals By tree.
@@ -15,9 +20,8 @@ export class Cloud {
   constructor(api, { totals, parts, cursor }, pools, signal) {
     Object.assign(this, { api, totals, cursor, pools, signal });
     this.parts = new Map(parts.map((part) => [part.uuid, part]));
-    /* Null until they are read: aggregates by root, and conditions of providers. */
-    this.aggregatesOf = null;
-    this.conditions = null;
+    /* Providers by uuid for each part that was read; names of aggregates by uuid. */
+    this.providers = {};
     this.names = new Map();
     this.readings = new Map();
   }
@@ -32,40 +36,44 @@ export class Cloud {
     return [...this.parts.values()].map((part) => ({ ...part, isPool: this.pools.has(part.uuid) }));
   }
 
-  /** Read the aggregates of the roots, and names of aggregates; from then on they stay current. */
-  readAggregates() {
-    return this.#readOnce("aggregates", async () => {
-      const [aggregatesOf, names] = await Promise.all([
-        endpoints.aggregatesOfRoots(this.api, this.signal),
-        endpoints.aggregateNames(this.api, this.signal),
-      ]);
-      Object.assign(this, { aggregatesOf, names });
-    });
+  /** Aggregates of a root; none before they are read. */
+  aggregatesOf(root) {
+    return this.providers.aggregates?.get(root)?.aggregates ?? [];
   }
 
-  /** Read the conditions of all providers; from then on they stay current. */
-  readConditions() {
-    return this.#readOnce("conditions", async () => {
-      this.conditions = new Conditions(await endpoints.conditioned(this.api, this.signal));
-    });
-  }
-
-  #readOnce(name, read) {
-    if (!this.readings.has(name)) {
-      const reading = read().catch((error) => {
-        this.readings.delete(name);
+  /** Read a part of all providers, `aggregates` or `conditions`, once; then it stays current. */
+  readPart(part) {
+    if (!this.readings.has(part)) {
+      const reading = this.#readAll(part).catch((error) => {
+        this.readings.delete(part);
         throw error;
       });
-      this.readings.set(name, reading);
+      this.readings.set(part, reading);
     }
-    return this.readings.get(name);
+    return this.readings.get(part);
+  }
+
+  async #readAll(part) {
+    const { api, signal } = this;
+    const [rows, names] = await Promise.all([
+      endpoints.providers(api, endpoints.including([part]), signal),
+      part === "aggregates" && endpoints.aggregateNames(api, signal),
+    ]);
+    if (names) this.names = names;
+    this.providers[part] = new Map();
+    for (const row of rows) this.take(part, row);
+  }
+
+  /** Take in a provider whose part was read. */
+  take(part, row) {
+    if (KEPT[part](row)) this.providers[part].set(row.uuid, row);
+    else this.providers[part].delete(row.uuid);
   }
 
   /** Read everything again that this cloud has read; return the new cloud. */
   async readAgain() {
     const cloud = await Cloud.read(this.api, this.signal);
-    if (this.readings.has("aggregates")) await cloud.readAggregates().catch(ignoreHidden);
-    if (this.readings.has("conditions")) await cloud.readConditions().catch(ignoreHidden);
+    for (const part of this.readings.keys()) await cloud.readPart(part).catch(ignoreHidden);
     return cloud;
   }
 
@@ -114,29 +122,22 @@ export class Cloud {
     return JSON.stringify([this.parts.get(uuid), this.pools.has(uuid)]);
   }
 
-  /** Read aggregates and conditions again; return the uuids of roots whose aggregates differ. */
+  /** Read parts of changed providers again; return the uuids whose aggregates differ. */
   async #readParts(changes, deleted) {
     // Readings that are under way may be older than the changes; the page shows their failures.
     await Promise.allSettled(this.readings.values());
-    this.conditions?.drop(deleted);
     const moved = new Set();
-    const read = async (part, take) => {
+    for (const [part, providers] of Object.entries(this.providers)) {
+      for (const uuid of deleted) providers.delete(uuid);
       const uuids = concernedIn(changes, part);
       const query = endpoints.including([part]);
-      try {
-        for (const row of await endpoints.providersByUuid(this.api, uuids, this.signal, query)) {
-          take(row);
-        }
-      } catch (error) {
-        ignoreHidden(error);
+      const rows = await endpoints.providersByUuid(this.api, uuids, this.signal, query)
+        .catch(ignoreHidden);
+      for (const row of rows ?? []) {
+        const before = providers.get(row.uuid);
+        this.take(part, row);
+        if (`${before?.aggregates}` !== `${row.aggregates}`) moved.add(row.uuid);
       }
-    };
-    if (this.conditions) await read("conditions", (row) => this.conditions.take(row));
-    if (this.aggregatesOf) {
-      await read("aggregates", ({ uuid, aggregates }) => {
-        if (`${this.aggregatesOf.get(uuid)}` !== `${aggregates}`) moved.add(uuid);
-        this.aggregatesOf.set(uuid, aggregates);
-      });
     }
     return moved;
   }

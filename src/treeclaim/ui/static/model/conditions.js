@@ -13,39 +13,20 @@ export function conditionWords(key, { effect, until, reason, on_use: onUse, bega
   return `${key} (${terms.join(", ")})${reason ? `: ${reason}` : ""}`;
 }
 
-/** The providers that have conditions, kept current while things change. */
-export class Conditions {
-  /** @param {object[]} rows Providers with their conditions. */
-  constructor(rows) {
-    this.rows = new Map();
-    for (const row of rows) this.take(row);
-  }
-
-  /** Take in a provider that was read, whether it has conditions or not. */
-  take(row) {
-    if (Object.keys(row.conditions).length) this.rows.set(row.uuid, row);
-    else this.rows.delete(row.uuid);
-  }
-
-  /** Forget providers that were deleted. */
-  drop(uuids) {
-    for (const uuid of uuids) this.rows.delete(uuid);
-  }
-
-  /**
-   * The trees in which a provider has a condition.
-   *
-   * @returns {Map<string, {keys: string[], words: string}>} By the root's uuid.
-   */
-  byTree() {
-    const all = [...this.rows.values()].flatMap(({ name, root_provider_uuid: root, conditions }) =>
-      Object.entries(conditions).map(([key, terms]) =>
-        ({ root, name, key, words: conditionWords(key, terms) })));
-    return new Map([...Map.groupBy(all, ({ root }) => root)].map(([root, own]) => [root, {
-      keys: [...new Set(own.map(({ key }) => key))].sort(),
-      words: inWords(Map.groupBy(own, ({ words }) => words)),
-    }]));
-  }
+/**
+ * The trees in which a provider has a condition.
+ *
+ * @param {object[]} rows Providers with their conditions.
+ * @returns {Map<string, {keys: string[], words: string}>} By the root's uuid.
+ */
+export function conditionsByTree(rows) {
+  const all = rows.flatMap(({ name, root_provider_uuid: root, conditions }) =>
+    Object.entries(conditions).map(([key, terms]) =>
+      ({ root, name, key, words: conditionWords(key, terms) })));
+  return new Map([...Map.groupBy(all, ({ root }) => root)].map(([root, own]) => [root, {
+    keys: [...new Set(own.map(({ key }) => key))].sort(),
+    words: inWords(Map.groupBy(own, ({ words }) => words)),
+  }]));
 }
 
 /** Write conditions with the provider that has each, or the number of providers. */

@@ -7,7 +7,7 @@ import { Candidate } from "../components/candidate.js";
 import { Explanation } from "../components/funnel.js";
 import { html, useAnswer, useEffect, useMemo, useState } from "../components/html.js";
 import { BarLegend, Heading, More, Panel } from "../components/layout.js";
-import { Answer } from "../components/notices.js";
+import { Loaded } from "../components/notices.js";
 import { QueryForm } from "../components/query_form.js";
 import { Snippets } from "../components/snippets.js";
 import { givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
@@ -59,8 +59,10 @@ export function AskPage({ route: { query: current } }) {
           <span class="fine">changed since the last search</span>`}
         ${!asIf.isOn && html`<${Snippets} forms=${forms} />`}</div>
     </form>
-    ${submitted && html`
-      <${Found} key=${`${current} ${turn}`} query=${submitted} rows=${rows} />`}`;
+    ${submitted && html`<${Loaded} key=${`${current} ${turn}`} what="the candidates"
+      load=${(api, signal) => read(api, submitted, rows, signal)}
+      back=${{ to: address("ask"), text: "Begin with an example" }}
+      show=${(value) => html`<${Shown} ...${value} query=${submitted} rows=${rows} />`} />`}`;
 }
 
 const formOf = (current) => ({
@@ -83,16 +85,11 @@ function QueryText({ query, onChange }) {
     onBlur=${() => setTyped(null)} onKeyDown=${press}></textarea>`;
 }
 
-function Found({ query, rows }) {
-  const answer = useAnswer(async (api, signal) => {
-    const assumptions = await givenBy(api, rows, signal);
-    const begin = performance.now();
-    const found = await endpoints.candidates(api, query, assumptions?.given, signal);
-    return { found, assumptions, took: performance.now() - begin };
-  }, []);
-  return html`<${Answer} of=${answer} what="the candidates"
-    back=${{ to: address("ask"), text: "Begin with an example" }}
-    show=${(value) => html`<${Shown} ...${value} query=${query} rows=${rows} />`} />`;
+async function read(api, query, rows, signal) {
+  const assumptions = await givenBy(api, rows, signal);
+  const begin = performance.now();
+  const found = await endpoints.candidates(api, query, assumptions?.given, signal);
+  return { found, assumptions, took: performance.now() - begin };
 }
 
 function Shown({ found, assumptions, took, query, rows }) {
@@ -117,7 +114,10 @@ function Shown({ found, assumptions, took, query, rows }) {
     ${!requests.length && html`<p class="ways">
       <a href=${address("plan", "", plan)}>Plan moves that make room for it</a></p>`}
     ${(isExplained || !requests.length) && html`
-      <${Why} query=${query} rows=${rows} given=${assumptions?.given} />`}
+      <${Loaded} what="the explanation"
+        load=${(api, signal) => explain(api, query, assumptions?.given, signal)}
+        show=${(value) => value.document && html`
+          <${Explanation} ...${value} query=${query} rows=${rows} />`} />`}
   <//>`;
 }
 
@@ -126,17 +126,12 @@ const rootsIn = (summaries) =>
   [...new Set(Object.values(summaries).map((summary) => summary.root_provider_uuid))]
     .map((uuid) => ({ isPool: own(summaries, uuid)?.traits?.includes(SHARING) }));
 
-function Why({ query, rows, given }) {
-  const answer = useAnswer(async (api, signal) => {
-    const [document, pools, names] = await Promise.all([
-      endpoints.explanation(api, query, given, signal), endpoints.pools(api, null, signal),
-      endpoints.aggregateNames(api, signal),
-    ]);
-    return { document, hasPools: pools.size > 0, names };
-  }, []);
-  return html`<${Answer} of=${answer} what="the explanation"
-    show=${(value) => value.document && html`
-      <${Explanation} ...${value} query=${query} rows=${rows} />`} />`;
+async function explain(api, query, given, signal) {
+  const [document, pools, names] = await Promise.all([
+    endpoints.explanation(api, query, given, signal), endpoints.pools(api, null, signal),
+    endpoints.aggregateNames(api, signal),
+  ]);
+  return { document, hasPools: pools.size > 0, names };
 }
 
 function Candidates({ found, query, made }) {
@@ -146,14 +141,15 @@ function Candidates({ found, query, made }) {
   const rootsOf = ({ allocations }) =>
     [...new Set(Object.keys(allocations).map((uuid) => summaries[uuid].root_provider_uuid))];
   const roots = [...new Set(visible.flatMap(rootsOf))].sort();
-  const answer = useAnswer(async (api, signal) => {
+  const readTrees = async (api, signal) => {
     const parts = ["inventories", "usages", "traits"];
     const rows = await endpoints.providersOfTrees(api, roots, parts, signal);
     return Map.groupBy([...rows, ...made].map((row) => withUsages(row, own(summaries, row.uuid))),
       (row) => row.root_provider_uuid);
-  }, [roots.join()]);
+  };
   const sought = useMemo(() => traitsOf(query), [query]);
-  return html`<${Answer} of=${answer} what="the trees of the candidates" show=${(byRoot) => html`
+  return html`<${Loaded} load=${readTrees} on=${[roots.join()]} what="the trees of the candidates"
+    show=${(byRoot) => html`
     <ol class="candidates">${visible.map((candidate, index) => html`
       <${Candidate} key=${index} rank=${index + 1} candidate=${candidate} sought=${sought}
         score=${scores?.[index] ?? null}

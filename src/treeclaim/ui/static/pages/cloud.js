@@ -21,7 +21,7 @@ export function CloudPage({ route }) {
   const { value: cloud } = live;
   const classes = Object.keys(cloud?.totals ?? {}).length;
   return html`<${Heading} title="Cloud" summary=${cloud?.parts.size > 0 && html`
-      ${countedTrees(cloud.trees)} · ${counted(classes, "resource class", "resource classes")}
+      ${countedTrees(live.trees)} · ${counted(classes, "resource class", "resource classes")}
       ${" "}<${Live} ...${live} />`} />
     <${Answer} of=${live} what="the cloud" show=${() => (cloud.parts.size
       ? html`<${Shown} ...${live} cloud=${cloud} query=${route.query} />` : NO_TREES)} />`;
@@ -31,7 +31,7 @@ const NO_TREES = html`<${Empty} title="There is no resource provider yet">
   <p>Load a topology, and the trees are here:</p>
   <pre>treeclaim demo --topology > cloud.yaml${"\n"}treeclaim load cloud.yaml</pre><//>`;
 
-function Shown({ cloud, changed, conditionsError, query }) {
+function Shown({ cloud, trees, changed, conditions, conditionsError, query }) {
   const choice = Object.fromEntries(new URLSearchParams(query));
   const { by = "", name = "", view = "map" } = choice;
   const sought = name.toLowerCase();
@@ -41,10 +41,8 @@ function Shown({ cloud, changed, conditionsError, query }) {
     location.hash = address("cloud", "", Object.fromEntries(next));
   };
   const { value: groupedBy, error: aggregatesError } = useAnswer(
-    async () => by && cloud.readAggregates().then(() => by), [by, cloud]);
-  const trees = useMemo(() => cloud.trees, [cloud, changed]);
+    async () => by && cloud.readPart("aggregates").then(() => by), [by, cloud]);
   const totals = inClassOrder(cloud.totals);
-  const conditions = useMemo(() => cloud.conditions?.byTree() ?? new Map(), [cloud, changed]);
   const groups = useMemo(() => grouped(trees, by, cloud), [trees, by, groupedBy]);
   const found = useMemo(() =>
     trees.filter(({ name }) => name.toLowerCase().includes(sought)), [trees, sought]);

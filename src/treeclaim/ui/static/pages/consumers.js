@@ -6,9 +6,9 @@ import * as endpoints from "../api/endpoints.js";
 import { ifAllowed } from "../api/errors.js";
 import { fieldsOf } from "../components/as_if.js";
 import { Holdings } from "../components/holdings.js";
-import { html, useAnswer, useState } from "../components/html.js";
+import { html, useState } from "../components/html.js";
 import { Heading } from "../components/layout.js";
-import { Answer, Empty } from "../components/notices.js";
+import { Empty, Loaded } from "../components/notices.js";
 import { counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { amounts } from "../model/trees.js";
@@ -42,9 +42,8 @@ export function ConsumersPage({ route: { item, query } }) {
 function Found({ filters }) {
   const [markers, setMarkers] = useState([null]);
   const marker = markers.at(-1);
-  const answer = useAnswer((api, signal) => read(api, { ...filters, limit: PAGE, marker }, signal),
-    [marker]);
-  return html`<${Answer} of=${answer} what="the consumers" back=${ALL}
+  return html`<${Loaded} what="the consumers" back=${ALL} on=${[marker]}
+    load=${(api, signal) => read(api, { ...filters, limit: PAGE, marker }, signal)}
     show=${({ consumers, providers, next }) => {
       if (!consumers.length) return html`<${Nothing} isFiltered=${Object.keys(filters).length} />`;
       const isPaged = next !== null || markers.length > 1;

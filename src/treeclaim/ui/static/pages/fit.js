@@ -3,9 +3,9 @@
 
 import * as endpoints from "../api/endpoints.js";
 import { AsIf, Assumptions, asIfOf, assumed } from "../components/as_if.js";
-import { html, useAnswer, useEffect, useState } from "../components/html.js";
+import { html, useEffect, useState } from "../components/html.js";
 import { Heading, Panel } from "../components/layout.js";
-import { Answer } from "../components/notices.js";
+import { Loaded } from "../components/notices.js";
 import { Table } from "../components/table.js";
 import { givenBy, withAsIf } from "../model/as_if.js";
 import { FlavorError, readFlavors } from "../model/flavors.js";
@@ -60,16 +60,12 @@ export function FitPage({ route: { query } }) {
         <label>or a file <input type="file" accept=${FILES} onChange=${choose} /></label>
       </div>
     </form>
-    ${counting && html`<${Counts} key=${counting.turn} ...${counting} />`}`;
+    ${counting && html`<${Loaded} key=${counting.turn} what="the counts"
+      load=${(api, signal) => read(api, counting, signal)}
+      show=${(value) => html`<${Shown} ...${value} rows=${counting.rows} />`} />`}`;
 }
 
-function Counts({ text, rows }) {
-  const answer = useAnswer((api, signal) => read(api, text, rows, signal), []);
-  return html`<${Answer} of=${answer} what="the counts"
-    show=${(value) => html`<${Shown} ...${value} rows=${rows} />`} />`;
-}
-
-async function read(api, text, rows, signal) {
+async function read(api, { text, rows }, signal) {
   const flavors = await readFlavors(api, text, signal);
   if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
   const [{ parts }, names, assumptions] = await Promise.all([

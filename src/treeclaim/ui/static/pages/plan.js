@@ -8,7 +8,7 @@ import { html, useAnswer, useMemo, useState } from "../components/html.js";
 import {
   ConsumerLink, Heading, MapLegend, Panel, Select, Switch,
 } from "../components/layout.js";
-import { Answer } from "../components/notices.js";
+import { Loaded } from "../components/notices.js";
 import { useConditions } from "../components/signs.js";
 import { Table } from "../components/table.js";
 import { TreeMap } from "../components/tree_map.js";
@@ -31,8 +31,9 @@ export function PlanPage({ route }) {
       summary="The fewest moves that reach a goal. This page moves nothing." />
     <${PlanForm} key=${route.query} choice=${choice} rows=${rows}
       onAgain=${() => setTurn(turn + 1)} />
-    ${isComplete(choice) && html`
-      <${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
+    ${isComplete(choice) && html`<${Loaded} key=${`${route.query} ${turn}`} what="the plan"
+      load=${(api, signal) => read(api, choice, rows, signal)}
+      show=${(value) => html`<${Shown} ...${value} choice=${choice} rows=${rows} />`} />`}`;
 }
 
 const UUIDS = { placeholder: "names or UUIDs" };
@@ -74,17 +75,14 @@ function PlanForm({ choice, rows, onAgain }) {
   <//>`;
 }
 
-function Found({ choice, rows }) {
-  const answer = useAnswer((api, signal) => read(api, choice, rows, signal), []);
-  return html`<${Answer} of=${answer} what="the plan" show=${(value) => {
-    const { moves, stuck } = value.plan;
-    const why = stuck.find(({ explanation }) => explanation)?.explanation;
-    return html`<${Verdict} ...${value} isBest=${choice.goal === "keep"} rows=${rows} />
-      ${moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
-      ${stuck.length > 0 && html`<${Stuck} stuck=${stuck} />`}
-      ${why && html`<${Panel} name="why" title="Why there is no room">
-        <${Explanation} document=${why} names=${value.names} /><//>`}`;
-  }} />`;
+function Shown({ choice, rows, ...value }) {
+  const { moves, stuck } = value.plan;
+  const why = stuck.find(({ explanation }) => explanation)?.explanation;
+  return html`<${Verdict} ...${value} isBest=${choice.goal === "keep"} rows=${rows} />
+    ${moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
+    ${stuck.length > 0 && html`<${Stuck} stuck=${stuck} />`}
+    ${why && html`<${Panel} name="why" title="Why there is no room">
+      <${Explanation} document=${why} names=${value.names} /><//>`}`;
 }
 
 async function read(api, choice, rows, signal) {

@@ -5,9 +5,9 @@ import * as endpoints from "../api/endpoints.js";
 import { AddressForm, Assumptions, choiceOf } from "../components/as_if.js";
 import { Explanation } from "../components/funnel.js";
 import { EACH, grouped } from "../components/grouping.js";
-import { html, useAnswer, useCallback, useMemo, useState } from "../components/html.js";
+import { html, useCallback, useMemo, useState } from "../components/html.js";
 import { ConsumerLink, Heading, MapLegend, Panel, Select } from "../components/layout.js";
-import { Answer } from "../components/notices.js";
+import { Loaded } from "../components/notices.js";
 import { useConditions } from "../components/signs.js";
 import { Table } from "../components/table.js";
 import { TreeMap } from "../components/tree_map.js";
@@ -37,23 +37,18 @@ export function SurvivalPage({ route }) {
         placeholder="e.g. INSTANCE" spellcheck=${false} /></label>
       <label>From holds <input name="holds" defaultValue=${choice.holds ?? ""}
         placeholder="UUIDs (default: none)" spellcheck=${false} /></label><//>
-    ${choice.domains && html`
-      <${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
-}
-
-function Found({ choice, rows }) {
-  const answer = useAnswer((api, signal) => read(api, choice, rows, signal), []);
-  return html`<${Answer} of=${answer} what="the survival check"
-    show=${(value) => html`<${Shown} ...${value} choice=${choice} rows=${rows} />`} />`;
+    ${choice.domains && html`<${Loaded} key=${`${route.query} ${turn}`} what="the survival check"
+      load=${(api, signal) => read(api, choice, rows, signal)}
+      show=${(value) => html`<${Shown} ...${value} choice=${choice} rows=${rows} />`} />`}`;
 }
 
 async function read(api, { domains, types, holds }, rows, signal) {
   const assumptions = await givenBy(api, rows, signal);
   const totals = await endpoints.totals(api, { by: "tree" }, signal, assumptions?.given);
   const cloud = new Cloud(api, totals, await endpoints.pools(api, null, signal), signal);
-  if (domains !== TREES) await cloud.readAggregates();
-  for (const { uuid, parent_provider_uuid: parent, aggregates } of assumptions?.made ?? []) {
-    if (!parent) cloud.aggregatesOf?.set(uuid, aggregates);
+  if (domains !== TREES) {
+    await cloud.readPart("aggregates");
+    for (const row of assumptions?.made ?? []) cloud.take("aggregates", row);
   }
   const body = {
     domains: domains === TREES ? TREES : aggregatesIn(cloud, domains),
@@ -68,9 +63,10 @@ async function read(api, { domains, types, holds }, rows, signal) {
 }
 
 /** The aggregates to lose: one, or all that have a host. */
-function aggregatesIn({ aggregatesOf }, domains) {
+function aggregatesIn({ providers }, domains) {
   if (domains !== EACH) return [domains];
-  const all = [...new Set([...aggregatesOf.values()].flat())];
+  const rows = [...providers.aggregates.values()];
+  const all = [...new Set(rows.flatMap(({ aggregates }) => aggregates))];
   if (!all.length) throw new AsIfError("No host is in an aggregate.");
   if (all.length <= MOST_DOMAINS) return all;
   const most = `at most ${count(MOST_DOMAINS)} can be examined, or a single one by its UUID`;

@@ -34,11 +34,10 @@ const NoTree = ({ uuid }) => html`<${Heading} title="Tree" /><${Empty} title="No
 
 function AllTrees() {
   const live = useLiveCloud();
-  const { value: cloud, changed } = live;
+  const { value: cloud, conditions } = live;
   const [sought, setSought] = useState("");
-  const trees = useMemo(() => (cloud?.trees ?? []).filter(({ name }) =>
-    name.toLowerCase().includes(sought.toLowerCase())), [cloud, changed, sought]);
-  const conditions = useMemo(() => cloud?.conditions?.byTree() ?? new Map(), [cloud, changed]);
+  const trees = useMemo(() => live.trees.filter(({ name }) =>
+    name.toLowerCase().includes(sought.toLowerCase())), [live.trees, sought]);
   return html`<${Heading} title="Trees" summary=${cloud && html`<${Live} ...${live} />`} />
     <${Answer} of=${live} what="the trees" show=${() => html`
       <section class="panel" aria-label="All trees">
@@ -84,7 +83,8 @@ function Drawn({ root, rows, pools, consumers, held, hidden, names }) {
     <${Panel} name="pools" title="Sharing providers" aside=${html`<p class="fine">
       They share their inventory with this tree through an aggregate.</p>`}>
       ${pools.length ? html`<div class="pools">${pools.map((pool) => html`<div key=${pool.uuid}>
-          <${ProviderBox} node=${{ provider: pool, children: [] }} marks=${{ names, consumption }} />
+          <${ProviderBox} node=${{ provider: pool, children: [] }}
+            marks=${{ names, consumption }} />
           <a class="fine" href=${treeAddress(pool.root_provider_uuid)}>Show the tree</a>
         </div>`)}</div>`
         : html`<p class="quieter">None.</p>`}<//>
