@@ -74,23 +74,18 @@ class Gate:
             turn = threading.Lock()
             turn.acquire()
             self._queue.append(turn)
+        end = time.monotonic() + seconds
         try:
-            if self._await_turn(turn, time.monotonic() + seconds, gives_up):
-                return True
+            while (remaining_seconds := end - time.monotonic()) > 0:
+                if turn.acquire(timeout=min(remaining_seconds, _LOOK_SECONDS)):
+                    return True
+                if gives_up is not None and gives_up():
+                    break
         except BaseException:
-            self._leave_queue(turn)
+            if self._withdrawn(turn):
+                self.release()
             raise
         return self._withdrawn(turn)
-
-    def _await_turn(
-        self, turn: threading.Lock, end: float, gives_up: Callable[[], bool] | None
-    ) -> bool:
-        while (remaining_seconds := end - time.monotonic()) > 0:
-            if turn.acquire(timeout=min(remaining_seconds, _LOOK_SECONDS)):
-                return True
-            if gives_up is not None and gives_up():
-                break
-        return False
 
     def _withdrawn(self, turn: threading.Lock) -> bool:
         """Leave the queue; return True if the turn came at the last moment."""
@@ -99,10 +94,6 @@ class Gate:
                 self._queue.remove(turn)
                 return False
         return True
-
-    def _leave_queue(self, turn: threading.Lock) -> None:
-        if self._withdrawn(turn):
-            self.release()
 
     def release(self) -> None:
         """Leave, and let the next one in."""
@@ -113,15 +104,13 @@ class Gate:
                 self._inside -= 1
 
     @contextmanager
-    def held(
-        self, seconds: float, gives_up: Callable[[], bool] | None = None, what: str = "service"
-    ) -> Iterator[None]:
+    def held(self, seconds: float, what: str = "service") -> Iterator[None]:
         """Hold a place for the duration of a block.
 
         Raises:
             OverloadedError: if it was not the caller's turn in time.
         """
-        if not self.acquire(seconds, gives_up):
+        if not self.acquire(seconds):
             raise OverloadedError(what)
         try:
             yield
