@@ -2,6 +2,7 @@
 """Errors that the server answers itself, as documents of contract page 00, section 6."""
 
 import uuid
+from email.utils import formatdate
 from http import HTTPStatus
 
 import orjson
@@ -30,7 +31,7 @@ class BusyError(RefusedError):
         super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
 
-def render_refusal(error: RefusedError, date: str, connection_headers: str) -> bytes:
+def render_refusal(error: RefusedError, connection_headers: str) -> bytes:
     """Return a whole answer."""
     request_id = f"req-{uuid.uuid4()}"
     status = error.status
@@ -46,7 +47,7 @@ def render_refusal(error: RefusedError, date: str, connection_headers: str) -> b
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         f"x-openstack-request-id: {request_id}",
-        f"Date: {date}",
+        f"Date: {formatdate(usegmt=True)}",
     ]
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         lines.append(f"Retry-After: {RETRY_AFTER}")
