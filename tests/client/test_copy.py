@@ -186,7 +186,10 @@ def fill_extension(client):
         "name": "part",
         "parent_provider_uuid": named("host"),
         "attributes": {"mem_gib": 80},
-        "inventories": {"CUSTOM_PART": {"total": 3, "consumes": [consumed]}},
+        "inventories": {
+            "CUSTOM_PART": {"total": 3, "consumes": [consumed]},
+            "VCPU": {"total": 2},
+        },
     }
     client.apply_providers([entry])
     name_aggregates(client, {named("rack"): "rack one"})
@@ -215,6 +218,14 @@ def fill_extension(client):
 
 def put_mix(client, requests):
     client.call("PUT", "/treeclaim/mixes/usual", {"requests": requests})
+
+
+def consume_by_vcpu(client):
+    """Let the child's VCPU, which consume nothing, consume slices of the host."""
+    consumed = {"provider": named("host"), "resource_class": "CUSTOM_SLICE", "amount": 1}
+    (row,) = client.provider_states(["inventories"], uuid=named("part"))
+    row["inventories"]["VCPU"]["consumes"] = [consumed]
+    client.apply_providers([{"uuid": row["uuid"], "inventories": row["inventories"]}])
 
 
 def put_condition(client, name, key, **members):
@@ -278,6 +289,7 @@ def test_all_extension_data_is_copied(clients):
             "hold differs",
         ),
         (lambda it: name_aggregates(it, {named("rack"): "other"}), "name differs"),
+        (consume_by_vcpu, "inventories differs"),
     ],
 )
 def test_each_changed_extension_part_is_found_and_fixed(clients, change, line):

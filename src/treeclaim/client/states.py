@@ -17,7 +17,6 @@ from treeclaim.model.parts import (
     Names,
     ProviderPart,
     Values,
-    without_consumption,
 )
 
 UUIDS_AT_ONCE = 200
@@ -45,6 +44,11 @@ class State:
 def capacity_of(fields: Mapping[str, Any]) -> int:
     """Return how much of an inventory can be allocated (contract page 30, section 1)."""
     return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
+
+
+def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an inventory for people: without `consumes` if it consumes nothing."""
+    return {name: value for name, value in fields.items() if name != "consumes" or value}
 
 
 def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
@@ -151,8 +155,8 @@ def merge(part: ProviderPart[Any], before: Any, given: Any, *, prune: bool) -> A
 
 def _merge_inventory(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     merged = {**_DEFAULTS, **before, **given}
-    consumes_nothing = merged.get("consumes") == [] and not before.get("consumes")
-    return without_consumption(merged) if consumes_nothing else merged
+    # Endpoints without the extension have no consumption.
+    return merged if "consumes" in before else shown_fields(merged)
 
 
 def find_field_changes(

@@ -145,24 +145,7 @@ Stock = Mapping[str, Mapping[str, Any]]
 """Inventories as clients see them: fields by resource class."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inventories(ProviderPart[Stock]):
-    """The inventories."""
-
-    def read(self, document: Any) -> Stock:
-        """Return the document without empty lists of consumption, which older servers do not have."""
-        return {
-            name: fields if fields.get("consumes", True) else without_consumption(fields)
-            for name, fields in document.items()
-        }
-
-
-def without_consumption(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an inventory that states no consumption."""
-    return {field: value for field, value in fields.items() if field != "consumes"}
-
-
-INVENTORIES = Inventories(
+INVENTORIES: ProviderPart[Stock] = ProviderPart(
     "inventories",
     "inventory",
     Part.INVENTORIES,

@@ -10,7 +10,7 @@ from treeclaim.cli.names import Row
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.session import Progress
-from treeclaim.client.states import attribute_in_words, capacity_of, read_rows
+from treeclaim.client.states import attribute_in_words, capacity_of, read_rows, shown_fields
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, ProviderPart
 
 _WHOLE = 100
@@ -47,11 +47,11 @@ def read_contents(
             continue
         inventories = {
             name: {
-                **fields,
+                **shown_fields(fields),
                 "capacity": capacity_of(fields),
                 "used": state["usages"].get(name, 0),
             }
-            for name, fields in INVENTORIES.read(state[INVENTORIES.name]).items()
+            for name, fields in state[INVENTORIES.name].items()
         }
         documents[row["uuid"]] = {
             **{name: state[name] for name in ("uuid", "name", "generation")},

@@ -20,7 +20,7 @@ from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
-from treeclaim.client.states import State, state_of
+from treeclaim.client.states import State, shown_fields, state_of
 from treeclaim.client.topology import (
     DocumentFault,
     Topology,
@@ -28,7 +28,7 @@ from treeclaim.client.topology import (
     as_written,
     parse_topology,
 )
-from treeclaim.model.parts import ATTRIBUTES, PARTS
+from treeclaim.model.parts import ATTRIBUTES, INVENTORIES, PARTS
 from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
@@ -144,6 +144,7 @@ class _ChangedMeanwhileError(Exception):
 
 
 def _text_of(state: State) -> str:
+    inventories = INVENTORIES.or_empty(state.values)
     entry = {
         "name": as_written(state.name),
         "uuid": state.uuid,
@@ -152,6 +153,7 @@ def _text_of(state: State) -> str:
             for part in PARTS
             if part.name in state.values
         },
+        INVENTORIES.name: {name: shown_fields(fields) for name, fields in inventories.items()},
     }
     # In quotes and escaped, invisible characters survive the edit, and do nothing in the editor.
     texts = [state.name, *map(str, ATTRIBUTES.or_empty(state.values).values())]
