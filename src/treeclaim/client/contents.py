@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from treeclaim.client.aggregates import read_aggregate_names
 from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.client import Client
+from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.session import Progress, in_parallel
-from treeclaim.client.states import State, changed_parts, state_of
+from treeclaim.client.states import State, state_of
 from treeclaim.client.topology.tree import order_trees
 from treeclaim.model.parts import CONDITIONS, PARTS
 
@@ -254,15 +255,9 @@ def _differing_titles(source: Contents, target: Contents) -> Iterator[str]:
     for aggregate in sorted(differing_items(source.aggregates, target.aggregates)):
         yield f"aggregate {aggregate}: name"
     for uuid, provider in source.providers.items():
-        title = f"provider {uuid} ({provider.name})"
-        present = target.providers.get(uuid)
-        if present is None:
-            yield f"{title}: existence"
-            continue
-        for member in ("name", "parent"):
-            if getattr(provider, member) != getattr(present, member):
-                yield f"{title}: {member}"
-        yield from (f"{title}: {part.name}" for part in changed_parts(present, provider))
+        change = PlannedChange(target.providers.get(uuid), provider)
+        members = ["existence"] if change.action is Action.CREATE else change.differing
+        yield from (f"provider {uuid} ({provider.name}): {member}" for member in members)
     for uuid, key in differing_items(source.conditions, target.conditions):
         yield f"provider {uuid} ({source.providers[uuid].name}): condition {key}"
     for mix in sorted(differing_items(source.mixes, target.mixes)):

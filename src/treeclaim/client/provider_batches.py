@@ -15,9 +15,7 @@ from treeclaim.client.session import BATCH, in_batches
 from treeclaim.client.states import (
     FieldChange,
     State,
-    changed_parts,
     find_field_changes,
-    is_moved,
     merge,
     state_of,
 )
@@ -88,8 +86,23 @@ class PlannedChange:
             return Action.DELETE
         if self.before is None:
             return Action.CREATE
-        is_changed = is_moved(self.before, self.after) or changed_parts(self.before, self.after)
-        return Action.CHANGE if is_changed else Action.KEEP
+        return Action.CHANGE if self.differing else Action.KEEP
+
+    @cached_property
+    def differing(self) -> list[str]:
+        """Names of the attributes and parts in which a provider differs from its state after the change."""
+        after = self.after
+        before = self.before or State(after.uuid, "", None)
+        attributes = ("name", "parent")
+        return [
+            *(name for name in attributes if getattr(before, name) != getattr(after, name)),
+            *(
+                part.name
+                for part in PARTS
+                if part.name in after.values
+                and not part.is_same(part.or_empty(before.values), after.values[part.name])
+            ),
+        ]
 
     def again(self, client: Client) -> "PlannedChange":
         """Plan the change from the state that the provider has now."""
@@ -107,12 +120,13 @@ class PlannedChange:
         """The change as POST /treeclaim/providers has it; a provider that changed since is refused."""
         after = self.after
         entry: dict[str, object] = {"uuid": after.uuid}
-        if self.before is None or is_moved(self.before, after):
+        if not {"name", "parent"}.isdisjoint(self.differing):
             entry |= {"name": after.name, "parent_provider_uuid": after.parent}
         if self.before is not None:
             entry["generation"] = self.before.generation
-        for part in changed_parts(self.before or replace(after, values={}), after):
-            entry[part.name] = part.written(part.value_in(after.values))
+        for part in PARTS:
+            if part.name in self.differing:
+                entry[part.name] = part.written(after.values[part.name])
         return entry
 
     def fields(self, names: Mapping[str, str]) -> Iterator[FieldChange]:

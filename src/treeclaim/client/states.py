@@ -13,7 +13,6 @@ from treeclaim.model.attributes import AttributeValue
 from treeclaim.model.inventory import AMOUNTS, Inventory
 from treeclaim.model.parts import (
     INVENTORIES,
-    PARTS,
     Names,
     ProviderPart,
     Values,
@@ -60,21 +59,6 @@ def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Stat
         row["generation"],
         {part.name: part.read(row[part.name]) for part in parts},
     )
-
-
-def is_moved(before: State, after: State) -> bool:
-    """Tell whether name or parent differ."""
-    return (before.name, before.parent) != (after.name, after.parent)
-
-
-def changed_parts(before: State, after: State) -> list[ProviderPart[Any]]:
-    """Return the parts to write."""
-    return [
-        part
-        for part in PARTS
-        if (value := part.value_in(after.values)) is not None
-        and not part.is_same(part.or_empty(before.values), value)
-    ]
 
 
 def read_rows(
