@@ -131,6 +131,8 @@ def test_differences_are_fixed_and_extra_target_providers_kept(clients):
     fill(source, 2, 2, 4)
     copy(source, target, silent)
     provider(target, "own", inventories={"VCPU": {"total": 1}})
+    held = {"allocations": {named("own"): {"resources": {"VCPU": 1}}}}
+    target.claim(named("own consumer"), held, **WHO)
     path = f"/resource_providers/{named('host 1')}"
     target.call("PUT", path, json={"name": "other", "parent_provider_uuid": None})
     target.call("DELETE", f"{path}/traits")

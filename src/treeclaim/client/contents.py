@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that an endpoint holds: read in bulk, or singly where there is no extension, and compared."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -13,7 +13,6 @@ from treeclaim.client.client import Client
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.session import Progress, in_parallel
 from treeclaim.client.states import State, state_of
-from treeclaim.client.topology.tree import order_trees
 from treeclaim.model.parts import CONDITIONS, PARTS
 
 Amounts = Mapping[str, Mapping[str, int]]
@@ -39,6 +38,7 @@ class ConsumerContents:
         hold: Terms of a hold, as a claim has them; None for other consumers.
         drawn_from: Amounts by hold, provider and class.
         request: The kept request; None without one.
+        places: Uuids of the providers with its amounts, drawn ones among them.
     """
 
     uuid: str
@@ -49,20 +49,22 @@ class ConsumerContents:
     hold: Mapping[str, Any] | None = None
     drawn_from: Mapping[str, Amounts] = field(default_factory=dict)
     request: Sequence[str] | None = None
+    places: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, uuid: str, document: Mapping[str, Any]) -> "ConsumerContents":
         """Read the document of a consumer's allocations."""
-        terms = document.get("hold")
+        terms, held = document.get("hold"), amounts_by_provider(document["allocations"])
         return cls(
             uuid=uuid,
-            held=amounts_by_provider(document["allocations"]),
+            held=held,
             project=document.get("project_id"),
             user=document.get("user_id"),
             kind=document.get("consumer_type"),
             hold=terms and {name: terms[name] for name in _TERMS},
             drawn_from=document.get("drawn_from", {}),
             request=document.get("request"),
+            places=frozenset(held).union((terms or {}).get("drawn", {})),
         )
 
     @property
@@ -77,7 +79,7 @@ class Contents:
 
     Attributes:
         is_extended: Whether the endpoint has the extension; without it, the last three are empty.
-        providers: By uuid, parents before their children.
+        providers: By uuid.
         consumers: By uuid, those with allocations, and holds of which everything is drawn.
         traits, classes: All names.
         aggregates: Names by the uuids of aggregates.
@@ -100,7 +102,6 @@ def read_contents(
     progress: Progress,
     *,
     title: str,
-    only: Container[str] | None = None,
 ) -> Contents:
     """Read everything that an endpoint holds.
 
@@ -108,7 +109,6 @@ def read_contents(
         client: The endpoint.
         progress: Called for each batch of objects.
         title: Begins the names of the stages.
-        only: Uuids of the providers to read, None for all; consumers without any of them are left out.
 
     Raises:
         UnsupportedFeatureError: if the endpoint is older than placement 1.39.
@@ -123,18 +123,13 @@ def read_contents(
         progress(f"{title}: {kind}", done, total)
 
     if is_extended:
-        _read_in_bulk(client, contents, report, only)
+        _read_in_bulk(client, contents, report)
     else:
-        _read_singly(client, contents, report, only)
+        _read_singly(client, contents, report)
     return contents
 
 
-def _read_singly(
-    client: Client,
-    contents: Contents,
-    progress: Progress,
-    only: Container[str] | None,
-) -> None:
+def _read_singly(client: Client, contents: Contents, progress: Progress) -> None:
     """Read provider by provider and consumer by consumer."""
     parts = [part for part in PARTS if not part.is_extension]
 
@@ -150,7 +145,7 @@ def _read_singly(
     def read_all(kind: str, read: Callable[[Any], Result], items: Sequence[Any]) -> list[Result]:
         return in_parallel(read, items, threads=_THREADS, progress=partial(progress, kind))
 
-    rows = read_all("providers", read_provider, _parents_first(client.providers(), only))
+    rows = read_all("providers", read_provider, client.providers())
     contents.providers = {provider.uuid: provider for provider, _ in rows}
     uuids = {uuid for _, consumers in rows for uuid in consumers}
     consumers = read_all("consumers", read_consumer, sorted(uuids))
@@ -158,12 +153,8 @@ def _read_singly(
     contents.consumers = {consumer.uuid: consumer for consumer in consumers if consumer.held}
 
 
-def _read_in_bulk(
-    client: Client,
-    contents: Contents,
-    progress: Progress,
-    only: Container[str] | None,
-) -> None:
+def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> None:
+    """Read all objects of a kind by pages."""
 
     def count(kind: str, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(rows, 1):
@@ -171,7 +162,7 @@ def _read_in_bulk(
             progress(kind, number, number)
 
     include = [*(part.name for part in PARTS), CONDITIONS.name]
-    rows = _parents_first(count("providers", client.provider_states(include)), only)
+    rows = list(count("providers", client.provider_states(include)))
     contents.providers = {row["uuid"]: state_of(row, PARTS) for row in rows}
     contents.conditions = {
         (row["uuid"], key): members
@@ -184,22 +175,8 @@ def _read_in_bulk(
     holds = client.rows("/treeclaim/holds", "holds")
     consumers = client.rows("/treeclaim/allocations", "consumers", include="requests")
     for row in chain(count("holds", holds), count("consumers", consumers)):
-        consumer = ConsumerContents.read(row["uuid"], row)
-        places = consumer.held.keys() | (row.get("hold") or {}).get("drawn", {}).keys()
-        if not contents.providers.keys().isdisjoint(places):
-            contents.consumers[consumer.uuid] = consumer
+        contents.consumers[row["uuid"]] = ConsumerContents.read(row["uuid"], row)
     contents.consumers = dict(sorted(contents.consumers.items()))
-
-
-def _parents_first(
-    rows: Iterable[Mapping[str, Any]], only: Container[str] | None
-) -> list[Mapping[str, Any]]:
-    chosen = [row for row in rows if only is None or row["uuid"] in only]
-    places = order_trees({row["uuid"]: row["parent_provider_uuid"] for row in chosen})
-    # A broken cycle has no place; its providers come first, and are refused.
-    return sorted(
-        chosen, key=lambda row: places[row["uuid"]].depth if row["uuid"] in places else 0
-    )
 
 
 REQUEST = "request"
@@ -247,6 +224,7 @@ def find_differences(source: Contents, target: Contents) -> list[str]:
         *(
             f"consumer {uuid} holds something at the target only"
             for uuid in sorted(target.consumers.keys() - source.consumers.keys())
+            if not source.providers.keys().isdisjoint(target.consumers[uuid].places)
         ),
     ]
 

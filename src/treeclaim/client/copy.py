@@ -65,7 +65,7 @@ def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
     """
     target.require_extension("the target of a copy")
     contents = read_contents(source, progress, title="source")
-    present = read_contents(target, progress, title="target", only=contents.providers)
+    present = read_contents(target, progress, title="target")
     copier = _Copier(target, contents, present, progress)
     copier.copy_names()
     copier.copy_providers()
@@ -81,9 +81,7 @@ def copy(source: Client, target: Client, progress: Progress) -> CopyOutcome:
 def compare(source: Client, target: Client, progress: Progress) -> list[str]:
     """Read both endpoints; return, in words, all that the target lacks or has different."""
     source_contents = read_contents(source, progress, title="checking source")
-    copied = read_contents(
-        target, progress, title="checking target", only=source_contents.providers
-    )
+    copied = read_contents(target, progress, title="checking target")
     return find_differences(source_contents, copied)
 
 
