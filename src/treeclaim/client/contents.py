@@ -185,26 +185,27 @@ REQUEST = "request"
 Key = TypeVar("Key")
 
 
-def consumer_differences(
-    source: ConsumerContents, target: ConsumerContents | None, *, is_extended: bool
-) -> set[str]:
-    """Return the parts in which a consumer differs.
-
-    Args:
-        source: The consumer at the source.
-        target: The consumer at the target; None if it does not exist.
-        is_extended: Whether the source has the extension, and so holds and requests.
-    """
-    if target is None or not (target.held or target.hold):
-        return {"existence"}
-    parts = {"held", *({"hold", "drawn_from", REQUEST} if is_extended else ())}
-    # A hold of which everything is drawn shows no owner.
-    parts |= {
-        part
-        for part in ("project", "user", "kind")
-        if None not in (getattr(source, part), getattr(target, part))
-    }
-    return {part for part in parts if getattr(source, part) != getattr(target, part)}
+def consumer_differences(source: Contents, target: Contents) -> dict[str, set[str]]:
+    """Return the parts in which consumers of the source differ at the target, by uuid."""
+    # Holds and requests are known only where the source has the extension.
+    always = {"held", *({"hold", "drawn_from", REQUEST} if source.is_extended else ())}
+    differences: dict[str, set[str]] = {}
+    for uuid, consumer in source.consumers.items():
+        present = target.consumers.get(uuid)
+        if present is None or not (present.held or present.hold):
+            differences[uuid] = {"existence"}
+            continue
+        # A hold of which everything is drawn shows no owner.
+        owner = {
+            part
+            for part in ("project", "user", "kind")
+            if None not in (getattr(consumer, part), getattr(present, part))
+        }
+        parts = always | owner
+        differing = {part for part in parts if getattr(consumer, part) != getattr(present, part)}
+        if differing:
+            differences[uuid] = differing
+    return differences
 
 
 def differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dict[Key, Any]:
@@ -240,8 +241,5 @@ def _differing_titles(source: Contents, target: Contents) -> Iterator[str]:
         yield f"provider {uuid} ({source.providers[uuid].name}): condition {key}"
     for mix in sorted(differing_items(source.mixes, target.mixes)):
         yield f"mix {mix}"
-    for uuid, consumer in source.consumers.items():
-        present_consumer = target.consumers.get(uuid)
-        is_extended = source.is_extended
-        parts = consumer_differences(consumer, present_consumer, is_extended=is_extended)
-        yield from (f"{consumer.title}: {part}" for part in sorted(parts))
+    for uuid, parts in consumer_differences(source, target).items():
+        yield from (f"{source.consumers[uuid].title}: {part}" for part in sorted(parts))

@@ -174,15 +174,9 @@ class _Copier:
                 self._target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
     def copy_consumers(self) -> None:
-        consumers, is_extended = self._source.consumers, self._source.is_extended
-        changed = [
-            consumer
-            for uuid, consumer in consumers.items()
-            if consumer_differences(
-                consumer, self._present.consumers.get(uuid), is_extended=is_extended
-            )
-            - {REQUEST}
-        ]
+        consumers = self._source.consumers
+        differences = consumer_differences(self._source, self._present)
+        changed = [consumers[uuid] for uuid, parts in differences.items() if parts - {REQUEST}]
         self.outcome.unchanged += len(consumers) - len(changed)
         drawing = [consumer for consumer in changed if consumer.drawn_from]
         drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})
