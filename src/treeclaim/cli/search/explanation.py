@@ -14,14 +14,13 @@ from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.states import read_rows
+from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS
 
 _MOST_TRAITS = 12
 """Traits shown of a provider that lacks some: of real hosts there are hundreds."""
 
 _WITHOUT = re.compile(r"Without (resources[^=]*)=(\S+) ")
-
-_UNLIMITED = 2_147_483_647
 
 
 Limits = Mapping[str, Any]
@@ -193,7 +192,7 @@ def limits_in_words(inventory: Mapping[str, Any]) -> str:
     if inventory["allocation_ratio"] != 1.0:
         words.append(f"ratio {inventory['allocation_ratio']}")
     words.append(f"min_unit {inventory['min_unit']}")
-    if inventory["max_unit"] != _UNLIMITED:
+    if inventory["max_unit"] != MAXIMUM_INTEGER:
         words.append(f"max_unit {inventory['max_unit']}")
     words.append(f"step_size {inventory['step_size']}")
     return ", ".join(words)

@@ -24,14 +24,14 @@ from treeclaim.model.attributes import (
     is_attribute_name,
     is_attribute_value,
 )
-from treeclaim.model.inventory import MOST_CONSUMED_UNITS
+from treeclaim.model.inventory import (
+    MAXIMUM_ALLOCATION_RATIO,
+    MAXIMUM_INTEGER,
+    MOST_CONSUMED_UNITS,
+)
 from treeclaim.model.names import aggregate_uuid, normalised_uuid
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 from treeclaim.model.texts import unknown_word
-
-_MOST = 2_147_483_647
-_MOST_RATIO = 3.40282e38
-"""Bounds of inventories (contract page 30, section 1)."""
 
 _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 
@@ -123,7 +123,7 @@ _Text = Annotated[
 """A text as it is written, also where it is written like a number."""
 
 _CustomName = Annotated[_Text, AfterValidator(_check_custom)]
-_Count = Annotated[int, Field(ge=1, le=_MOST)]
+_Count = Annotated[int, Field(ge=1, le=MAXIMUM_INTEGER)]
 
 
 class _Model(BaseModel):
@@ -142,11 +142,11 @@ class _Inventory(_Model):
     """Fields of an inventory; a number alone is its total."""
 
     total: _Count = 0
-    reserved: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    reserved: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
     min_unit: _Count = 1
     max_unit: _Count = 1
     step_size: _Count = 1
-    allocation_ratio: Annotated[float, Field(ge=0, le=_MOST_RATIO)] = 1.0
+    allocation_ratio: Annotated[float, Field(ge=0, le=MAXIMUM_ALLOCATION_RATIO)] = 1.0
     consumes: list[_Consumed] = []
 
     @model_validator(mode="before")
