@@ -16,38 +16,41 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The interim answer by which the server finds out whether somebody reads."""
 
 
-class Told:
+class Echo:
     """Answers each request with its path and body, once the server knows that no more will come.
 
     Attributes:
-        server: Who asks it.
-        asked: Paths, in the order in which they were asked for.
+        server: The server that runs it.
+        paths: What was asked for, in order.
     """
 
     def __init__(self, waits=True):
         self.server = None
-        self.asked = []
+        self.paths = []
         self._waits = waits
 
     def __call__(self, environment, start_response):
-        self.asked.append(environment["PATH_INFO"])
+        self.paths.append(environment["PATH_INFO"])
         body = environment["wsgi.input"].read()
         if self._waits:
             eventually(self.is_ended, "the end of the client's half")
         assert not environment["treeclaim.client_gone"]()
-        told = environment["PATH_INFO"].encode() + body
-        start_response("200 OK", [("Content-Length", str(len(told)))])
-        return [told]
+        echo = environment["PATH_INFO"].encode() + body
+        start_response("200 OK", [("Content-Length", str(len(echo)))])
+        return [echo]
 
     def is_ended(self):
         """Whether the only client has sent all."""
-        return all(one.has_ended for one in self.server.front.table)
+        return all(connection.has_ended for connection in self.server.front.table)
 
 
 @contextmanager
-def telling(told, **limits):
-    """A server of it, and a client."""
-    with running(told, **limits) as told.server, told.server.connect() as client:
+def connected(application, **limits):
+    """A client of a server that runs an application."""
+    with (
+        running(application, **limits) as application.server,
+        application.server.connect() as client,
+    ):
         yield client
 
 
@@ -58,8 +61,8 @@ def request(path, body=b"", *lines):
 
 @pytest.mark.parametrize("count", [1, 2, 20])
 def test_requests_before_half_close_are_answered_in_order(count):
-    result = Told()
-    with telling(result) as client:
+    echo = Echo()
+    with connected(echo) as client:
         paths = [f"/{number}" for number in range(count)]
         client.sendall(b"".join(request(path, b"!") for path in paths))
         client.shutdown(socket.SHUT_WR)
@@ -67,11 +70,11 @@ def test_requests_before_half_close_are_answered_in_order(count):
     assert [answer.rpartition(b"\r\n\r\n")[2].decode() for answer in answers] == [
         f"{path}!" for path in paths
     ]
-    assert result.asked == paths
+    assert echo.paths == paths
 
 
 def test_invalid_request_before_half_close_is_answered_with_400():
-    with telling(Told()) as client:
+    with connected(Echo()) as client:
         client.sendall(request("/first") + b"this is no HTTP\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
         data = everything(client).replace(CONTINUE, b"")
@@ -91,13 +94,13 @@ def test_invalid_request_before_half_close_is_answered_with_400():
     ids=["head", "body", "chunk", "chunks", "nothing"],
 )
 def test_incomplete_request_is_dropped_at_half_close(begun):
-    result = Told(waits=False)
-    with telling(result, header_seconds=1e6, body_seconds=1e6) as client:
+    echo = Echo(waits=False)
+    with connected(echo, header_seconds=1e6, body_seconds=1e6) as client:
         client.sendall(begun)
         client.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
             assert everything(client) == b""
-    assert result.asked == []
+    assert echo.paths == []
 
 
 def test_event_stream_ends_cleanly_for_half_closed_client(tmp_path):
@@ -118,7 +121,7 @@ PIECES = 400
 PIECE = b"x" * 16_384
 
 
-class Streaming(Told):
+class Streaming(Echo):
     """Answers with pieces, most of them after the end of the client's half."""
 
     def __call__(self, environment, start_response):
@@ -131,7 +134,7 @@ class Streaming(Told):
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_streamed_response_is_complete_after_half_close(version):
-    with telling(Streaming()) as client:
+    with connected(Streaming()) as client:
         client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
         client.shutdown(socket.SHUT_WR)
         data = everything(client)
@@ -140,9 +143,9 @@ def test_streamed_response_is_complete_after_half_close(version):
 
 
 def test_http_client_ignores_the_interim_response():
-    result = Told()
-    with running(result) as result.server:
-        client = http.client.HTTPConnection(*result.server.address)
+    echo = Echo()
+    with running(echo) as echo.server:
+        client = http.client.HTTPConnection(*echo.server.address)
         client.request("PUT", "/path", b"body")
         client.sock.shutdown(socket.SHUT_WR)
         answer = client.getresponse()
@@ -152,7 +155,7 @@ def test_http_client_ignores_the_interim_response():
 
 @pytest.mark.parametrize(("version", "count"), [("1.0", 0), ("1.1", 1)])
 def test_interim_response_is_sent_once_and_only_to_http_1_1(version, count):
-    with telling(Told()) as client:
+    with connected(Echo()) as client:
         client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
         client.shutdown(socket.SHUT_WR)
         data = everything(client)
@@ -163,8 +166,8 @@ def test_interim_response_is_sent_once_and_only_to_http_1_1(version, count):
 def test_interim_response_is_not_sent_inside_a_response():
     """A thread that sends an answer has begun it, or finds the half-close first."""
     for _ in range(100):
-        result = Told(waits=False)
-        with telling(result) as client:
+        echo = Echo(waits=False)
+        with connected(echo) as client:
             client.sendall(request("/", b"!"))
             client.shutdown(socket.SHUT_WR)
             data = everything(client)

@@ -238,8 +238,8 @@ def test_application_detects_a_disconnected_client():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [3, 3_000])
-def test_half_closed_client_gets_all_pipelined_responses(number):
+def test_half_closed_client_gets_all_pipelined_responses():
+    number = 3_000
     with running() as server, server.connect() as client:
         answers = threading.Thread(
             target=lambda: (client.sendall(HELLO * number), client.shutdown(socket.SHUT_WR))
