@@ -8,7 +8,6 @@ request or, where a server imports the module before forking, in each worker by 
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -37,21 +36,8 @@ FEWEST_THREADS = 3
 one for what needs no database."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningService:
-    """The service in this process.
-
-    Attributes:
-        application: What a WSGI server calls.
-        configuration: What it was started with.
-    """
-
-    application: "WSGIApplication"
-    configuration: Configuration
-
-
-def start() -> RunningService:
-    """Start the service now, configured by files and environment, and log a line about it.
+def start() -> "WSGIApplication":
+    """Start the service, configured by files and environment; return its WSGI application.
 
     Raises:
         ConfigurationError: if an option is missing or impossible.
@@ -68,7 +54,8 @@ def start() -> RunningService:
     services = start_services(configuration)
     tell_start(configuration, services.store, "of another server", _load_forest(services))
     warn_of_threads(configuration.server_threads, _threads_of_server())
-    return RunningService(application_of(services, configuration), configuration)
+    application = application_of(services, configuration)
+    return Draining(application, configuration.connections.body_bytes)
 
 
 def tell_start(configuration: Configuration, store: Store, processes: str, loaded: str) -> None:
@@ -155,10 +142,7 @@ class _Lazy:
     ) -> Iterable[bytes]:
         with self._lock:
             if self._application is None:
-                started = start()
-                self._application = Draining(
-                    started.application, started.configuration.connections.body_bytes
-                )
+                self._application = start()
         return self._application(environment, start_response)
 
 

@@ -211,7 +211,7 @@ def _write_error(
     request: falcon.Request,
     response: falcon.Response,
 ) -> None:
-    written = error_body(
+    response.content_type, body = error_body(
         error,
         accept=request.get_header("Accept"),
         version=version,
@@ -220,7 +220,6 @@ def _write_error(
     if error.status == HTTPStatus.CONFLICT:
         metrics.CONFLICTS.labels(_path(request), error.code).inc()
     response.status = error.status
-    response.content_type = written.content_type
-    response.data = b"" if request.method == "HEAD" else written.body
+    response.data = b"" if request.method == "HEAD" else body
     for name, value in error.headers.items():
         response.set_header(name, value)

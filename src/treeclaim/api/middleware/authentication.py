@@ -283,7 +283,8 @@ def _refuse(
     error: ApiError, environment: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes]:
     """Answer an error as JSON, before media type and version are negotiated."""
-    body = error_body(error, accept=JSON, version=None, request_id=request_id_of(environment)).body
+    request_id = request_id_of(environment)
+    _, body = error_body(error, accept=JSON, version=None, request_id=request_id)
     headers = [("Content-Type", JSON), ("Content-Length", str(len(body)))]
     start_response(
         f"{error.status.value} {error.status.phrase}", [*headers, *error.headers.items()]

@@ -7,7 +7,6 @@ Details of a conflict are members that a program can read (page 98, section 6).
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nlargest
 from http import HTTPStatus
@@ -52,23 +51,10 @@ _MOST_SUGGESTIONS = 4
 """Faults of a batch for which a known name is suggested in place of an unknown one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBody:
-    """The body of an error.
-
-    Attributes:
-        content_type: With charset, except for JSON.
-        body: Bytes.
-    """
-
-    content_type: str
-    body: bytes
-
-
 def error_body(
     error: ApiError, *, accept: str | None, version: Version | None, request_id: str
-) -> ErrorBody:
-    """Return the body of an error in the media type that the client accepts.
+) -> tuple[str, bytes]:
+    """Return the content type and the body of an error, in the media type that the client accepts.
 
     Args:
         error: What went wrong.
@@ -82,16 +68,16 @@ def error_body(
     if kind == "application/json":
         every = zip((error, *error.others), details, strict=True)
         documents = [_document(error, text, version, request_id) for error, text in every]
-        return ErrorBody(kind, json_bytes({"errors": documents}))
+        return kind, json_bytes({"errors": documents})
     status_line = f"{error.status.value} {error.status.phrase}"
     if kind == _PLAIN:
-        return ErrorBody("text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode())
+        return "text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode()
     page = (
         f"<html>\n <head>\n  <title>{status_line}</title>\n </head>\n <body>\n"
         f"  <h1>{status_line}</h1>\n  {html.escape(detail, quote=False)}<br /><br />\n\n"
         " </body>\n</html>"
     )
-    return ErrorBody("text/html; charset=UTF-8", page.encode())
+    return "text/html; charset=UTF-8", page.encode()
 
 
 def _detail(error: ApiError) -> str:

@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
 from typing import Annotated
@@ -73,19 +72,6 @@ CURSOR_EXPIRED = "treeclaim.cursor_expired"
 _WATCHERS = "place for watchers"
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """The contents of the database at one moment.
-
-    Attributes:
-        news: What is new since the cursor; None if that cannot be known any more.
-        roots: The root of each provider by which a tree was asked for; None for all trees.
-    """
-
-    news: News | None
-    roots: Mapping[str, str | None] | None
-
-
 @operation(
     "GET /treeclaim/changes",
     policy="placement:resource_providers:list",
@@ -111,8 +97,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
             watch = LongPoll(call.services.hub, monotonic() + query.wait, text)
         if watch is not None:
             unless_adopted.callback(watch.close)
-        snapshot = call.services.store.read(_read_news, since, query.in_tree)
-        news = snapshot.news
+        news, roots = call.services.store.read(_read_news, since, query.in_tree)
         if news is None:
             raise ApiError(
                 HTTPStatus.GONE,
@@ -122,8 +107,8 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
             )
         if watch is None or adopt is None or not (is_stream or news.is_empty):
             return Reply(body=[Message.of(news).document], modified_at=now())
-        if snapshot.roots is not None:
-            watch.narrow(snapshot.roots)
+        if roots is not None:
+            watch.narrow(roots)
         if not adopt(watch):
             raise OverloadedError(_WATCHERS)
         unless_adopted.pop_all()
@@ -157,12 +142,16 @@ def _cursor(text: str) -> WrittenCursor:
 
 def _read_news(
     transaction: ReadTransaction, since: WrittenCursor | None, trees: Sequence[str]
-) -> _Snapshot:
+) -> tuple[News | None, Mapping[str, str | None] | None]:
+    """Return what is new since a cursor, and the roots of trees by the uuids that name them.
+
+    The first is None if the cursor is too old, the second if no tree is named.
+    """
     if since is None:
         news: News | None = News(present_cursor(transaction), {}, catalogue=False)
     else:
         news = news_since(transaction, since)
     if news is None or not trees:
-        return _Snapshot(news, None)
+        return news, None
     roots = roots_of(transaction, trees)
-    return _Snapshot(news_within(transaction, news, roots), roots)
+    return news_within(transaction, news, roots), roots
