@@ -94,6 +94,13 @@ def request_id(answer: Answer) -> Iterator[str]:
         yield f"x-openstack-request-id is {given!r}"
 
 
+def nosniff(answer: Answer) -> Iterator[str]:
+    """No browser guesses what a body is, whoever has asked for it."""
+    given = answer.headers.get("x-content-type-options")
+    if given != "nosniff":
+        yield f"x-content-type-options is {given!r}"
+
+
 def negotiated_version(answer: Answer) -> Iterator[str]:
     """Each answer says which version it was made by, and is so cached."""
     if answer.minor is None:
@@ -214,6 +221,7 @@ def _located(answer: Answer) -> bool:
 
 PROMISES: tuple[Callable[[Answer], Iterator[str]], ...] = (
     request_id,
+    nosniff,
     negotiated_version,
     error_document,
     content_type,
