@@ -20,8 +20,8 @@ class FlavorsBody(Body):
 
     Attributes:
         flavors: Each with a name.
-        as_nova: Whether to return the queries that Nova sends for servers; unknown members and
-            misspelt extra specs are errors then.
+        as_nova: Whether to return the queries that Nova sends for servers, for the page Fit
+            (`docs/pages.md`); unknown members and misspelt extra specs are errors then.
     """
 
     flavors: Annotated[tuple[dict[str, Any], ...], items(1, _MOST_FLAVORS)]
