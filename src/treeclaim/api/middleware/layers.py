@@ -9,11 +9,13 @@ of a layer.
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from falcon.stream import BoundedStream
+from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
@@ -47,6 +49,9 @@ _IN_QUERIES = _IN_PATHS + "?%"
 
 _LONGEST_TARGET = 4_096
 """Characters of path and query that a line shows: a client may send 64 KiB."""
+
+_REMEMBERED = 4_096
+"""Series: some fifty operations have up to twenty statuses each."""
 
 _PIECE = 16 * 1024
 """Bytes read at a time; servers return only when that many, or all, have arrived."""
@@ -94,8 +99,18 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     operation = environment.get(OPERATION_KEY)
     # Unknown paths are counted together: callers could make up any number of them.
     method, path = ("-", "-") if operation is None else (operation.method, operation.path)
-    metrics.REQUESTS.labels(method, path, code).inc()
-    metrics.REQUEST_SECONDS.labels(method, path).observe(seconds)
+    requests, durations = _series(method, path, code)
+    requests.inc()
+    durations.observe(seconds)
+
+
+@lru_cache(_REMEMBERED)
+def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
+    """Return the counter and timer of one kind of answer; the library's own lookup is slow."""
+    return (
+        metrics.REQUESTS.labels(method, path, code),
+        metrics.REQUEST_SECONDS.labels(method, path),
+    )
 
 
 def _target(environment: "WSGIEnvironment") -> str:

@@ -301,7 +301,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._has_waited = self._awaits_turn = self._is_complete = False
         self.is_kept = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
-        self._exchange = exchange = Exchange(listener.application, self, head)
+        self._exchange = exchange = Exchange(listener.application, self, head, listener.date())
         self._enter(Phase.ANSWERING)
         self._writer.begin()
         if not listener.pool.offer(exchange.run):
@@ -323,7 +323,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
         exchange = self._exchange
         headers = CLOSE_HEADER if exchange is None else exchange.connection_headers()
-        self.send(render_refusal(error, headers), is_last=True)
+        self.send(render_refusal(error, self.listener.date(), headers), is_last=True)
 
     def send(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the answer."""

@@ -2,7 +2,6 @@
 """Errors that the server answers itself, as documents of contract page 00, section 6."""
 
 import uuid
-from email.utils import formatdate
 from http import HTTPStatus
 
 import orjson
@@ -31,7 +30,7 @@ class BusyError(RefusedError):
         super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
 
-def render_refusal(error: RefusedError, connection_headers: str) -> bytes:
+def render_refusal(error: RefusedError, date: str, connection_headers: str) -> bytes:
     """Return a whole answer."""
     request_id = f"req-{uuid.uuid4()}"
     status = error.status
@@ -47,7 +46,7 @@ def render_refusal(error: RefusedError, connection_headers: str) -> bytes:
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         f"x-openstack-request-id: {request_id}",
-        f"Date: {formatdate(usegmt=True)}",
+        f"Date: {date}",
     ]
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         lines.append(f"Retry-After: {RETRY_AFTER}")

@@ -9,7 +9,6 @@ one after the other.
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -52,11 +51,13 @@ class Exchange:
         application: "WSGIApplication",
         client: "HttpConnection",
         head: RequestHead,
+        date: str,
     ) -> None:
         self._application = application
         self._client = client
         self._post = client.listener.post
         self._head = head
+        self._date = date
         self._came = time.monotonic()
         self._status = ""
         self._headers: _Headers = []
@@ -262,7 +263,7 @@ class Exchange:
             lines.append("Transfer-Encoding: chunked")
         elif ends_by_closing and self._has_body():
             self._head.keep_alive = False
-        lines.append(f"Date: {formatdate(usegmt=True)}")
+        lines.append(f"Date: {self._date}")
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
             raise ValueError("a header of the answer contains a line break")
