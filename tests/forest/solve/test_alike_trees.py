@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where something is consumed, trees that are alike are searched once, and no others are taken for alike."""
+"""Where each tree is searched alone, trees that are alike are searched once, and no others are taken for alike."""
 
 import os
 from dataclasses import replace
@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.forest.building import LimitedBudget, having, wide_trees
+from tests.forest.building import forest_of as forest_of_records
 from tests.properties.forest_adapter import LOWERED, candidate_request, forest_of, lowered
 from tests.reference.expressions import attributes
 from tests.reference.strategies import (
@@ -19,10 +21,13 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import World
 from tests.tiers import many_examples
-from treeclaim.forest.bounds.budget import UNBOUNDED
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.relate import relate
-from treeclaim.model.request import SearchOptions
+from treeclaim.model.extension.conditions import Condition, Effect
+from treeclaim.model.extension.order import Order, Term, TermName
+from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 
@@ -64,6 +69,31 @@ def repeated(draw):
     return World(tuple(copies)), [
         replace(draw(kinds), nested=True, can_split=frozenset()) for _ in range(5)
     ]
+
+
+def test_alike_trees_with_many_combinations_are_searched_once():
+    suffixes = [f"_{number}" for number in range(6)]
+    groups = tuple(RequestGroup(suffix, {"CUSTOM_DEVICE": 1}) for suffix in suffixes)
+    request = CandidateRequest(groups, isolated=frozenset(suffixes))
+    # One look for each tree, to tell its kind, and the search of one tree.
+    budget = LimitedBudget(400)
+    problem = relate(forest_of_records(wide_trees(300, 6)), request, SearchOptions(), budget)
+    assert len(matching_anchors(problem)) == 300
+
+
+@pytest.mark.parametrize("order", [None, Order((Term(TermName.SPREAD),))], ids=["usual", "spread"])
+def test_tree_whose_condition_begins_with_the_first_use_is_of_its_own_kind(order):
+    groups = tuple(RequestGroup(f"_{number}", {"CUSTOM_DEVICE": 1}) for number in range(2))
+    request = CandidateRequest(groups, isolated=frozenset(("_0", "_1")), order=order)
+    condition = Condition("CLEANING", Effect.NO_NEW, on_use=True, began=False)
+    records = [
+        having(each, conditions=(condition,)) if each.id == 6 else each
+        for each in wide_trees(3, 4)
+    ]
+    with lowered({"MANY_COMBINATIONS": 2}):
+        limits = CapacityLimits(None, 0)
+        counted = count_capacity(forest_of_records(records), request, limits, Budget())
+    assert counted["fits"] == 2 + 1 + 2
 
 
 @pytest.mark.slow

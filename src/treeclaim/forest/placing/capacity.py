@@ -29,7 +29,7 @@ from treeclaim.forest.placing.tree_counts import (
     counts_at_once,
     fill_trees,
 )
-from treeclaim.forest.solve.tree_kinds import kinds_of_trees
+from treeclaim.forest.solve.tree_kinds import kinds_of_trees, kinds_where_slow
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
@@ -195,12 +195,7 @@ class CapacityCount:
         if not len(remaining_trees):
             return np.stack([counts, counts])
         bounds = at_most_by_tree(forest, self._request, self._budget)
-        if self._request.order is not None:
-            self._place_in_each(forest, remaining_trees, counts)
-        else:
-            filled = fill_trees(Scratch(forest), self._request, remaining_trees, self._budget)
-            for filled_trees, times in filled:
-                counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
+        self._fill_trees(forest, remaining_trees, counts)
         most = counts.copy()
         most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
         return np.stack([counts, most])
@@ -214,19 +209,34 @@ class CapacityCount:
             self._counts.append(np.zeros(1, dtype=np.int64))
             self._fill(self._query(forest), everywhere, self._counts[-1], 0)
 
-    def _place_in_each(self, forest: Forest, trees: Trees, counts: Integers) -> None:
-        """Place consumers in some trees until they are full; in trees that are alike only once."""
-        problem = relate_request(forest, self._request, self._budget)
-        query = self._query(forest)
-        _, first, kinds = np.unique(
-            kinds_of_trees([problem], trees), return_index=True, return_inverse=True
-        )
-        for kind, tree in enumerate(trees[first].tolist()):
-            self._budget.check()
-            only = np.zeros(len(counts), dtype=np.bool_)
-            only[tree] = True
-            self._fill(query, only, counts, tree)
-            counts[trees[kinds == kind]] = counts[tree]
+    def _fill_trees(self, forest: Forest, trees: Trees, counts: Integers) -> None:
+        """Place consumers in some trees until they are full; in trees that are alike only once where that is slow."""
+        is_ordered = self._request.order is not None
+        kinds = None
+        if len(trees) > 1:
+            problem = relate_request(forest, self._request, self._budget)
+            kinds = (
+                kinds_of_trees([problem], trees)
+                if is_ordered
+                else kinds_where_slow(problem, trees)
+            )
+        if kinds is None:
+            kinds = np.arange(len(trees))
+        _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
+        first_trees = trees[first]
+        if is_ordered:
+            query = self._query(forest)
+            for kind, tree in enumerate(first_trees.tolist()):
+                self._budget.check()
+                only = np.zeros(len(counts), dtype=np.bool_)
+                only[tree] = True
+                self._fill(query, only, counts, tree)
+                counts[trees[kind_of == kind]] = counts[tree]
+            return
+        filled = fill_trees(Scratch(forest), self._request, np.sort(first_trees), self._budget)
+        for filled_trees, times in filled:
+            counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
+            counts[trees] = counts[first_trees][kind_of]
 
     def _query(self, forest: Forest) -> Query:
         return query_of(Scratch(forest), self._request, self._budget)

@@ -11,7 +11,7 @@ from treeclaim.forest.solve.distinct import distinct
 from treeclaim.forest.solve.partial.blocks import Anchored, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, prepare_stages, stage_of
-from treeclaim.forest.solve.tree_kinds import kinds_of_trees
+from treeclaim.forest.solve.tree_kinds import kinds_where_slow
 from treeclaim.forest.table.columns import Rows, Trees
 
 _FIRST_ROUND = 1
@@ -112,21 +112,9 @@ def matching_anchors(problem: Problem, trees: Trees | None = None) -> Rows:
     if len(anchors) and problem.plan.slots:
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
-            kinds = _kinds(problem, anchors[stage.live])
+            kinds = kinds_where_slow(problem, stage.trees[stage.live])
             anchors = anchors[stage.combiner.matching(stage.live, _few_rows(stage), kinds)]
     return problem.order.roots[anchors]
-
-
-def _kinds(problem: Problem, anchors: Trees) -> Trees | None:
-    """Return kinds of anchors where something is consumed; elsewhere counting tells which anchors have candidates.
-
-    Where inventories consume others, no count rules out trees in which each group has room but not all
-    together, so each is searched to the end (contract page 102, section 2).
-    """
-    relations = problem.relations
-    if problem.rules.consuming and all(relation.pairs.is_local for relation in relations):
-        return kinds_of_trees([problem], anchors)
-    return None
 
 
 def anchors_of(problem: Problem, trees: Trees | None) -> Trees:

@@ -11,8 +11,10 @@ from hashlib import blake2b
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import are_any, classes_with_consumed
 from treeclaim.forest.domains.filters import (
+    armed_heads,
     likenesses_of_values,
     values_by_row,
     with_any_trait,
@@ -148,6 +150,27 @@ def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
     return kinds
 
 
+def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
+    """Return the kinds of some trees where each is searched alone; None where many are searched together.
+
+    Where inventories consume others, no count rules out trees in which each group has room but not all
+    together, so each is searched to the end (contract page 102, section 2). A tree with very many combinations is
+    searched alone, too.
+    """
+
+    def counts(slot: int) -> Integers:
+        starts = problem.relations[slot].pairs.starts
+        return starts[trees + 1] - starts[trees]
+
+    rules = problem.rules
+    is_slow = bool(rules.consuming) or (
+        not rules.are_free and rules.at_most(counts).max(initial=0) > thresholds.MANY_COMBINATIONS
+    )
+    if is_slow and all(relation.pairs.is_local for relation in problem.relations):
+        return kinds_of_trees([problem], trees)
+    return None
+
+
 def _likenesses(forest: Forest, trees: Trees, columns: Sequence[Integers]) -> Iterator[bytes]:
     """Yield a digest of the columns by row of each of some trees."""
     first = forest.order.roots[trees]
@@ -166,6 +189,9 @@ def _columns(problems: Sequence[Problem]) -> Iterator[Integers]:
     rows = np.arange(forest.row_count)
     yield order.end - rows
     yield rows - relatives_of(forest).parent
+    heads = armed_heads(forest)
+    if heads is not None:
+        yield np.where(heads == NO_ROW, 1, heads - rows)
     relations = [each for problem in problems for each in problem.relations]
     relations += [each for problem in problems for each in problem.split_relations]
     for pairs in {id(relation.pairs): relation.pairs for relation in relations}.values():
