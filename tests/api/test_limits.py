@@ -14,14 +14,11 @@ LONGEST = 4096
 
 @pytest.fixture
 def application(tmp_path):
-    """A service with small limits."""
-    return make_application(
-        tmp_path,
-        **{"treeclaim.max_body_bytes": LONGEST, "treeclaim.max_request_groups": 5},
-    )
+    """A service that takes short bodies alone."""
+    return make_application(tmp_path, **{"treeclaim.max_body_bytes": LONGEST})
 
 
-class _Endless(io.RawIOBase):
+class Endless(io.RawIOBase):
     """A body without an end, which counts what was taken of it."""
 
     def __init__(self):
@@ -53,7 +50,7 @@ def call(application, body, **environment):
 
 
 def test_a_body_that_is_too_long_is_refused_unread(application):
-    body = _Endless()
+    body = Endless()
     path = "/allocations/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
     assert call(application, body, PATH_INFO=path, CONTENT_LENGTH=str(LONGEST + 1)) == 413
     assert body.taken == 0
@@ -66,7 +63,7 @@ def test_a_body_that_is_too_long_is_refused_unread(application):
 
 
 def test_body_of_an_unauthorized_request_is_not_read(application):
-    body = _Endless()
+    body = Endless()
     environment = {"PATH_INFO": "/reshaper", "REQUEST_METHOD": "POST", "CONTENT_LENGTH": "1000"}
     assert call(application, body, **environment, HTTP_X_AUTH_TOKEN="user") == 403
     assert body.taken == 0
@@ -79,19 +76,6 @@ def test_a_body_of_the_greatest_length_is_read(application):
             "/resource_providers", content=body, headers={"content-type": "application/json"}
         )
         assert answer.status_code == 200
-
-
-def test_too_many_groups_are_refused(application):
-    with client_of(application) as client:
-
-        def ask(count):
-            groups = "&".join(f"resources{number}=VCPU:1" for number in range(1, count + 1))
-            return client.get(f"/allocation_candidates?{groups}&group_policy=none")
-
-        assert ask(5).status_code == 200
-        refused = ask(6)
-        assert refused.status_code == 400
-        assert "max_request_groups" in refused.json()["errors"][0]["detail"]
 
 
 @pytest.mark.slow
