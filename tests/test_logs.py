@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -18,7 +18,7 @@ from oslo_log.formatters import ContextFormatter
 
 from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _target
-from treeclaim.log_lines import OneLine, make_request_record
+from treeclaim.log_lines import OneLine, _clean, make_request_record
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
 from treeclaim.logs import LOG_FILE
 from treeclaim.model.texts import one_line
@@ -112,10 +112,14 @@ class Sink(logging.StreamHandler):
         pass
 
 
-def asked(text, user="me"):
-    """The record of a request."""
-    context = {"user": user, "project": "here", "request_id": "req-1", "global_request_id": None}
-    return make_request_record("asked for %s", (text,), context, {"status": "200"})
+def asked(text, user="me", caller=None, global_id=None, moment=0.0):
+    """The record of a request at some moment."""
+    caller = {"user": user, "project": "here"} if caller is None else caller
+    ids = {"request_id": f"req-{moment}", "global_request_id": global_id}
+    record = make_request_record("asked for %s", (text,), caller, ids, {"status": "200"})
+    record.created = NOON + moment
+    record.msecs = float(int(moment % 1 * 1000))
+    return record
 
 
 def test_waiting_lines_are_bounded_in_bytes_and_lost_ones_are_reported(formatter):
@@ -142,7 +146,7 @@ from treeclaim import config, log_lines, log_queue, logs
 options = config.load(config_files=[]).options
 logs.set_up_logging(options, "treeclaim")
 log_queue.start_log_thread()
-record = log_lines.make_request_record("asked for %s", ("/",), {"request_id": "req-1"}, {})
+record = log_lines.make_request_record("asked for %s", ("/",), {}, {"request_id": "req-1", "global_request_id": None}, {})
 log_lines.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:
@@ -242,3 +246,51 @@ def test_a_log_that_is_read_slowly_loses_nothing(unread):
         stream.write(line)
     reading.join(60)
     assert b"".join(found).decode() == text
+
+
+CALLERS = [
+    {"user": "me", "project": "here"},
+    {"user": "a\nb", "project": "\ue000message\ue000"},
+    {"user": "%(message)s", "user_identity": "%s"},
+]
+REQUESTS = st.tuples(
+    HOSTILE,
+    st.sampled_from(CALLERS),
+    st.sampled_from([None, "req-global", "\ue000id\ue000"]),
+    st.sampled_from([0.0, 0.0009999, 0.25, 0.9999, 1.5]),
+)
+
+
+FORMATS = [
+    None,
+    "%(request_id)s %(message)s",
+    "%(asctime)s.%(msecs)03d %(message)s [%(request_id)s]",
+    "%(created)f %(message)s",
+    "%(isotime)s %(message)s",
+    "%(message).20s %(request_id)-60s %(global_request_id)s",
+    "%(message)s %(message)s",
+    "%(threadName)s %(extra)s %(message)s",
+    "no message at all",
+]
+
+
+@given(st.lists(REQUESTS, max_size=12), st.sampled_from(FORMATS))
+def test_cached_request_line_equals_the_formatted_one(formatter, requests, form):
+    with in_format(formatter, form):
+        remembering = OneLine(formatter._inner)
+        for request in requests:
+            text, caller, global_id, moment = request
+            record = asked(text, caller=caller, global_id=global_id, moment=moment)
+            assert remembering.format(record) == formatter._format_clean(_clean(record))
+
+
+@contextmanager
+def in_format(formatter, form):
+    """Let the operator have configured another format."""
+    options = formatter._inner.conf
+    if form is not None:
+        options.set_override("logging_context_format_string", form)
+    try:
+        yield
+    finally:
+        options.clear_override("logging_context_format_string")

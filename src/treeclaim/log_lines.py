@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
-from oslo_log.formatters import JSONFormatter
+from oslo_log.formatters import ContextFormatter, JSONFormatter
 
 from treeclaim.model.texts import one_line
 
 REQUESTS = logging.getLogger("treeclaim.requests")
 """The logger that has one line for each request, see `api.middleware.layers`."""
 
+_MAX_FORMATTED_CALLERS = 256
+
 
 def make_request_record(
     message: str,
     arguments: tuple[object, ...],
-    context: Mapping[str, Any],
+    caller: Mapping[str, Any],
+    ids: Mapping[str, str | None],
     extra: Mapping[str, Any],
 ) -> logging.LogRecord:
     """Return the record of a request; the log thread does all work that can wait.
@@ -25,11 +28,12 @@ def make_request_record(
     Args:
         message: The message, with placeholders.
         arguments: The arguments of the message: numbers and short texts.
-        context: What formatters show of the caller and the request.
+        caller: What formatters show of the caller; the same object for the same caller, if possible.
+        ids: `request_id` and `global_request_id`.
         extra: Members for structured formats.
     """
     record = logging.LogRecord(REQUESTS.name, logging.INFO, __file__, 0, message, arguments, None)
-    record.context, record.extra = context, extra
+    record.caller, record.context, record.extra = caller, {**caller, **ids}, extra
     return record
 
 
@@ -48,14 +52,48 @@ class OneLine(logging.Formatter):
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
         self._inner = inner
+        self._second = -1
+        self._formatted: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record without changing it: other handlers format it too."""
         if isinstance(text := getattr(record, "formatted", None), str):
             return text
+        if is_of_request(record) and type(self._inner) is ContextFormatter:
+            return self._format_request(record, self._inner)
         if isinstance(self._inner, JSONFormatter):
             return self._inner.format(record)
-        return one_line(self._inner.format(_clean(record)), keep="\n")
+        return self._format_clean(_clean(record))
+
+    def _format_clean(self, record: logging.LogRecord) -> str:
+        return one_line(self._inner.format(record), keep="\n")
+
+    def _format_request(self, record: logging.LogRecord, inner: ContextFormatter) -> str:
+        """Format by what the formatter made of the first line of the caller in this second.
+
+        That takes a fifth of the time. All members that differ between such lines are in the record.
+        """
+        second = int(record.created)
+        if second != self._second or len(self._formatted) >= _MAX_FORMATTED_CALLERS:
+            self._second, self._formatted = second, {}
+        caller, ids = record.caller, record.context  # type: ignore[attr-defined]
+        cached_format = self._formatted.get(id(caller))
+        request_id, global_request_id = ids["request_id"], ids["global_request_id"]
+        if cached_format is None or not request_id:
+            first = _clean(record)
+            text = self._format_clean(first)
+            format_string = str(inner.conf.logging_context_format_string)
+            if request_id and "isotime" not in format_string:
+                # The caller is in it too, so that no other caller has the same id.
+                self._formatted[id(caller)] = (format_string, {**first.__dict__, "caller": caller})
+            return text
+        format_string, members = cached_format
+        differing = {
+            "message": one_line(record.getMessage()),
+            "request_id": one_line(request_id),
+            "global_request_id": global_request_id and one_line(global_request_id),
+        }
+        return one_line(format_string % {**members, **record.__dict__, **differing}, keep="\n")
 
 
 def _clean(record: logging.LogRecord) -> logging.LogRecord:

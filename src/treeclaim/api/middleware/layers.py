@@ -143,12 +143,12 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    context = {
-        **log_fields_of(environment),
+    caller = log_fields_of(environment)
+    ids = {
         "request_id": request_id_of(environment),
         "global_request_id": environment.get(GLOBAL_REQUEST_ID),
     }
-    REQUESTS.handle(make_request_record(_MESSAGE, arguments, context, extra))
+    REQUESTS.handle(make_request_record(_MESSAGE, arguments, caller, ids, extra))
 
 
 class Draining:
