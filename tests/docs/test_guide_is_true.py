@@ -100,7 +100,10 @@ def test_guide_commands_for_conditions_work(tmp_path):
     assert "uncorrectable ECC errors" in outputs["explain"]
     assert "gpu-2" in outputs["candidates"]
     assert "gpu-1" not in outputs["candidates"]
-    assert "1 move (at least 1 needed); the goal is reached; consumers left: 1 to 0" in outputs["plan drain"]
+    assert (
+        "1 move (at least 1 needed); the goal is reached; consumers left: 1 to 0"
+        in outputs["plan drain"]
+    )
 
 
 class Meeting(FakeAdapter):
