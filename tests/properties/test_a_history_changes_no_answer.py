@@ -345,7 +345,10 @@ BODIES = {
     },
     "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
     "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
-    "/treeclaim/flavors": lambda draw: {"flavors": [{"name": "f", "vcpus": draw.randint(0, 4)}]},
+    "/treeclaim/flavors": lambda draw: {
+        "flavors": [{"name": "f", "vcpus": draw.randint(0, 4)}],
+        "as_nova": draw.random() < 0.5,
+    },
     "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
     "/treeclaim/moves": moves,
     "/treeclaim/survival": survival,
