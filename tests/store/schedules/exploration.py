@@ -13,6 +13,7 @@ from tests.store.schedules.observations import Observations
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
 from tests.store.schedules.scripts import written
+from tests.store.schedules.sessions import LIMIT
 from treeclaim.store.writes import retries
 
 _OBSERVED = 2
@@ -118,9 +119,16 @@ class Exploration:
         return Observations(frontier.observed, frontier.sessions, self._place)
 
     def failures(self):
-        """Try the schedules; yield those that go wrong."""
+        """Try the schedules; yield those that go wrong.
+
+        One that a timeout of the server ended is no schedule, and is run again: a machine or a server may stand still.
+        """
         for course, outcome in self.outcomes():
-            if reasons := self._reasons(outcome):
+            reasons = self._reasons(outcome)
+            if reasons and course.seconds > LIMIT:
+                if (failure := self.replay(course.choices)) is not None:
+                    yield failure
+            elif reasons:
                 yield Failure(course, outcome, reasons, self.serial)
 
     def replay(self, choices):

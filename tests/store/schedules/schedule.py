@@ -68,11 +68,13 @@ class Course:
         steps: The statements in their order.
         results: What each session's client learnt; none if it was given up.
         strayed: Whether a choice that was asked for was not possible.
+        seconds: How long it took.
     """
 
     steps: list[Step] = field(default_factory=list)
     results: tuple | None = None
     strayed: bool = False
+    seconds: float = 0.0
 
     @property
     def choices(self):
@@ -108,6 +110,7 @@ class Scheduler:
             watch: Sees each moment and step, and may give the schedule up.
         """
         course = Course()
+        begin = time.monotonic()
         spent = 0
         try:
             for session, script in zip(self._sessions, self._scripts, strict=True):
@@ -130,6 +133,7 @@ class Scheduler:
             self._abandon()
             raise
         course.results = tuple(session.results for session in self._sessions)
+        course.seconds = time.monotonic() - begin
         return course
 
     def _able(self):

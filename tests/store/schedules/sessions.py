@@ -29,7 +29,7 @@ LIMIT = 120.0
 """Seconds without any progress after which a session counts as stuck. Statements take some ms; a
 machine that stands still for a while must not look like a lock."""
 
-PATIENT = Timeouts(lock=600, statement=600, load=600, write=600, idle=600)
+PATIENT = Timeouts(lock=240, statement=240, load=240, write=240, idle=240)
 """Nothing ends a wait but the scheduler: what a timeout ends is no schedule any more."""
 
 
