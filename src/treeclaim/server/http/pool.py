@@ -2,8 +2,9 @@
 """The threads that run the application, and the requests that wait for them."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
+from typing import cast
 
 from treeclaim.helper_threads import run_guarded, start_helper_thread
 
@@ -11,35 +12,65 @@ Job = Callable[[], None]
 
 
 class ThreadPool:
-    """Daemon threads behind a bounded queue."""
+    """Daemon threads behind a bounded queue.
+
+    A job goes to the thread that became idle last, whose memory is still in the caches of its core. With
+    a queue that all idle threads wait at, a second thread wakes for each job and finds the queue empty.
+    """
 
     def __init__(self, threads: int, most_waiting: int) -> None:
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._guard = threading.Lock()
-        self._under_way = 0
-        """Jobs that run or wait."""
-        self._most = threads + most_waiting
+        self._idle: list[_IdleThread] = []
+        self._waiting: deque[Job] = deque()
+        self._most_waiting = most_waiting
         for number in range(threads):
             start_helper_thread(f"requests-{number}", self._work)
 
     def offer(self, job: Job) -> bool:
         """Run a job in a thread, or queue it; return False if too many jobs wait."""
-        with self._guard:
-            if self._under_way >= self._most:
-                return False
-            self._under_way += 1
-        self._jobs.put(job)
-        return True
+        return self._submit(job, self._most_waiting)
 
     def proceed(self, job: Job) -> None:
         """Run the remainder of a job that was begun, which is never refused."""
+        self._submit(job, None)
+
+    def _submit(self, job: Job, most_waiting: int | None) -> bool:
         with self._guard:
-            self._under_way += 1
-        self._jobs.put(job)
+            if not self._idle:
+                if most_waiting is not None and len(self._waiting) >= most_waiting:
+                    return False
+                self._waiting.append(job)
+                return True
+            thread = self._idle.pop()
+        thread.wake_with(job)
+        return True
 
     def _work(self) -> None:
+        thread = _IdleThread()
         while True:
-            # A variable would keep the last job while the thread waits.
-            run_guarded("requests", self._jobs.get())
-            with self._guard:
-                self._under_way -= 1
+            run_guarded("requests", self._next_job(thread))
+
+    def _next_job(self, thread: "_IdleThread") -> Job:
+        with self._guard:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._idle.append(thread)
+        return thread.wait_for_job()
+
+
+class _IdleThread:
+    """A thread that waits for a job."""
+
+    def __init__(self) -> None:
+        self._is_woken = threading.Lock()
+        self._is_woken.acquire()
+        self._job: Job | None = None
+
+    def wake_with(self, job: Job) -> None:
+        self._job = job
+        self._is_woken.release()
+
+    def wait_for_job(self) -> Job:
+        self._is_woken.acquire()
+        job, self._job = self._job, None
+        return cast("Job", job)
