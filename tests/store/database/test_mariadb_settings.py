@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Behaviour on MariaDB alone: its URLs, and the lock under which the schema is made."""
 
+from pathlib import Path
+from typing import Any
+
+import pymysql
 import pytest
 import sqlalchemy as sa
 
+from tests import authorities
 from tests.databases import empty_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.mariadb import connection_class
 from treeclaim.store.database.systems import system_of
 from treeclaim.store.schema import revisions as schema
 
@@ -39,3 +45,30 @@ def test_schema_locked_by_another_process_is_reported(url, monkeypatch):
         with pytest.raises(StoreUnavailableError, match="Another process"):
             schema.sync(engine)
     engine.dispose()
+
+
+THE_DRIVERS: Any = pymysql.connections.Connection
+AUTHORITY = Path(authorities.__file__).with_name("authority.pem")
+OPTIONS_OF_TLS = [
+    {"ssl": {"ca": str(AUTHORITY)}},
+    {"ssl_ca": str(AUTHORITY), "ssl_verify_identity": True},
+    {"ssl_verify_cert": True},
+    {"ssl": {"check_hostname": False, "verify_mode": "required"}},
+]
+
+
+def test_default_tls_context_is_loaded_once():
+    first, second = (connection_class()(defer_connect=True) for _ in range(2))
+    assert first.ctx is second.ctx
+
+
+@pytest.mark.parametrize("options", [{}, *OPTIONS_OF_TLS, {"ssl_disabled": True}])
+def test_tls_settings_equal_those_of_the_driver(options):
+    ours, drivers = (
+        made(defer_connect=True, **options) for made in (connection_class(), THE_DRIVERS)
+    )
+    assert (ours.ssl, ours._ssl_required) == (drivers.ssl, drivers._ssl_required)
+    if ours.ssl:
+        assert ours.ctx.verify_mode == drivers.ctx.verify_mode
+        assert ours.ctx.check_hostname == drivers.ctx.check_hostname
+        assert ours.ctx.get_ca_certs() == drivers.ctx.get_ca_certs()

@@ -3,6 +3,7 @@
 
 import contextlib
 import socket
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -63,6 +64,31 @@ _ASSUMED = {
     "unique_checks": "1",
 }
 """Settings that statements, driver and SQLAlchemy rely on; a server may be set otherwise."""
+
+
+@cache
+def connection_class() -> Any:
+    """Return the class of the driver's connections; those without options of TLS share a context.
+
+    For each context all certificate authorities of the machine are read, 40 ms in which no other thread
+    of the process runs. Without options nothing is verified by them. With options each connection has a
+    context of its own, as the files that they name may have been renewed.
+    """
+    # Eight megabytes that services on other databases do without.
+    import pymysql  # noqa: PLC0415
+
+    class SharingConnection(pymysql.connections.Connection):
+        shared: Any = None
+
+        def _create_ssl_ctx(self, options: Any) -> Any:
+            make: Any = super()._create_ssl_ctx  # type: ignore[misc]
+            if options:
+                return make(options)
+            if SharingConnection.shared is None:
+                SharingConnection.shared = make({})
+            return SharingConnection.shared
+
+    return SharingConnection
 
 
 def _mode(mode_text: str) -> str:
@@ -130,15 +156,19 @@ class _MariaDB(System):
 
         @sa.event.listens_for(engine, "do_connect")
         def _connecting(
-            dialect: Any, _record: Any, _arguments: Any, parameters: dict[str, Any]
-        ) -> None:
+            dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
+        ) -> Any | None:
             parameters["charset"] = _CHARSET
             parameters.pop("collation", None)
-            if dialect.driver == "pymysql":
-                # Authentication waits for answers too, so the socket has the connect timeout at first.
-                parameters.setdefault("connect_timeout", timeouts.connect)
-                parameters.setdefault("read_timeout", timeouts.connect)
-                parameters.setdefault("write_timeout", timeouts.tcp)
+            if dialect.driver != "pymysql":
+                return None
+            # Authentication waits for answers too, so the socket has the connect timeout at first.
+            defaults = {
+                "connect_timeout": timeouts.connect,
+                "read_timeout": timeouts.connect,
+                "write_timeout": timeouts.tcp,
+            }
+            return connection_class()(*arguments, **(defaults | parameters))
 
         # Before SQLAlchemy asks the server about itself, its quotes among others.
         @sa.event.listens_for(engine, "connect", insert=True)
