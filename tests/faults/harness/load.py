@@ -66,7 +66,7 @@ def build(url, *, with_holds=True):
 
 
 @dataclass(slots=True)
-class Held:
+class KnownAllocations:
     """The allocations of a consumer, as far as its client knows."""
 
     amounts: dict = field(default_factory=dict)
@@ -485,7 +485,7 @@ class _Client(_Caller, Placing):
 
     def keep_placed(self, found):
         """Take over consumers that are placed."""
-        self.held |= {one: Held(amounts, 1) for one, amounts in found.items()}
+        self.held |= {one: KnownAllocations(amounts, 1) for one, amounts in found.items()}
 
     def _read(self):
         consumer = self.chance.choice(list(self.held))
@@ -499,7 +499,9 @@ class _Client(_Caller, Placing):
                 one: next(iter(part["resources"].values()))
                 for one, part in body["allocations"].items()
             }
-            result = Held(amounts, body.get("consumer_generation"), holds.drawn_of(body))
+            result = KnownAllocations(
+                amounts, body.get("consumer_generation"), holds.drawn_of(body)
+            )
             if result != held:
                 self.load.problems.append(("not as promised", consumer, held, body))
 
@@ -530,7 +532,7 @@ class _Client(_Caller, Placing):
 
     def _doubt(self, start, after, sources, *, unchecked):
         """A write that may have happened."""
-        present = {one: self.held.get(one, Held()) for one in after}
+        present = {one: self.held.get(one, KnownAllocations()) for one in after}
         before = {one: held.amounts for one, held in present.items()}
         numbers = {one: (held.generation or 0) + 1 for one, held in present.items()}
         drawn, back = holds.passed_on(
@@ -560,14 +562,14 @@ class _Client(_Caller, Placing):
             {one: {"resources": {classes[one]: amount}} for one, amount in amounts.items()},
             project_id="project",
             user_id="user",
-            consumer_generation=self.held.get(consumer, Held()).generation,
+            consumer_generation=self.held.get(consumer, KnownAllocations()).generation,
         )
 
     def _keep(self, consumer, amounts, drawn):
-        generation = self.held.get(consumer, Held()).generation
+        generation = self.held.get(consumer, KnownAllocations()).generation
         self.held.pop(consumer, None)
         if amounts:
-            self.held[consumer] = Held(amounts, (generation or 0) + 1, drawn)
+            self.held[consumer] = KnownAllocations(amounts, (generation or 0) + 1, drawn)
 
     def _refused(self, answer, doubt, end):
         """Only a lack of room, and endless meetings with others, may refuse such a claim."""

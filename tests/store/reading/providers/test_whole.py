@@ -40,7 +40,7 @@ A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naiv
 
 @pytest.fixture(autouse=True)
 def _several_pieces(monkeypatch):
-    """Some providers at a time, so that there is more than one piece."""
+    """Load few providers at a time, so that there is more than one piece."""
     monkeypatch.setattr(whole, "_PROVIDERS_AT_ONCE", 7)
     monkeypatch.setattr(whole, "_PROVIDERS_WITH_ATTRIBUTES", 3)
 
