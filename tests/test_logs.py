@@ -21,7 +21,7 @@ from treeclaim.api.middleware.layers import _target
 from treeclaim.log_lines import OneLine, _clean, make_request_record
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
 from treeclaim.logs import LOG_FILE
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 HOSTILE = st.text(
     st.one_of(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from treeclaim.client.topology import Topology, parse_topology
-from treeclaim.model.extension.mixes import MOST_REQUESTS
+from treeclaim.model.extension.planning import MOST_REQUESTS
 
 GPU = "CUSTOM_GPU_MILLI"
 MIX_NAME = "pods"

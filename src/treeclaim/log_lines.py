@@ -8,7 +8,7 @@ from typing import Any
 
 from oslo_log.formatters import ContextFormatter, JSONFormatter
 
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 REQUESTS = logging.getLogger("treeclaim.requests")
 """The logger that has one line for each request, see `api.middleware.layers`."""

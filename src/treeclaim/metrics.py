@@ -18,7 +18,7 @@ from pathlib import Path
 from treeclaim import __version__
 from treeclaim.helper_threads import failure_listeners
 from treeclaim.metrics_folder import FOLDER_VARIABLE, Slots, provide_folder
-from treeclaim.model.stages import Stages
+from treeclaim.model.timing import Stages
 
 # The library looks for the folder when it is imported.
 provide_folder()

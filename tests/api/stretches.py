@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import event
 
-from treeclaim.model import deadlines
+from treeclaim.model import timing
 
 LONGEST_STRETCH = 0.300
 """Seconds of processor time between two looks: three times what the service aims at, since machines of
@@ -44,7 +44,7 @@ class Stretches:
             self._note()
             return clock()
 
-        monkeypatch.setattr(deadlines, "monotonic", looked)
+        monkeypatch.setattr(timing, "monotonic", looked)
         self._told = [
             (engine, name, listener)
             for engine in engines

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tests.clouds import World
 from tests.clouds.bulk import ids_of, insert
-from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.schema import tables
 

@@ -24,9 +24,8 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Request, uuid_of
 from tests.tiers import many_examples
-from treeclaim.forest.explain.constraints import constraints_of
+from treeclaim.forest.explain.constraints import Reason, constraints_of
 from treeclaim.forest.explain.explain import Focus, explain_request
-from treeclaim.model.extension.reasons import Reason
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 REQUESTS_EACH = 5

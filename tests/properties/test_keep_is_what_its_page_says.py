@@ -42,7 +42,7 @@ from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
-from treeclaim.model.extension.mixes import Mix, MixRequest
+from treeclaim.model.extension.planning import Mix, MixRequest
 from treeclaim.model.request import SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))

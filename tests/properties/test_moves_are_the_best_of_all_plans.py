@@ -17,7 +17,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.planner import make_plan
-from treeclaim.model.extension import moves as model
+from treeclaim.model.extension import planning as model
 from treeclaim.model.extension.planning import PlanRule
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))

@@ -16,7 +16,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.moves import Empty, Fit, Moves
+from treeclaim.model.extension.planning import Empty, Fit, Moves
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 pytestmark = pytest.mark.slow

@@ -3,8 +3,7 @@
 
 from uuid import uuid4
 
-from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.operations.providers import providers
 

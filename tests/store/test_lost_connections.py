@@ -11,7 +11,7 @@ from tests.databases import EACH_SERVER, server_of
 from tests.faults.harness.proxy import Proxy
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.model.stages import WAIT, Stages
+from treeclaim.model.timing import WAIT, Stages
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names

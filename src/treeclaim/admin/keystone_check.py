@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from treeclaim.admin import FaultKind, KeystoneFault
 from treeclaim.helper_threads import start_helper_thread
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 _LOG = logging.getLogger(__name__)
 

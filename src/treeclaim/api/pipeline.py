@@ -23,12 +23,12 @@ from treeclaim.api.protocol.operations import Call, Operation
 from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
-from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.batches.batch import BatchRefusedError
 from treeclaim.model.microversions import NEWEST, Version
+from treeclaim.model.names import quote_value
 from treeclaim.model.query.errors import InvalidQueryError
-from treeclaim.model.texts import quote_value
+from treeclaim.model.timing import Deadline
 
 _LOG = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from treeclaim.cli.output import CommandError, warn
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 _MOST_DIGITS = 9
 """Digits of a number on a command line; a longer one is a mistake."""

@@ -29,7 +29,7 @@ from treeclaim.cli.output import CommandError, Streams, say, say_document, warn
 from treeclaim.cli.printing import Printer, amounts_in_words, printer
 from treeclaim.cli.query_arguments import query_of
 from treeclaim.client import CandidateQuery, Client, ClientError
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 JSON, TABLE, SHELL = "json", "table", "shell"
 _ESCAPING = (JSON, "yaml")

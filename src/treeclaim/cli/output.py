@@ -14,7 +14,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 PORT = 8778
 """The conventional port of the Placement API."""

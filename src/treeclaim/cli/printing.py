@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 if TYPE_CHECKING:
     from treeclaim.client.session import Progress

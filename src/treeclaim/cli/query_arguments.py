@@ -21,13 +21,13 @@ from treeclaim.cli.compute import document, list_pages
 from treeclaim.cli.output import CommandError, failures_at, warn
 from treeclaim.client import CandidateQuery, Flavor
 from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
+from treeclaim.model.names import unknown_word
 from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 from treeclaim.model.server_flavors import (
     ENABLED_HOSTS,
     TRANSLATED,
     server_flavor,
 )
-from treeclaim.model.texts import unknown_word
 
 _ROOT = ENABLED_HOSTS[0]
 

@@ -22,7 +22,7 @@ from treeclaim.client.queries import CandidateQuery, Request, kept_request
 from treeclaim.client.retry import Patience, is_outcome_unknown, is_repeatable
 from treeclaim.client.session import BATCH, make_adapter, make_session, query_string, send
 from treeclaim.model import microversions
-from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
 _LATEST = microversions.MAXIMUM.minor

@@ -16,9 +16,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from treeclaim.config.options import register
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import normalised_uuid, one_line
 from treeclaim.model.request import SearchOptions
-from treeclaim.model.texts import one_line
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.timeouts import Timeouts
 

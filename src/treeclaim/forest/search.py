@@ -13,16 +13,13 @@ from treeclaim.forest.answer.body import ResponseBody, SplitAnswer
 from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered import Ranking, first_candidates
-from treeclaim.forest.solve.anchors import Pace, anchors
 from treeclaim.forest.solve.candidate_cache import draw_candidates
-from treeclaim.forest.solve.combine import combine_stages
-from treeclaim.forest.solve.distinct import distinct
+from treeclaim.forest.solve.combine import combine_stages, distinct
 from treeclaim.forest.solve.limit import apply_limit, gather_blocks
 from treeclaim.forest.solve.partial.blocks import Choices
-from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.solve.stage import prepare_stages
-from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.solve.problem import Problem, relate
+from treeclaim.forest.solve.stage import Pace, find_anchors, prepare_stages
+from treeclaim.forest.split.division import SplitCandidate
 from treeclaim.forest.split.splitting import divide_candidates
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
@@ -88,7 +85,7 @@ def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     stages, pace = problem.budget.stages, Pace(problem)
     # Anchors: a tree in which some slot has no provider has no candidate, and is not looked at
     # again. A few candidates need not wait until all trees are compared.
-    trees = stages.timed("anchors", anchors(problem, pace))
+    trees = stages.timed("anchors", find_anchors(problem, pace))
     # Stage: as many anchors as the limit asks for are made ready together: the domains of their
     # slots, without the anchors where counting shows that the slots cannot all be served, or
     # that a same_subtree list has no head.

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from treeclaim.model.names import unknown_word
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, split_name
-from treeclaim.model.texts import unknown_word
 
 _SUFFIX = r"((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)"
 

@@ -29,7 +29,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
-from treeclaim.model.stages import SEARCH, WAIT, Stages
+from treeclaim.model.timing import SEARCH, WAIT, Stages
 from treeclaim.replica.kept import SlowQuestions
 from treeclaim.replica.question import DEFAULT_MEMORY
 from treeclaim.replica.questions import are_hard

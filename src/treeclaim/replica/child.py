@@ -22,8 +22,8 @@ from typing import NamedTuple, NoReturn
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.timing import has_passed
 from treeclaim.replica.frames import COUNT, MessageKind, pickled, read_parts, send
 from treeclaim.replica.question import Arrival, CountedPieces, Question
 

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import OverloadedError
+from treeclaim.model.timing import has_passed
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival

@@ -16,9 +16,9 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, HeldColumns
 from treeclaim.model.changes import Cursor
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
+from treeclaim.model.timing import has_passed
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import load_held_amounts, load_held_sums
 

@@ -17,7 +17,7 @@ from treeclaim.model.errors import (
     SearchTooLargeError,
     StoreUnavailableError,
 )
-from treeclaim.model.stages import WRITE
+from treeclaim.model.timing import WRITE
 from treeclaim.replica.child import WHOLE_ANSWER
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child

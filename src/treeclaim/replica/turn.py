@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.timing import has_passed
 from treeclaim.replica.question import Arrival
 
 LONGEST_HOLD = 0.020

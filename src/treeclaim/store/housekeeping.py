@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import as_datetime
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations.allocations import holds as hold_writes

@@ -18,7 +18,7 @@ from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.stages import WAIT, Stages
+from treeclaim.model.timing import WAIT, Stages
 from treeclaim.store.database.engine import connected, make_engine
 from treeclaim.store.database.failures import Failure, Outages, failure_of
 from treeclaim.store.database.systems import DatabaseSettings, system_of

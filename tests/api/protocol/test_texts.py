@@ -4,7 +4,7 @@
 import pytest
 
 from tests.service import client_of, make_application
-from treeclaim.model.texts import LONGEST_QUOTED
+from treeclaim.model.names import LONGEST_QUOTED
 
 LONG = "x" * 20_000
 MOST = 3 * LONGEST_QUOTED

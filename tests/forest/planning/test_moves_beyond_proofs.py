@@ -7,7 +7,7 @@ from tests.forest.building import forest_of, provider_uuid, record
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves import move_model, planner
-from treeclaim.model.extension.moves import Empty, Fit, Keep, Movable, Moves
+from treeclaim.model.extension.planning import Empty, Fit, Keep, Movable, Moves
 from treeclaim.model.request import CandidateRequest, RequestGroup
 
 HOSTS = 10

@@ -17,7 +17,7 @@ from tests.forest.building import (
     record,
     wide_trees,
 )
-from treeclaim.forest.feasibility.assignment import assignable
+from treeclaim.forest.feasibility.joint_feasibility import assignable
 from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,

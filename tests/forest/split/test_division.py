@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treeclaim.forest.split.division import Offer, even, is_viable, pack
-from treeclaim.forest.split.minimal_sets import minimal_sets
+from treeclaim.forest.split.split_class import minimal_sets
 
 
 @st.composite

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
+from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.audit import FindingKind, RepairResult
-from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.audit.findings import load_findings
 from treeclaim.store.audit.repairs import repair

@@ -16,9 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from tests.databases import EACH_SERVER
 from tests.lock_waits import await_waiter, session_of, waiters
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.claim import Omission, ReshapedInventory
+from treeclaim.model.claim import HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
-from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.audit.repairs import repair
 from treeclaim.store.operations import reshaper

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.delay import watched
 from tests.servers import eventually
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
+from treeclaim.model.claim import HOLD_TYPE, HoldTerms
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.driver import send
 from treeclaim.store.operations.allocations import claims as allocations

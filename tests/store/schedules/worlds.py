@@ -11,11 +11,10 @@ from datetime import timedelta
 
 from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
-from treeclaim.model.claim import ConsumerClaim, Omission, ReshapedInventory
+from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.extension.conditions import Condition, Effect
-from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.audit import repairs

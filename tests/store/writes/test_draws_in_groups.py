@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.store.hosts import create_host, make_claim
-from treeclaim.model.extension.holds import HoldTerms
+from treeclaim.model.claim import HoldTerms
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import tables
 

@@ -17,7 +17,7 @@ from tests.lock_waits import await_waiter, session_of
 from tests.servers import eventually
 from tests.service import client_of, services_on_database
 from treeclaim import metrics
-from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, TRANSACTION, WAIT
+from treeclaim.model.timing import COMMIT, HAND_OVER, LOCKS, STATEMENTS, TRANSACTION, WAIT
 from treeclaim.store.database import driver, sqlite
 from treeclaim.store.writes import groups as groups_module
 
@@ -92,7 +92,7 @@ def clock(monkeypatch):
             self.now += seconds
 
     made = Clock()
-    monkeypatch.setattr("treeclaim.model.stages.perf_counter", lambda: made.now)
+    monkeypatch.setattr("treeclaim.model.timing.perf_counter", lambda: made.now)
     return made
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import orjson
 
-from treeclaim.model.texts import one_line
+from treeclaim.model.names import one_line
 
 LONGEST_DETAIL = 8_192
 """Characters of an error's text. The validator's wording, which shows schema and value, is mostly

@@ -14,7 +14,7 @@ from treeclaim.model.microversions import (
     SERVICE_TYPE,
     Version,
 )
-from treeclaim.model.texts import quote_value
+from treeclaim.model.names import quote_value
 
 VERSION_HEADER = "OpenStack-API-Version"
 

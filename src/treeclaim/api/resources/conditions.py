@@ -29,8 +29,8 @@ from treeclaim.model.extension.conditions import (
     Condition,
     shown_by_key,
 )
+from treeclaim.model.names import quote_value
 from treeclaim.model.parts import CONDITIONS
-from treeclaim.model.texts import quote_value
 from treeclaim.store.operations.providers import conditions as store
 
 _SHOWN = DescribedResponse(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))

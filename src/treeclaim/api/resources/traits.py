@@ -28,8 +28,7 @@ from treeclaim.api.resources.providers.provider_json import GENERATION_CHANGED, 
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
 from treeclaim.model.microversions import Feature
-from treeclaim.model.names import is_custom_name
-from treeclaim.model.texts import quote_value
+from treeclaim.model.names import is_custom_name, quote_value
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.providers import replace_traits
 

@@ -16,7 +16,7 @@ from treeclaim.cli.printing import shown_progress
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import Client, ClientError
 from treeclaim.client.session import escape_url, query_string
-from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
+from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT
 from treeclaim.model.query.parameters import split_name
 
 LONGEST = 256 * 1024
@@ -29,7 +29,7 @@ _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
 _LONGEST_NAME = 100
 
-_NAME = f"NAME  name of the mix: {NAME}"
+_NAME = f"MIX_NAME  name of the mix: {MIX_NAME}"
 
 
 class SetMix(CloudAction):
@@ -39,7 +39,7 @@ class SetMix(CloudAction):
 
     arguments = f"""
         {_NAME}
-        FILE  a document {{"requests": {{NAME: {{"query": QUERY, "weight": N}}, …}}}}; - for standard input
+        FILE  a document {{"requests": {{MIX_NAME: {{"query": QUERY, "weight": N}}, …}}}}; - for standard input
     """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:

@@ -28,8 +28,8 @@ from treeclaim.client.topology import (
     as_written,
     parse_topology,
 )
+from treeclaim.model.names import one_line
 from treeclaim.model.parts import ATTRIBUTES, INVENTORIES, PARTS
-from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
 

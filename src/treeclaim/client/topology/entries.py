@@ -29,9 +29,8 @@ from treeclaim.model.inventory import (
     MAXIMUM_INTEGER,
     MOST_CONSUMED_UNITS,
 )
-from treeclaim.model.names import aggregate_uuid, normalised_uuid
+from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
-from treeclaim.model.texts import unknown_word
 
 _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 

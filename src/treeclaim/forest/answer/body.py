@@ -20,7 +20,7 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.ordered import Ranking
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.division import SplitCandidate
 from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.request import SearchOptions
-from treeclaim.model.stages import Stages
+from treeclaim.model.timing import Stages, has_passed
 
 _INTERRUPT_SECONDS = 0.001
 """Least time between two calls of `interrupted`. Short questions take some milliseconds, so giving

@@ -16,10 +16,9 @@ import numpy.typing as npt
 from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.domains.pairs import Pairs, Window
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending
+from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows, Trees, search_ascending
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import GREATEST
 
 NO_CODE = -1
 """Stands for no inventory."""

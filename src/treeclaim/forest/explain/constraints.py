@@ -8,11 +8,11 @@ what a constraint means is said once, in the search.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from treeclaim.forest.table.texts import writable
 from treeclaim.model.extension.expressions import Expression
-from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
@@ -20,6 +20,47 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
+
+
+class Reason(StrEnum):
+    """The reason that rules a tree out; also a label in metrics."""
+
+    NO_INVENTORY = "no_inventory"
+    """No provider has any inventory of the class."""
+    AMOUNT_UNIT = "amount_unit"
+    """min_unit, max_unit or step_size does not allow the amount."""
+    CAPACITY = "capacity"
+    """Too little is free."""
+    CONDITION = "condition"
+    """Conditions of providers, or of those above them, let them give nothing new (page 102, section 3)."""
+    CONSUMED = "consumed"
+    """Too little is free of what the amount consumes elsewhere (page 102, section 2)."""
+    TRAIT_MISSING = "trait_missing"
+    TRAIT_FORBIDDEN = "trait_forbidden"
+    NOT_MEMBER_OF = "not_member_of"
+    FORBIDDEN_MEMBER_OF = "forbidden_member_of"
+    NOT_IN_TREE = "not_in_tree"
+    NOT_IN_SUBTREE = "not_in_subtree"
+    ROOT_TRAIT = "root_trait"
+    """The root lacks a required trait, or has a forbidden one."""
+    ROOT_MEMBER_OF = "root_member_of"
+    """The root is not in a required aggregate, or is in a forbidden one."""
+    WHERE = "where"
+    """An expression about a provider's attributes does not hold (page 102, section 1)."""
+    ROOT_WHERE = "root_where"
+    """An expression about the root's attributes does not hold."""
+    SAME_SUBTREE = "same_subtree"
+    ISOLATE = "isolate"
+    MATCH = "match"
+    """No providers of the groups have the same value of an attribute."""
+    DISTINCT = "distinct"
+    """Providers of groups must have distinct values of an attribute."""
+    COMBINED_CAPACITY = "combined_capacity"
+    """Each group fits alone, together they do not."""
+    NO_COMMON_TREE = "no_common_tree"
+    """Every group has providers, but no tree serves them all."""
+    RULE = "rule"
+    """A rule of a placing call leaves none of the trees (page 98, section 4)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from treeclaim.forest.explain.constraints import Constraint
+from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.matching_trees import MatchingTrees
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
 from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.texts import writable
-from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest
 
 ReasonDetail = tuple[Reason, Mapping[str, Any]]

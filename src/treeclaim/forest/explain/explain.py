@@ -15,7 +15,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.explain.constraints import Constraint, constraints_of
+from treeclaim.forest.explain.constraints import Constraint, Reason, constraints_of
 from treeclaim.forest.explain.details import consuming_classes, details_of
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
@@ -26,7 +26,6 @@ from treeclaim.forest.explain.matching_trees import (
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, free_holds, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
-from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _MOST_PROVIDERS = 10

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.constraints import Constraint, essence_of, reduce_request
-from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.explain.constraints import Constraint, Reason, essence_of, reduce_request
 from treeclaim.forest.solve.combine import combined_from, matching_anchors
-from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.solve.problem import Problem, relate
+from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Rows, read_only
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 ROOT_REASONS = (

@@ -8,23 +8,82 @@ it has room for? (Hall's marriage theorem, with multiplicities.)
 
 Counting answers for all trees at once with a few array operations: the options of each set of
 competitors together must have enough room. What counting lets through is judged exactly, by
-augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
+augmenting paths (Kuhn, "The Hungarian method", 1955), but only for a tree whose combinations are too many to be
+tried quickly.
 
 There a provider's room is counted in units of the smallest amount asked. All are necessary conditions,
 never too strict: what they let through still passes all rules.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.domain import Domain, slots_served
-from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
 from treeclaim.forest.table.order import TreeOrder
+
+
+def assignable(
+    domains: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
+) -> bool:
+    """Tell whether every item can be put into a bin of its domain within the capacities.
+
+    Args:
+        domains: The bins that each item can use.
+        capacity: How many items each bin holds; a bin that is not named holds none.
+        budget: What the search may cost.
+    """
+    if all(domain is domains[0] for domain in domains):
+        # Items that can use the same bins fit if there is room enough.
+        return not domains or sum(max(capacity.get(bin_, 0), 0) for bin_ in domains[0]) >= len(
+            domains
+        )
+    bin_of: dict[int, int] = {}
+    contents: dict[int, set[int]] = defaultdict(set)
+    for item in range(len(domains)):
+        came_from, free_bin = _find_room(item, domains, capacity, contents, budget)
+        if free_bin is None:
+            return False
+        while free_bin is not None:
+            # An item that moves on leaves its bin to the one that asked for that.
+            mover = came_from[free_bin]
+            earlier_bin = bin_of.get(mover)
+            if earlier_bin is not None:
+                contents[earlier_bin].remove(mover)
+            contents[free_bin].add(mover)
+            bin_of[mover], free_bin = free_bin, earlier_bin
+    return True
+
+
+def _find_room(
+    item: int,
+    domains: Sequence[Sequence[int]],
+    capacity: Mapping[int, int],
+    contents: Mapping[int, set[int]],
+    budget: Budget,
+) -> tuple[Mapping[int, int], int | None]:
+    """Return a bin with room that an item reaches if others move on, None if there is none.
+
+    Returns:
+        The item that asked first for each bin, and the bin.
+    """
+    came_from: dict[int, int] = {}
+    waiting = deque([item])
+    while waiting:
+        budget.check()
+        mover = waiting.popleft()
+        for bin_ in domains[mover]:
+            if bin_ not in came_from:
+                came_from[bin_] = mover
+                if len(contents[bin_]) < capacity.get(bin_, 0):
+                    return came_from, bin_
+                waiting.extend(contents[bin_])
+    return came_from, None
 
 
 class JointFeasibility:

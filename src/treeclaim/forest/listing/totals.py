@@ -13,10 +13,16 @@ import numpy.typing as npt
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.listing.groups import By, GroupPage, groups_of
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Integers, Rows, expand_ranges, search_ascending
+from treeclaim.forest.table.columns import (
+    Integers,
+    Rows,
+    expand_ranges,
+    search_ascending,
+    shown,
+    sums_by,
+)
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns
-from treeclaim.forest.table.sums import shown, sums_by
 
 Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""

@@ -11,16 +11,15 @@ from math import comb
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.scoring import Scoring
+from treeclaim.forest.order.term import CandidateRows
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.question.steps import steps_without_exchanges
-from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.combine import first_anchors
 from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
-from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.division import Offer
+from treeclaim.forest.split.division import Offer, SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.model.extension.order import Order

@@ -3,10 +3,16 @@
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import CandidateTable, Share
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.mixes.tree_counter import Take
-from treeclaim.forest.order.term import SlotOptions, TermScorer, Units, to_units
+from treeclaim.forest.order.term import (
+    CandidateTable,
+    Share,
+    SlotOptions,
+    TermScorer,
+    Units,
+    to_units,
+)
 from treeclaim.forest.table.columns import Integers, Rows
 
 

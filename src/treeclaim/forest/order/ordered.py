@@ -19,7 +19,6 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.drawing import (
     Drawing,
     ReadyTrees,
@@ -28,10 +27,10 @@ from treeclaim.forest.order.drawing import (
     without_exchanges,
 )
 from treeclaim.forest.order.scoring import Scoring, round_scores
-from treeclaim.forest.order.term import ONE, Units
+from treeclaim.forest.order.term import ONE, CandidateRows, Units
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.solve.tree_kinds import TreeKinds
 from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order

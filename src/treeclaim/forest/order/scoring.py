@@ -6,10 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from treeclaim.forest.order.candidate_table import CandidateRows
 from treeclaim.forest.order.keep import KeepTerm
 from treeclaim.forest.order.mixes.room import MixRoom
-from treeclaim.forest.order.term import ONE, SlotOptions, TermScorer, Units
+from treeclaim.forest.order.term import ONE, CandidateRows, SlotOptions, TermScorer, Units
 from treeclaim.forest.order.terms import (
     AttributeTerm,
     NearTerm,

@@ -14,8 +14,17 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import with_any_trait
 from treeclaim.forest.domains.relation import have_common_provider
-from treeclaim.forest.order.candidate_table import CandidateTable, Share, first_of_each
-from treeclaim.forest.order.term import ONE, Amount, SlotOptions, TermScorer, Units, to_units
+from treeclaim.forest.order.term import (
+    ONE,
+    Amount,
+    CandidateTable,
+    Share,
+    SlotOptions,
+    TermScorer,
+    Units,
+    first_of_each,
+    to_units,
+)
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.tree_kinds import relatives_of
 from treeclaim.forest.table.columns import Mask, Rows, Trees

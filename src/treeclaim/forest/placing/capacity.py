@@ -30,10 +30,9 @@ from treeclaim.forest.placing.tree_counts import (
     fill_trees,
 )
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees, kinds_where_slow
-from treeclaim.forest.table.columns import Integers, Mask, Trees
+from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Trees, shown, sum_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import free_holds
-from treeclaim.forest.table.sums import GREATEST, shown, sum_of
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest
 

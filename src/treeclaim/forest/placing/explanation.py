@@ -15,17 +15,16 @@ import numpy as np
 import orjson
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.constraints import Constraint
+from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
 from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.solve.problem import relate
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placement
-from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 

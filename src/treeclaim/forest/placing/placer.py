@@ -18,9 +18,8 @@ from treeclaim.forest.placing.queries import IndependentQuery, Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
 from treeclaim.forest.placing.tree_counts import at_most_by_tree
-from treeclaim.forest.table.columns import Integers, Mask, Rows
+from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.extension.placing import Holder, Placement, Placing, Rule
 
 

@@ -11,13 +11,12 @@ from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.order.drawing import Drawing, ReadyTrees, without_exchanges
 from treeclaim.forest.order.mixes.request_counts import relate_request
-from treeclaim.forest.order.mixes.requests import requests_of
+from treeclaim.forest.order.mixes.room import requests_of
 from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, trees_of
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import (
     anchors_of,
     combined_under,
@@ -27,6 +26,7 @@ from treeclaim.forest.solve.combine import (
 )
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import NO_ROW, Mask, Trees
 from treeclaim.model.request import NO_GROUP, CandidateRequest

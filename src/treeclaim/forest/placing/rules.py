@@ -8,9 +8,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import no_trees
-from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending
+from treeclaim.forest.table.columns import Integers, Mask, Rows, Trees, search_ascending, sums_by
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import sums_by
 from treeclaim.model.extension.placing import Rule
 from treeclaim.model.extension.planning import PlanRule
 

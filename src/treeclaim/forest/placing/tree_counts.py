@@ -24,9 +24,8 @@ from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.combine import first_of_each, matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees
+from treeclaim.forest.table.columns import GREATEST, NO_ROW, Integers, Mask, Rows, Trees, sums_by
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest
 
 ClassUses = dict[int, tuple[Rows, Integers, Integers]]

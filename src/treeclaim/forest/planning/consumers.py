@@ -13,8 +13,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.extension.planning import (
     AllocationColumns,
     ConsumersRead,

@@ -19,8 +19,8 @@ from treeclaim.forest.table.columns import NO_ROW
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, amounts_by_id
 from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
-from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.provider import ProviderRecord

@@ -29,12 +29,11 @@ from treeclaim.forest.planning.consumers import (
     need_in,
 )
 from treeclaim.forest.planning.given import held_after
-from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.columns import Mask, sum_of
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, with_free
-from treeclaim.forest.table.sums import sum_of
+from treeclaim.model.claim import Amounts
 from treeclaim.model.errors import SearchGivenUpError
-from treeclaim.model.extension.holds import Amounts
 from treeclaim.model.extension.order import TermName
 from treeclaim.model.extension.planning import Failures
 from treeclaim.model.names import UNKNOWN_TYPE

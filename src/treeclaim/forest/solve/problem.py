@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request related to a Forest: what all later stages of the search work on."""
+"""A request related to a Forest: the providers that can fill each slot, and what must hold between slots."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains import consumed
 from treeclaim.forest.domains.consumed import consume
-from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.domains.filters import (
+    require_known_names,
+    values_by_row,
+    with_any_trait,
+)
+from treeclaim.forest.domains.relation import (
+    Relation,
+    anchors_allowed,
+    have_common_provider,
+    relations_of,
+    split_relation,
+)
+from treeclaim.forest.question.plan import Plan, plan_of
 from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import TreeOrder
-from treeclaim.model.request import SearchOptions
+from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 
 @dataclass(frozen=True)
@@ -87,3 +101,118 @@ class Problem:
     def takes_turns(self) -> bool:
         """Tell whether the anchors give their candidates in turn, so that all are staged at once."""
         return self.options.breadth_first and not self.plan.split
+
+
+def relate(
+    forest: Forest,
+    request: CandidateRequest,
+    options: SearchOptions,
+    budget: Budget,
+) -> Problem:
+    """Find the providers that can take each slot; what grows with the answer is left for later.
+
+    Raises:
+        TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+    """
+    require_known_names(forest, request)
+    # No stage looks at a mix, which is large: scoring has it.
+    plan = plan_of(request if request.order is None else request.without_mixes())
+    order = forest.order
+    relations_of_groups = [relations_of(forest, group, budget) for group in plan.groups]
+    relations = tuple([relations_of_groups[slot.group][slot.part] for slot in plan.slots])
+    budget.hold(
+        sum([relation.pairs.nbytes for of_group in relations_of_groups for relation in of_group])
+    )
+    if plan.joint_constraints:
+        plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
+    split = _split_relations(forest, plan, budget) if plan.split else ()
+    budget.check()
+    unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
+    return Problem(
+        forest=forest,
+        plan=plan,
+        options=options,
+        relations=relations,
+        split_relations=split,
+        allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
+        rules=_rules(forest, plan, relations, order, budget),
+        order=order,
+        budget=budget,
+    )
+
+
+def _disjoint(
+    forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget
+) -> frozenset[tuple[int, str]]:
+    """Return slots and classes for which no other slot can use the same provider.
+
+    Ports on different physical networks are an example: nothing has to be summed up.
+    """
+    disjoint = set()
+    for constraint in plan.joint_constraints:
+        name = constraint.resource_class
+        if name is not None and not all(
+            relations[slot] is relations[constraint.slots[0]] for slot in constraint.slots
+        ):
+            counts = Counter(id(relations[slot].pairs) for slot in constraint.slots)
+            pairs = {id(relations[slot].pairs): relations[slot].pairs for slot in constraint.slots}
+            for slot in constraint.slots:
+                budget.check()
+                mine = relations[slot].pairs
+                other_pairs = [other for other in pairs.values() if other is not mine]
+                if counts[id(mine)] == 1 and not any(
+                    have_common_provider(forest, mine, other) for other in other_pairs
+                ):
+                    disjoint.add((slot, name))
+    return frozenset(disjoint)
+
+
+def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
+    (unsuffixed,) = [group for group in plan.request.groups if group.suffix == NO_GROUP]
+    relations = []
+    for name in plan.split:
+        budget.check()
+        relations.append(split_relation(forest, unsuffixed, name, budget))
+    return tuple(relations)
+
+
+def _consuming(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> tuple[int, ...]:
+    """Return the slots that may meet at an inventory where some consume of it; see `Rules`."""
+    if not consumed.are_any(forest) or not plan.request.sums_groups:
+        return ()
+    strict = [[name for name in slot.resources if name not in slot.lenient] for slot in plan.slots]
+    pairs = [relation.pairs for relation in relations]
+    consuming = [
+        consumed.consume(forest, of_slot, names)
+        for of_slot, names in zip(pairs, strict, strict=True)
+    ]
+    consuming_slots = tuple(
+        number
+        for number, names in enumerate(strict)
+        if consumed.uses_any(forest, pairs[number], names)
+    )
+    return consuming_slots if len(consuming_slots) > 1 and any(consuming) else ()
+
+
+def _rules(
+    forest: Forest,
+    plan: Plan,
+    relations: Sequence[Relation],
+    order: TreeOrder,
+    budget: Budget,
+) -> Rules:
+    # Where something is split, the unsuffixed group is not whole before that is done.
+    masks = []
+    for names in () if plan.split else plan.required:
+        budget.check()
+        masks.append(with_any_trait(forest, names))
+    return Rules(
+        steps=plan.steps,
+        lists=plan.lists,
+        unsuffixed=plan.unsuffixed,
+        required=tuple(masks),
+        values={listed.name: values_by_row(forest, listed.name) for listed in plan.values},
+        roots=order.root,
+        ends=order.end,
+        consuming=_consuming(forest, plan, relations),
+    )

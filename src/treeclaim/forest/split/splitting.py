@@ -16,11 +16,10 @@ import numpy as np
 
 from treeclaim.forest.domains.consumed import times_together
 from treeclaim.forest.domains.filters import sharing_rows, with_any_trait
-from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import combined_under
-from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.combine import combined_under, first_anchors
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.solve.stage import all_anchors
+from treeclaim.forest.split.division import SplitCandidate
 from treeclaim.forest.split.split_class import Division, SplitClass, Worth
 from treeclaim.forest.table.columns import Trees
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
-from treeclaim.model.extension.holds import Amounts
+from treeclaim.model.claim import Amounts
 from treeclaim.model.request import CandidateRequest
 
 if TYPE_CHECKING:

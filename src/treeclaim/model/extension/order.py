@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from treeclaim.model.extension.mixes import Mix
+    from treeclaim.model.extension.planning import Mix
 
 DECIMALS = 12
 """Decimals to which a score is rounded."""

@@ -4,8 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from treeclaim.model.claim import ConsumerClaim, Omission
-from treeclaim.model.extension.holds import HoldTerms
+from treeclaim.model.claim import ConsumerClaim, HoldTerms, Omission
 from treeclaim.model.request import CandidateRequest
 
 

@@ -1,12 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of plans, besides the Forest (contract page 101)."""
+"""Questions about a cloud as it would be: assumptions, mixes, failures and moves (contract page 101)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from treeclaim.model.extension.batches.batch import BatchEntry
-from treeclaim.model.request import CandidateRequest
+from treeclaim.model.request import ByValue, CandidateRequest
+
+MIX_NAME = "[A-Za-z0-9_.-]{1,64}"
+"""Pattern of the names of mixes."""
+
+_IS_MIX_NAME = re.compile(MIX_NAME)
+
+MOST_REQUESTS = 64
+"""Requests that a mix may have."""
+
+MOST_WEIGHT = 1_000_000
+"""The greatest weight of a request of a mix."""
+
+
+def is_mix_name(text: str) -> bool:
+    """Tell whether a mix may have this name."""
+    return _IS_MIX_NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MixRequest:
+    """A request of a mix.
+
+    Attributes:
+        request: What consumers want; it has no order, no limit, and draws from no hold.
+        weight: How much it counts beside the others, 1 to `MOST_WEIGHT`.
+    """
+
+    request: CandidateRequest
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix(ByValue):
+    """The requests that a cloud expects. Mixes are equal by value.
+
+    Attributes:
+        name: As queries have it.
+        requests: By name, 1 to `MOST_REQUESTS`.
+    """
+
+    name: str
+    requests: Mapping[str, MixRequest]
+    _value: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def asks_for(self, resource_class: str) -> bool:
+        """Tell whether any request asks for a class."""
+        return resource_class in self.classes
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """Return the names of all classes that requests ask for."""
+        return frozenset(
+            name
+            for mix_entry in self.requests.values()
+            for group in mix_entry.request.groups
+            for name in group.resources
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +196,79 @@ class Failures:
     rules: tuple[PlanRule, ...] = ()
     limit: int = 100
     shows_all: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """A goal: no consumer holds anything in some trees, or where conditions say so.
+
+    Attributes:
+        providers: Uuids of providers of these trees.
+        aggregate: Or the uuid of the aggregate in which their roots are.
+        leave: Or whether it is at and below the providers with the condition `leave` (page 102).
+    """
+
+    providers: tuple[str, ...] = ()
+    aggregate: str | None = None
+    leave: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A number of further consumers of a request fit."""
+
+    request: CandidateRequest
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The most empty trees, if requested, and then the most room for a mix.
+
+    Attributes:
+        requests: Requests of the mix with their weights.
+        empty_trees: Whether empty trees count, and count first.
+    """
+
+    requests: tuple[tuple[CandidateRequest, int], ...]
+    empty_trees: bool = False
+
+
+Goal = Empty | Fit | Keep
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """The consumers that may be moved; all given members must apply.
+
+    Attributes:
+        consumer_types: Their types; None for all but holds.
+        projects: Their projects; None for all.
+        excepted: Uuids of consumers that stay.
+    """
+
+    consumer_types: frozenset[str] | None = None
+    projects: frozenset[str] | None = None
+    excepted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """A whole call.
+
+    Attributes:
+        goal: What is to be reached.
+        movable: Who may be moved.
+        rules: What must hold between consumers.
+        max_moves: The most moves.
+        both_at_once: Whether the new place is taken while the old one is still held.
+        explain: Whether to tell why the first one that is left has no room.
+    """
+
+    goal: Goal
+    movable: Movable = field(default_factory=Movable)
+    rules: tuple[PlanRule, ...] = ()
+    max_moves: int = 100
+    both_at_once: bool = True
     explain: bool = False

@@ -8,11 +8,11 @@ import re
 from collections.abc import Collection, Mapping
 
 from treeclaim.model.attributes import is_attribute_name
+from treeclaim.model.claim import MOST_SOURCES
 from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.expressions import Expression, ExpressionError, read_expression
-from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.microversions import Version
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query.errors import (
     BadQueryValueError,
     InvalidQueryError,
@@ -29,7 +29,6 @@ from treeclaim.model.query.value_parsers import (
     split_list,
 )
 from treeclaim.model.request import ProviderConditions, SubtreeList, ValueList
-from treeclaim.model.texts import quote_value
 
 Values = Mapping[str, list[str]]
 """All values of each parameter, in order."""

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from treeclaim.model.attributes import is_attribute_name
-from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.extension.planning import Mix
+from treeclaim.model.names import quote_value
 from treeclaim.model.query.errors import UnusableParameterError
 from treeclaim.model.request import NO_GROUP, CandidateRequest
-from treeclaim.model.texts import quote_value
 
 _MOST_TERMS = 16
 _MOST_WEIGHT = 1_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query import extension
 from treeclaim.model.query.errors import (
     BadQueryValueError,
@@ -37,7 +37,6 @@ from treeclaim.model.request import (
     SplitPolicy,
     SubtreeList,
 )
-from treeclaim.model.texts import quote_value
 
 _MOST_LIMIT_DIGITS = 18
 """Digits of a limit that make a difference: more candidates are in no answer."""

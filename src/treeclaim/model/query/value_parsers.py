@@ -10,10 +10,9 @@ from itertools import chain
 from typing import Any
 
 from treeclaim.model.microversions import Feature, Version
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.request import ProviderConditions
-from treeclaim.model.texts import quote_value
 
 _LONGEST_AMOUNT = 1_000
 """Characters. Amounts beyond 64 bits fit nowhere, but are answered (page 90, note N6); Python writes

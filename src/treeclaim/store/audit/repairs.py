@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.extension.audit import FindingKind, RepairOutcome, RepairResult
-from treeclaim.model.stages import WAIT, Stages
+from treeclaim.model.timing import WAIT, Stages
 from treeclaim.store.audit.findings import PARTS
 from treeclaim.store.audit.trees import tops
 from treeclaim.store.database.transactions import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.store.database.transactions import ReadTransaction
 

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
-from treeclaim.model.deadlines import has_passed
+from treeclaim.model.timing import has_passed
 from treeclaim.store.database.driver import DriverStatement, send
 from treeclaim.store.database.systems import DatabaseSettings, System
 from treeclaim.store.database.timeouts import Timeouts

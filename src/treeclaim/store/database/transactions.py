@@ -10,10 +10,9 @@ from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING, Part
-from treeclaim.model.stages import LOCKS, STATEMENTS, Stages
+from treeclaim.model.timing import LOCKS, STATEMENTS, Stages, has_passed
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.driver import (
     DriverStatement,

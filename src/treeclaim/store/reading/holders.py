@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import Amounts, StoredHold
+from treeclaim.model.claim import Amounts, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.consumers import load_named_owners, load_shares

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import HOLD_TYPE, Amounts, HoldTerms, StoredHold
+from treeclaim.model.claim import HOLD_TYPE, Amounts, HoldTerms, StoredHold
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.consumers import (

@@ -8,7 +8,7 @@ from typing import TypeVar
 from sqlalchemy.engine import Connection, Engine, Transaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from treeclaim.model.stages import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
+from treeclaim.model.timing import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
 from treeclaim.store.database.engine import connected
 from treeclaim.store.database.failures import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import (

@@ -10,8 +10,8 @@ from typing import TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
-from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ConcurrentChangeError
+from treeclaim.model.timing import has_passed
 from treeclaim.store.database.failures import Failure, failure_of
 from treeclaim.store.database.transactions import (
     PrerequisiteError,

@@ -15,7 +15,7 @@ from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on,
 from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.bodies import claim_of
 from tests.databases import EACH_DATABASE
-from treeclaim.model import deadlines
+from treeclaim.model import timing
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
 
@@ -305,7 +305,7 @@ class SlowClock:
 def test_timed_out_repairs_report_completed_ones(cloud, monkeypatch):
     consumers = [leave_an_empty_consumer(cloud, f"left {number}") for number in range(40)]
     repairs = [{"kind": "empty_consumer", "consumer": consumer} for consumer in consumers]
-    monkeypatch.setattr(deadlines, "monotonic", SlowClock())
+    monkeypatch.setattr(timing, "monotonic", SlowClock())
     answer = cloud.client.post(REPAIRS, json={"repairs": repairs}, headers=EXTENDED)
     monkeypatch.undo()
     results = [repair["result"] for repair in answer.json()["repairs"]]

@@ -23,9 +23,9 @@ from treeclaim.api.protocol.request.validation import (
     require_body,
 )
 from treeclaim.api.protocol.texts import address_of, http_date, json_bytes
-from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import SearchOptions
+from treeclaim.model.timing import Deadline
 from treeclaim.replica import Batches, Replica
 from treeclaim.store import Store
 from treeclaim.watching import Hub

@@ -33,12 +33,11 @@ from treeclaim.api.protocol.request.schemas import (
     TYPE_NAME,
     Schema,
 )
+from treeclaim.model.claim import MOST_SOURCES
 from treeclaim.model.extension.conditions import KEY
-from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.microversions import Version
-from treeclaim.model.names import normalised_uuid
-from treeclaim.model.texts import quote_value, unknown_word
+from treeclaim.model.names import normalised_uuid, quote_value, unknown_word
 
 _MOST_DOMAINS = 1_000
 _MOST_PARTS = 10_000

@@ -17,10 +17,10 @@ from treeclaim.api.protocol.request.schemas import (
     list_pattern,
     text,
 )
-from treeclaim.model.extension.holds import utc_of
+from treeclaim.model.claim import utc_of
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.names import quote_value
 from treeclaim.model.query import value_parsers
-from treeclaim.model.texts import quote_value
 
 _NAME = CLASS_NAME.strip("^$")
 _UUID = str(DASHED_UUID["pattern"]).strip("^$")

@@ -14,9 +14,8 @@ from jsonschema_rs import ValidationErrorKind
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.request.schemas import Schema
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query import value_parsers
-from treeclaim.model.texts import quote_value
 
 LONGEST_WORDED = 16_384
 """Characters of a body or query whose refusal is worded as clients know it. They match refusals of

@@ -20,17 +20,16 @@ from treeclaim.api.protocol.request.bodies import (
     items,
 )
 from treeclaim.api.resources.candidates.operations import DRAW_RULE
-from treeclaim.model.claim import Omission
-from treeclaim.model.extension.conditions import MOST_TOLERATED
-from treeclaim.model.extension.holds import (
+from treeclaim.model.claim import (
     HOLD_TYPE,
     LONGEST_NOTE,
     MOST_PROJECTS,
     HoldTerms,
+    Omission,
     utc_of,
 )
-from treeclaim.model.names import normalised_uuid
-from treeclaim.model.texts import quote_value
+from treeclaim.model.extension.conditions import MOST_TOLERATED
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.store.reading.holders import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"

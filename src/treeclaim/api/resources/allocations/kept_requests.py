@@ -13,9 +13,8 @@ from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.api.resources.candidates.queries import Queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.model.claim import ConsumerClaim, Omission
+from treeclaim.model.claim import LONGEST_REQUEST, ConsumerClaim, Omission
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.holds import LONGEST_REQUEST
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.holders import ConsumerDetails, load_requests
 

@@ -30,8 +30,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.microversions import Feature
-from treeclaim.model.names import normalised_uuid
-from treeclaim.model.texts import quote_value
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.allocations import load_provider_allocations
 from treeclaim.store.reading.consumers import load_consumer

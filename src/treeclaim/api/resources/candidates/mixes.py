@@ -8,12 +8,12 @@ import orjson
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.parameters import request_of
-from treeclaim.model.extension.mixes import Mix, MixRequest, is_name
+from treeclaim.model.extension.planning import Mix, MixRequest, is_mix_name
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.names import quote_value
 from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.query.order import with_mixes
 from treeclaim.model.request import CandidateRequest
-from treeclaim.model.texts import quote_value
 from treeclaim.store.operations import mixes as store
 
 
@@ -61,7 +61,7 @@ class Mixes:
             StoreUnavailableError: if the database does not answer.
         """
         if missing := sorted(set(names) - self._known.keys()):
-            texts = self._store.read(store.texts, list(filter(is_name, missing)))
+            texts = self._store.read(store.texts, list(filter(is_mix_name, missing)))
             for name in missing:
                 text = texts.get(name)
                 self._known[name] = None if text is None else (text, self._mix(name, text))

@@ -14,8 +14,8 @@ from treeclaim.api.resources.extension.lists import classes_named_by
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.names import quote_value
 from treeclaim.model.request import BodyForm, CandidateRequest
-from treeclaim.model.texts import quote_value
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
 

@@ -12,7 +12,7 @@ from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import request_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.mixes import Mix
+from treeclaim.model.extension.planning import Mix
 from treeclaim.model.query.errors import InvalidQueryError, QueryError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival

@@ -23,8 +23,8 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     text,
 )
+from treeclaim.forest.explain.constraints import Reason
 from treeclaim.model.extension.conditions import KEY
-from treeclaim.model.extension.reasons import Reason
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 

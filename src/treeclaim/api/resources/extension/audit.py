@@ -35,8 +35,7 @@ from treeclaim.model.extension.audit import (
     RepairResult,
 )
 from treeclaim.model.inventory import MAXIMUM_INTEGER
-from treeclaim.model.names import normalised_uuid
-from treeclaim.model.texts import quote_value
+from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
 

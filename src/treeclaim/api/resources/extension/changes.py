@@ -20,8 +20,8 @@ from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
+from treeclaim.model.names import quote_value
 from treeclaim.model.parts import Part
-from treeclaim.model.texts import quote_value
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor

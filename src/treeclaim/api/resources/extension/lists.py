@@ -22,9 +22,9 @@ from treeclaim.api.protocol.texts import now
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.names import quote_value
 from treeclaim.model.query import value_parsers
 from treeclaim.model.request import ProviderConditions
-from treeclaim.model.texts import quote_value
 
 _GREATEST_ID = 2**63 - 1
 

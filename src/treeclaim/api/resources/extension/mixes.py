@@ -14,9 +14,9 @@ from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, rec
 from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates.operations import arrival_of
 from treeclaim.api.resources.candidates.queries import Queries, require_names
-from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
+from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT, is_mix_name
+from treeclaim.model.names import quote_value
 from treeclaim.model.request import CandidateRequest
-from treeclaim.model.texts import quote_value
 from treeclaim.store.operations import mixes
 
 _LONGEST = 256 * 1024
@@ -67,13 +67,15 @@ def show_mix(call: Call) -> Reply:
 @operation(
     "PUT /treeclaim/mixes/{name}",
     policy="treeclaim:mixes:update",
-    forms=ValueForms(path={"name": text(NAME)}),
+    forms=ValueForms(path={"name": text(MIX_NAME)}),
 )
 def put_mix(call: Call, body: MixBody) -> Reply:
     """Make or replace a mix."""
     name = call.arguments["name"]
-    if not is_name(name):
-        raise bad_request(f"Invalid name of a mix: {quote_value(name)} is not of the form {NAME}.")
+    if not is_mix_name(name):
+        raise bad_request(
+            f"Invalid name of a mix: {quote_value(name)} is not of the form {MIX_NAME}."
+        )
     document = body.model_dump()
     texts = {f"requests.{name}": entry.query for name, entry in body.requests.items()}
     if len(orjson.dumps(document)) > _LONGEST:
@@ -106,7 +108,7 @@ def _existing(call: Call) -> str:
         ApiError: 404 if no mix can have it.
     """
     name = call.arguments["name"]
-    if not is_name(name):
+    if not is_mix_name(name):
         raise not_found(f"No mix named {quote_value(name)} found.")
     return name
 

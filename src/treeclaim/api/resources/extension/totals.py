@@ -41,8 +41,7 @@ from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.mixes import Mix
-from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
+from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet, Mix
 from treeclaim.replica.planning import question_under
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 

@@ -17,7 +17,7 @@ from treeclaim.api.resources.placing import bodies
 from treeclaim.api.resources.placing.placements import PlacementCall
 from treeclaim.api.resources.planning.assumptions import answer_under, read_assumptions
 from treeclaim.forest.placing.capacity import CapacityLimits
-from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
 

@@ -37,8 +37,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.consumers import Consumers as PlannedConsumers
 from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Movable, Moves
-from treeclaim.model.extension.planning import Document
+from treeclaim.model.extension.planning import Document, Empty, Fit, Goal, Keep, Movable, Moves
 
 
 class FitGoal(Body):

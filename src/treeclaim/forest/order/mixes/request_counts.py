@@ -10,8 +10,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.pairs import Pairs
-from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.solve.problem import Problem, relate
 from treeclaim.forest.table.columns import Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest, SearchOptions

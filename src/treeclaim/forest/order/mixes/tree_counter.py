@@ -14,9 +14,14 @@ import numpy as np
 from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, ServingProviders
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.table.columns import Integers, Rows, expand_ranges, search_ascending
+from treeclaim.forest.table.columns import (
+    GREATEST,
+    Integers,
+    Rows,
+    expand_ranges,
+    search_ascending,
+)
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import GREATEST
 
 Counts = Floats
 """Consumers, whole numbers, shape (states, requests)."""

@@ -17,9 +17,8 @@ from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
 from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, Returns, cells_of
 from treeclaim.forest.planning.moves.places import PlaceLister
-from treeclaim.forest.table.columns import Mask
-from treeclaim.forest.table.sums import GREATEST
-from treeclaim.model.extension.moves import Empty, Fit, Keep
+from treeclaim.forest.table.columns import GREATEST, Mask
+from treeclaim.model.extension.planning import Empty, Fit, Keep
 from treeclaim.model.request import CandidateRequest
 
 MOST_COLUMNS = 40_000

@@ -21,7 +21,7 @@ from treeclaim.forest.placing.rules import rules_in_force
 from treeclaim.forest.planning.consumers import PlannedConsumer, need_in
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.moves import Empty, Moves
+from treeclaim.model.extension.planning import Empty, Moves
 from treeclaim.model.parts import CONDITIONS
 from treeclaim.model.request import CandidateRequest
 

@@ -14,11 +14,11 @@ from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
 from treeclaim.forest.placing.query_pool import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
-from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
+from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.moves import Fit, Keep
+from treeclaim.model.extension.planning import Fit, Keep
 from treeclaim.model.request import CandidateRequest
 
 MOST_PLACES = 20_000

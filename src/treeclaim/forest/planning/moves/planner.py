@@ -27,16 +27,15 @@ from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveM
 from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import PlaceLister
 from treeclaim.forest.planning.moves.sequence import make_moves
-from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.columns import GREATEST, Mask, shown
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.sums import GREATEST, shown
 from treeclaim.model.errors import (
     InvalidValueError,
     ResourceClassNotFoundError,
     SearchGivenUpError,
     TraitsNotFoundError,
 )
-from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
+from treeclaim.model.extension.planning import Empty, Fit, Goal, Keep, Moves
 
 PROMISING_TREES = (20, 200)
 """Trees in the first program of a large cloud, and in the one of a cloud that is too large for a single program."""

@@ -31,7 +31,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
-from treeclaim.forest.feasibility.subtrees import Heads
+from treeclaim.forest.feasibility.narrowing import Heads
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.partial.rules import Rules, have_room
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending

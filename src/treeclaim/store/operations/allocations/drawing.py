@@ -16,8 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.errors import HoldRefusedError
-from treeclaim.model.extension.holds import HoldTerms
 
 Key = tuple[int, int]
 """Provider id and class id."""

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.extension.holds import HoldTerms
+from treeclaim.model.claim import HoldTerms
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.systems import now_of
 from treeclaim.store.database.transactions import (

@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import ConsumerClaim, Omission
-from treeclaim.model.extension.holds import OUTLIVES
+from treeclaim.model.claim import OUTLIVES, ConsumerClaim, Omission
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from treeclaim.model.claim import ConsumerClaim, Omission
+from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, Omission
 from treeclaim.model.errors import AllocationsNotFoundError, TreeclaimError
 from treeclaim.model.extension.errors import ConsumerExistsError, HoldMisusedError
-from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import NewAllocation

@@ -7,7 +7,7 @@ from functools import partial
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.stages import WAIT, Stages
+from treeclaim.model.timing import WAIT, Stages
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ import itertools
 
 import pytest
 
-from treeclaim.model import deadlines
-from treeclaim.model.deadlines import Deadline, has_passed
+from treeclaim.model import timing
 from treeclaim.model.errors import RequestGivenUpError
+from treeclaim.model.timing import Deadline, has_passed
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def clock(monkeypatch):
     class Clock:
         now = 100.0
 
-    monkeypatch.setattr(deadlines, "monotonic", lambda: Clock.now)
+    monkeypatch.setattr(timing, "monotonic", lambda: Clock.now)
     return Clock
 
 

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether slots that are compared by attributes can all be served (contract page 102, section 1).
-
-Where all slots must have the same value, an option counts only if all of them can have its value, as far
-as counting shows. Where each slot must have another value, there must be as many values as slots.
-"""
+"""Narrows the options of slots before they are combined: by values of attributes, and by heads of `same_subtree`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.domain import Domain, slots_served
+from treeclaim.forest.domains.domain import Domain, range_sums, slots_served
 from treeclaim.forest.question.slots import JointConstraint, SlotComparison
-from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.columns import Integers, Mask, merge_rows, search_ascending
+from treeclaim.forest.table.order import TreeOrder
 
 
 def narrow_by_values(
@@ -98,3 +96,67 @@ def with_enough_values(
             anchors = np.unique(np.concatenate(keys)) // len(np.unique(values[listed.name]))
             possible &= np.bincount(anchors, minlength=anchor_count) >= len(listed.slots)
     return possible
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The possible heads of one same_subtree list, by anchor.
+
+    Attributes:
+        starts: Where each anchor's heads begin, int64, shape (anchors + 1,).
+        positions: Rows of heads, in canonical order within an anchor, int64, shape (heads,).
+    """
+
+    starts: Integers
+    positions: Integers
+
+
+def heads_of(
+    domains: Sequence[Domain],
+    members: Sequence[int],
+    joint_constraints: Sequence[JointConstraint],
+    anchor_count: int,
+    order: TreeOrder,
+) -> Heads:
+    """Find the options of any slot that may have all slots of the list in their subtree.
+
+    That is, options of every slot are there, and where slots compete, the options there have
+    room for all of them together, as far as counting shows.
+
+    Args:
+        domains: The options of each slot of the request.
+        members: The slots of the list.
+        joint_constraints: Which slots of the list compete.
+        anchor_count: Number of anchors.
+        order: The canonical order.
+    """
+    distinct = {id(domains[slot]): domains[slot] for slot in members}
+    anchors, positions = _candidates(list(distinct.values()), order)
+    viable = np.ones(len(positions), dtype=np.bool_)
+    are_own = all(domain.is_local for domain in domains)
+    inside = {}
+    for number, domain in distinct.items():
+        first, end = domain.below(anchors, positions, are_own=are_own)
+        inside[number] = first, end
+        viable &= end > first
+    for constraint in joint_constraints:
+        competing = {id(domains[slot]): domains[slot] for slot in constraint.slots}
+        served, units = np.zeros(len(positions)), np.zeros(len(positions))
+        for number, domain in competing.items():
+            served += range_sums(slots_served(constraint, domain), *inside[number])
+            if constraint.resource_class is not None:
+                units += range_sums(domain.room[constraint.resource_class], *inside[number])
+        viable &= served >= len(constraint.slots)
+        if constraint.resource_class is not None:
+            viable &= units >= constraint.total
+    anchors, positions = anchors[viable], positions[viable]
+    return Heads(
+        starts=search_ascending(anchors, np.arange(anchor_count + 1)), positions=positions
+    )
+
+
+def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
+    """Return the anchor and the row of each option of any of some slots, none twice."""
+    keys = merge_rows([domain.keys for domain in domains])
+    anchors = keys // order.span
+    return anchors, order.rows_at(keys - anchors * order.span)

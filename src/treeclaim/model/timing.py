@@ -1,12 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The duration of each stage of a question or a claim, in whatever order they run.
+"""The deadline of a request, and the duration of each of its stages.
 
-The stages of a search draw from each other and run in turn; claims of a group share a transaction.
+All code that works through input checks its deadline by `has_passed`: searches, transactions and readers of
+bodies have deadlines of their own. So one test can measure, for every operation, the time between two checks.
+
+Stages run in any order: the stages of a search draw from each other and run in turn; claims of a group share a
+transaction.
 """
 
-from collections.abc import Collection, Iterator
-from time import perf_counter
+from collections.abc import Collection, Iterable, Iterator
+from time import monotonic, perf_counter
 from typing import TypeVar
+
+from treeclaim.model.errors import RequestGivenUpError
+
+Item = TypeVar("Item")
+
+
+def has_passed(at: float | None) -> bool:
+    """Look whether a time of the monotonic clock has passed; None never does."""
+    return at is not None and monotonic() > at
+
+
+class Deadline:
+    """The end of the work for a request, apart from its search and its transaction.
+
+    Attributes:
+        at: On the monotonic clock.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Let work end this many seconds from now."""
+        self.at = monotonic() + seconds
+        self._seconds = seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Look whether it has passed."""
+        return has_passed(self.at)
+
+    def look(self) -> None:
+        """Go on, unless it has passed.
+
+        Raises:
+            RequestGivenUpError: if it has.
+        """
+        if self.is_over:
+            raise RequestGivenUpError(self._seconds)
+
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items, and check the deadline before each.
+
+        Raises:
+            RequestGivenUpError: if it has passed.
+        """
+        for item in items:
+            self.look()
+            yield item
+
 
 Drawn = TypeVar("Drawn")
 
