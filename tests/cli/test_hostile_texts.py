@@ -42,8 +42,6 @@ tree NAMEx
 provider show PROVIDER
 allocation show CONSUMER
 allocation show PAYLOAD
-usage show --project OWNER
-usage show --project nobodyPAYLOAD
 watch --since PAYLOAD
 watch --in-tree nobodyPAYLOAD
 audit
@@ -54,7 +52,6 @@ candidates PAYLOAD=1
 candidates --server-flavor FLAVOR
 candidates --server-flavor broken
 candidates --server-flavor nobodyPAYLOAD
-candidates --flavor vcpus=PAYLOAD
 explain resources=VCPU:99,CLASS:1
 explain resources=VCPU:1 required=!TRAIT
 fit --flavors FLAVORS --domains tree
@@ -109,7 +106,6 @@ load nofilePAYLOAD
 edit PROVIDER
 copy --from HOSTILE --to PLAIN
 copy --from HOSTILE --to PLAIN --compare
-completion PAYLOAD
 config check
 config check --config-file nofilePAYLOAD
 config check --PAYLOAD
@@ -234,7 +230,7 @@ def test_terminal_output_has_only_own_control_sequences(there, command):
 
 
 FORMATS = (
-    "tree", "provider show PROVIDER", "allocation show CONSUMER", "usage show --project OWNER", "audit",
+    "tree", "provider show PROVIDER", "allocation show CONSUMER", "audit",
     "candidates resources=VCPU:1,CLASS:1", "explain resources=VCPU:99,CLASS:1", "fit --flavors FLAVORS",
     "hold list", "condition list", "aggregate list", "mix show MIX", "mix list", "survival --all",
 )  # fmt: skip

@@ -11,7 +11,6 @@ A command declares its arguments as a table like that of its help: the argument,
 | `--limit N = 20` | an option with a default |
 | `--effect no_new\|leave` | an option with choices |
 | `--in-tree NAME...` | an option that may be repeated |
-| `--flavor NAME=VALUE+` | an option with one or more values |
 | `-f,--format json\|value` | an option with a short name |
 
 The name of a value decides its type (`_TYPES`); `NAME:VALUE` names the attribute of the parsed options. Of arguments
@@ -43,7 +42,7 @@ _MOST_HOURS = 24 * 36_500
 
 _COLUMNS = re.compile(r"\s{2,}")
 
-_ARGUMENT = re.compile(r"(-\S+)?(?:\s*(?:(\w+):)?(\S+?)(\.\.\.|\+)?)?(?:\s=\s(.+))?")
+_ARGUMENT = re.compile(r"(-\S+)?(?:\s*(?:(\w+):)?(\S+?)(\.\.\.)?)?(?:\s=\s(.+))?")
 """An argument in a table: option, attribute, value, count and default."""
 
 
@@ -175,10 +174,8 @@ def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
         return destination or metavar.lower(), settings
     if destination:
         settings["dest"] = destination
-    if count == "...":
+    if count:
         settings |= {"action": "append", "default": [], "help": "; may be repeated"}
-    elif count == "+":
-        settings |= {"action": "extend", "default": [], "nargs": "+"}
     return option, settings
 
 
@@ -224,6 +221,8 @@ class DeclaredCommand:
             return self.execute(parsed_args) or 0
         except CommandError as error:
             failure = error
+        except BrokenPipeError:
+            raise
         except (LookupError, OSError, TypeError, ValueError) as error:
             if self.failure_status == 1:
                 raise

@@ -12,8 +12,6 @@ from treeclaim import __version__
 from treeclaim.cli.arguments import Parser
 from treeclaim.cli.output import (
     INTERRUPTED,
-    ClosedOutputError,
-    detect_closed_output,
     discard_output,
     replace_unencodable_characters,
     say,
@@ -35,13 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     replace_unencodable_characters()
     try:
-        with detect_closed_output():
-            try:
-                return _run(list(sys.argv[1:] if arguments is None else arguments))
-            finally:
-                # Flush here, where a failure is handled.
-                say(flush=True)
-    except ClosedOutputError:
+        try:
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+        finally:
+            # Flush here, where a failure is handled.
+            say(flush=True)
+    except BrokenPipeError:
         discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
@@ -58,7 +55,7 @@ def _run(command_line: Sequence[str]) -> int:
     status = run_command(words, options)
     if status is not None:
         return status
-    overview = parser_of_all(loads_commands=False)
+    overview = _overview()
     if not words:
         warn(*overview.format_help().splitlines())
         return _USAGE
@@ -82,12 +79,8 @@ def _describe(error: Exception) -> str:
     )
 
 
-def parser_of_all(*, loads_commands: bool = True) -> argparse.ArgumentParser:
-    """Return a parser of the program and of all commands.
-
-    Args:
-        loads_commands: Whether commands have their options; else they have a line of help alone.
-    """
+def _overview() -> argparse.ArgumentParser:
+    """Return a parser of the names of all commands, for the help of the program and of its groups."""
     program = Parser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
@@ -97,29 +90,16 @@ def parser_of_all(*, loads_commands: bool = True) -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="version", version=f"treeclaim {__version__}")
     commands = program.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    groups: dict[str, Any] = {}
+    groups: dict[str, Any] = {"": commands}
     for name, entry in all_commands().items():
         group, _, verb = name.rpartition(" ")
-        if group and group not in groups:
+        if group not in groups:
             text = GROUPS[group]
             parser = commands.add_parser(group, help=text, description=_sentence(text))
             groups[group] = parser.add_subparsers(
                 title="commands", metavar="COMMAND", required=True
             )
-        options: dict[str, Any] = {"description": _sentence(entry.help)}
-        if loads_commands:
-            try:
-                parser = entry.load()().get_parser(f"treeclaim {name}")
-            except ModuleNotFoundError:
-                # A command of the service, which is not installed.
-                continue
-            options = {
-                "description": parser.description,
-                "epilog": parser.epilog,
-                "parents": [parser],
-                "add_help": False,
-            }
-        (groups[group] if group else commands).add_parser(verb, help=entry.help, **options)
+        groups[group].add_parser(verb, help=entry.help)
     return program
 
 

@@ -9,10 +9,10 @@ each.
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from treeclaim.model.names import one_line
 
@@ -58,51 +58,6 @@ class Streams:
     def stdout(self) -> IO[str]:
         """The standard output."""
         return sys.stdout
-
-
-class ClosedOutputError(BaseException):
-    """The reader of what a command prints is gone, as `| head -1` is after a line.
-
-    It is no `Exception`, and no `OSError` as what Python raises: whatever a command or a library makes of its own
-    failures, this ends the command.
-    """
-
-
-class _ClosableStream:
-    """A stream that says by `ClosedOutputError` that nobody reads it."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write; raises OutputClosed."""
-        try:
-            return self._stream.write(text)
-        except BrokenPipeError as error:
-            raise ClosedOutputError from error
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write lines that end themselves, as the generator of oslo.policy does."""
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        """Write what is buffered; raises OutputClosed."""
-        try:
-            self._stream.flush()
-        except BrokenPipeError as error:
-            raise ClosedOutputError from error
-
-    def __getattr__(self, name: str) -> Any:
-        """Be the stream in everything else."""
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def detect_closed_output() -> Iterator[None]:
-    """Raise `ClosedOutputError` in a block where anything is printed that nobody reads, whoever prints it."""
-    with redirect_stdout(cast("IO[str]", _ClosableStream(sys.stdout))):
-        yield
 
 
 def say(*lines: str, flush: bool = False) -> None:

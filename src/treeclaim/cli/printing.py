@@ -39,6 +39,10 @@ class Printer(Console):
         """Make a text of a string, for whatever is printed: rich asks here for all of them."""
         return super().render_str(one_line(text), **how)
 
+    def on_broken_pipe(self) -> None:
+        """Raise the error, with which the program ends: rich itself would end it with another status."""
+        raise  # noqa: PLE0704 - rich calls this where it handles the error
+
 
 def printer() -> Printer:
     """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""

@@ -9,7 +9,7 @@ Nova would send.
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,31 +20,20 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.compute import document, list_pages
 from treeclaim.cli.output import CommandError, failures_at, warn
 from treeclaim.client import CandidateQuery, Flavor
-from treeclaim.model.flavors import amount_of, flavor_of, flavors_of, named
+from treeclaim.model.flavors import flavor_of, flavors_of
 from treeclaim.model.names import unknown_word
-from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
-from treeclaim.model.server_flavors import (
-    ENABLED_HOSTS,
-    TRANSLATED,
-    server_flavor,
-)
-
-_ROOT = ENABLED_HOSTS[0]
+from treeclaim.model.query.parameters import BY_NAME, parameter_named
+from treeclaim.model.server_flavors import ENABLED_HOSTS, server_flavor
 
 _SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
-
-_KINDS = tuple(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items)
-
-_OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
 
 _SEVERAL = re.compile(rf"[^&=]+=[^&]*&({'|'.join(map(re.escape, BY_NAME))})[A-Za-z0-9_-]*=")
 
 
 QUERY_ARGUMENTS = """
     parameters:NAME=VALUE...  parameters of the query, such as resources=VCPU:2 required_GPU=CUSTOM_A100; or a query string
-    --flavor-file FILE        a flavor in YAML or JSON: vcpus, ram, disk, ephemeral, swap, extra_specs
-    --flavor NAME=VALUE+      parts of a flavor: vcpus=4 ram=8192 disk=20 resources_GPU:VGPU=1
-    --server-flavor NAME      a flavor of Nova, by name or id; the query is the one that Nova sends for it
+    | --flavor-file FILE      a flavor in YAML or JSON: vcpus, ram, disk, ephemeral, swap, extra_specs
+    | --server-flavor NAME    a flavor of Nova, by name or id; the query is the one that Nova sends for it
 """
 
 ORDER_OPTION = """
@@ -54,7 +43,7 @@ ORDER_OPTION = """
 
 def has_query(options: argparse.Namespace) -> bool:
     """Return whether the options describe a query."""
-    return any((options.parameters, options.flavor, options.flavor_file, options.server_flavor))
+    return any((options.parameters, options.flavor_file, options.server_flavor))
 
 
 def in_words(query: str | CandidateQuery) -> str:
@@ -70,57 +59,29 @@ def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> Can
         options: The options of the command.
         compute: Makes the adapter of the compute API, for `--server-flavor`.
     """
-    parameters = [_parameter(*pair) for text in options.parameters for pair in _pairs(text)]
+    parameters = [pair for text in options.parameters for pair in _pairs(text)]
+    for name, _ in parameters:
+        if parameter_named(name) is None:
+            hint = "; sizes belong into a file for --flavor-file" if name in _SIZES else ""
+            base_name = re.split("[0-9_:]", name)[0]
+            raise CommandError(unknown_word(name, BY_NAME, resembling=base_name) + hint)
+    of_flavor: Sequence[tuple[str, str]] = ()
     if options.server_flavor is not None:
-        if options.flavor or options.flavor_file is not None:
-            raise CommandError("--server-flavor cannot be combined with another flavor")
-        parameters += _query_of_server_flavor(compute(), options.server_flavor).parameters
-    flavor, typed = _flavor_of(options)
-    parameters += typed
-    flavor_parameters: Sequence[tuple[str, str]] = ()
-    if flavor != Flavor():
-        source = str(options.flavor_file or "the flavor cannot be read")
-        flavor_parameters = translated(flavor, source).parameters
-    if not (flavor_parameters or parameters):
+        of_flavor = _query_of_server_flavor(compute(), options.server_flavor).parameters
+    elif options.flavor_file is not None:
+        flavors = list(flavors_in(options.flavor_file).values())
+        if len(flavors) != 1:
+            text = f"{options.flavor_file}: there are {len(flavors)} flavors in it, not one"
+            raise CommandError(text)
+        of_flavor = translated(flavors[0], str(options.flavor_file)).parameters
+    if not (of_flavor or parameters):
         raise CommandError("the query is empty; give parameters such as resources=VCPU:1")
-    if any(pair[0] == _ROOT for pair in parameters if pair != ENABLED_HOSTS):
-        # Parameters of the root that are typed replace those of the flavor.
-        flavor_parameters = [pair for pair in flavor_parameters if pair != ENABLED_HOSTS]
-        parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
+    if any(name == ENABLED_HOSTS[0] for name, _ in parameters):
+        # Typed parameters of the root replace those of the flavor.
+        of_flavor = [pair for pair in of_flavor if pair != ENABLED_HOSTS]
     if (order := getattr(options, "order_by", None)) is not None:
         parameters.append(("order_by", order))
-    return CandidateQuery((*flavor_parameters, *parameters))
-
-
-def _flavor_of(options: argparse.Namespace) -> tuple[Flavor, list[tuple[str, str]]]:
-    """Return the flavor of `--flavor-file` and `--flavor`, and parameters that follow `--flavor`."""
-    flavor = Flavor()
-    if options.flavor_file is not None:
-        flavors = flavors_in(options.flavor_file)
-        if len(flavors) != 1:
-            raise CommandError(
-                f"{options.flavor_file}: there are {len(flavors)} flavors in it, not one"
-            )
-        (flavor,) = flavors.values()
-    sizes: dict[str, int] = {}
-    specs = dict(flavor.extra_specs)
-    parameters: list[tuple[str, str]] = []
-    names: set[str] = set()
-    for name, value in (pair for text in options.flavor for pair in _pairs(text)):
-        if name in names:
-            raise CommandError(f"--flavor: {name!r} is given twice")
-        names.add(name)
-        if name in _SIZES:
-            sizes[name] = _amount(name, value)
-        elif _OWN_SPEC.fullmatch(name) or name in TRANSLATED or named(name) != name:
-            specs[name] = value
-        elif parameter_named(name) is not None:
-            parameters.append((name, value))
-        else:
-            raise CommandError(
-                f"--flavor: {_unknown(name, (*_SIZES, *_KINDS, *BY_NAME, *TRANSLATED))}"
-            )
-    return replace(flavor, **sizes, extra_specs=specs), parameters
+    return CandidateQuery((*of_flavor, *parameters))
 
 
 def _pairs(text: str) -> Sequence[tuple[str, str]]:
@@ -134,24 +95,6 @@ def _pairs(text: str) -> Sequence[tuple[str, str]]:
     if not equals or not name:
         raise CommandError(f"{text!r} is not of the form NAME=VALUE")
     return ((name, value),)
-
-
-def _parameter(name: str, value: str) -> tuple[str, str]:
-    if parameter_named(name) is None:
-        hint = "; sizes of a flavor come after --flavor" if name in _SIZES else ""
-        raise CommandError(f"{_unknown(name, BY_NAME)}{hint}")
-    return name, value
-
-
-def _unknown(name: str, known_names: Iterable[str]) -> str:
-    return unknown_word(name, known_names, resembling=re.split("[0-9_:]", name)[0])
-
-
-def _amount(name: str, value: str) -> int:
-    if not value:
-        raise CommandError(f"--flavor: {name!r} has no amount")
-    with failures_at("--flavor"):
-        return amount_of(name, value)
 
 
 def translated(flavor: Flavor, source: str) -> CandidateQuery:

@@ -81,9 +81,7 @@ aggregate import              providers.aggregates:ImportAggregates    name aggr
 provider tree = tree          providers.tree:ListTrees                 show provider trees
 provider show                 providers.show:ShowProvider              show a provider
 provider watch = watch        providers.show:WatchChanges              print changes as they happen
-usage show                    providers.show:ShowUsage                 show the usage of a project
 audit                         consumers.audit:Audit                    find errors in the records of the service, and repair them
-completion                    completion:PrintCompletion               print a completion script for a shell
 demo                          demo:Demo                                show the main job on a temporary database
 """
 
@@ -102,7 +100,6 @@ plan        list the moves that reach a goal
 request     store the requests of consumers
 aggregate   list, set and import the names of aggregates
 provider    show providers, and watch their changes
-usage       show the usage of projects
 """
 
 

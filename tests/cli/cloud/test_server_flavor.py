@@ -72,7 +72,7 @@ def test_private_flavors_are_found_by_id_and_by_name(environment):
 
 
 def test_server_flavor_accepts_added_parameters(environment):
-    assert asked(environment, "numa", "in_tree=host-1").startswith("in_tree=")
+    assert " in_tree=" in asked(environment, "numa", "in_tree=host-1")
 
 
 def test_candidates_fit_and_place_accept_server_flavor(environment):
@@ -88,7 +88,6 @@ def test_unusable_server_flavor_is_refused_with_the_reason(environment, tmp_path
     why = ["explain", "--server-flavor"]
     assert "no flavor 'huge'" in refused(environment, *why, "huge")
     assert "resources:VGPU" in refused(environment, *why, "broken")
-    assert "cannot be combined" in refused(environment, *why, "tiny", "--flavor", "vcpus=1")
     without = {name: value for name, value in environment.items() if name != "OS_CLOUD"}
     assert "--server-flavor needs a cloud" in refused(without, *why, "tiny")
     with compute_with(flavors=FLAVORS) as (_, url):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`provider show`, `provider watch` and `usage show`: a provider, changes, and the usage of a project."""
+"""`provider show` and `provider watch`: a provider, and changes of providers."""
 
 import argparse
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from treeclaim.cli.command import Cell, CloudAction, CloudLister, CloudShow, Result, lines
+from treeclaim.cli.command import Cell, CloudAction, CloudShow, Result, lines
 from treeclaim.cli.names import find_provider, provider_names, providers_of_tree
 from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
@@ -20,8 +20,6 @@ from treeclaim.model.parts import SHOWN_PARTS
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; `-f json` has all."""
-
-_COUNT = "consumer_count"
 
 _FIELDS = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
 
@@ -76,32 +74,6 @@ def _consumer_lines(allocations: Mapping[str, Any]) -> list[str]:
     ]
     missing = len(allocations) - _MOST_CONSUMERS
     return [*texts, f"and {missing} more (-f json shows all)"] if missing > 0 else texts
-
-
-class ShowUsage(CloudLister):
-    """Show the usage of a project, by type of consumer and resource class."""
-
-    example = "--project 4c1f5a5e8d0c4b6f9e0a7b3c2d1e0f9a"
-
-    arguments = """
-        ! --project ID  id of the project
-        --user ID       only the usage of this user
-    """
-
-    def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        filters = {"project_id": options.project}
-        if options.user:
-            filters["user_id"] = options.user
-        answer = client.get("/usages", **filters)
-        usages: Mapping[str, Any] = answer["usages"]
-        rows = [
-            (kind, classes.get(_COUNT), name, used)
-            for kind, classes in usages.items()
-            for name, used in classes.items()
-            if name != _COUNT
-        ]
-        notes = () if rows else [f"Project {options.project} uses nothing."]
-        return Result(("Type", "Consumers", "Class", "Used"), rows, answer, notes=notes)
 
 
 class WatchChanges(CloudAction):

@@ -35,6 +35,8 @@ class CheckUpgrade(DeclaredCommand):
             with opened_store(configuration) as store:
                 _require_tables(store)
                 return int(_Checks(store, configuration.options).check())
+        except BrokenPipeError:
+            raise
         except Exception as error:
             raise CommandError(str(error)) from error
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tree`, `show`, `usage`, `edit`, `explain` and `candidates`: what they show, with few requests."""
 
-import os
 import re
 import stat
-import subprocess
 import sys
 import uuid
 
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 from tests.cli.processes import call, run
 from tests.cli.services import refused, succeed
 from tests.paths import EXAMPLE
-from tests.resources import needs
 from tests.service import InProcess, WithoutExtension
 from treeclaim.cli.providers.contents import read_contents
 from treeclaim.cli.search.explanation import nearest_amount
@@ -161,44 +158,3 @@ def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, pr
     assert "total: 9" in seen
     assert total(client, provider) == {"VCPU": 9}
     assert traits(client, provider) == {"CUSTOM_A", "CUSTOM_OTHER"}
-
-
-@pytest.mark.parametrize(
-    "shell", [pytest.param(shell, marks=needs(shell)) for shell in ("bash", "zsh")]
-)
-def test_shell_parses_its_completion_script(environment, shell, tmp_path):
-    file = tmp_path / "script"
-    file.write_text(succeed(environment, "completion", shell))
-    checked = subprocess.run([shell, "-n", str(file)], capture_output=True, check=False)
-    assert checked.returncode == 0, checked.stderr
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("treeclaim ca", {"candidate", "candidates"}),
-        ("treeclaim db st", {"stamp"}),
-        ("treeclaim tree --de", {"--depth"}),
-        ("treeclaim config ", {"check", "sample"}),
-        ("treeclaim tree --endpoint http://localhost --form", {"--format"}),
-        ("treeclaim completion fi", {"fish"}),
-        ("treeclaim load to", {"topology.yaml"}),
-    ],
-)
-def test_bash_completes(bash, environment, line, expected, tmp_path):
-    (tmp_path / "topology.yaml").touch()
-    words = line.split(" ")
-    program = (
-        f"source <(cat)\nCOMP_WORDS=({' '.join(map(repr, words))})\nCOMP_CWORD={len(words) - 1}\n"
-        '_shtab_treeclaim treeclaim "${COMP_WORDS[COMP_CWORD]}"\nprintf \'%s\\n\' "${COMPREPLY[@]}"'
-    )
-    result = subprocess.run(
-        ["bash", "-c", program],
-        input=succeed(environment, "completion", "bash"),
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ,
-        cwd=tmp_path,
-    )
-    assert set(result.stdout.split()) == expected
