@@ -180,7 +180,7 @@ def tell_stages(timers: Histogram, stages: Stages) -> None:
     """
     stages.stop()
     for name, seconds in stages.seconds.items():
-        if name not in stages.told:
+        if name not in stages.reported_elsewhere:
             _timer_of(timers, name).observe(seconds)
     if phase_listeners:
         passed = sum(stages.seconds.values())

@@ -29,7 +29,7 @@ def test_flavor_becomes_the_query_of_nova_or_is_refused(case):
 def test_extra_specs_judged_by_nova_are_listed():
     specs = {"hw:numa_nodes": "1", "pci_passthrough:alias": "a:1", "quota:cpu_shares": "1"}
     result = server_flavor(Flavor(vcpus=1, extra_specs=specs))
-    assert result.unasked == ("hw:numa_nodes", "pci_passthrough:alias")
+    assert result.omitted_specs == ("hw:numa_nodes", "pci_passthrough:alias")
 
 
 def test_unknown_members_of_a_nova_flavor_are_ignored():

@@ -41,6 +41,6 @@ def test_each_layer_has_all_parts_in_order(layer):
 
 
 def test_each_part_has_its_own_feed_bit():
-    assert [part.told.word for part in PARTS] == NAMES
-    assert len({part.told for part in PARTS}) == len(PARTS)
+    assert [part.news_part.word for part in PARTS] == NAMES
+    assert len({part.news_part for part in PARTS}) == len(PARTS)
     assert (1 << len(Part)) - 1 == EVERYTHING

@@ -28,11 +28,11 @@ def test_deadline_passes_after_its_time(clock):
     deadline = Deadline(5)
     clock.now = 105.0
     assert not deadline.is_over
-    deadline.look()
+    deadline.check()
     clock.now = 105.1
     assert deadline.is_over
     with pytest.raises(RequestGivenUpError, match="not done after 5 seconds"):
-        deadline.look()
+        deadline.check()
 
 
 def test_deadline_ends_an_endless_loop(clock):

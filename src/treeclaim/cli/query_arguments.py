@@ -106,9 +106,9 @@ def translated(flavor: Flavor, source: str) -> CandidateQuery:
     """
     with failures_at(source):
         translation = server_flavor(flavor)
-    if translation.unasked:
-        unasked = ", ".join(translation.unasked)
-        warn(f"Nova checks these itself, so they are not part of the query: {unasked}")
+    if translation.omitted_specs:
+        omitted_specs = ", ".join(translation.omitted_specs)
+        warn(f"Nova checks these itself, so they are not part of the query: {omitted_specs}")
     return CandidateQuery(translation.parameters)
 
 

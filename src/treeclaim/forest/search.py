@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search, from top to bottom: which combinations of providers satisfy a request?
 
-`search` is the whole algorithm. Each stage is one call, and the reason for it stands above it; the
-rooms beside this file hold how each is done. Stages are lazy except for the first: each draws from
-the one before it only as much as the one after it wants.
+`search` is the whole algorithm. Each stage is one call, with its reason above it; the packages
+beside this module implement the stages. All stages but the first are lazy: each draws from
+the stage before only as much as the stage after it needs.
 """
 
 from collections.abc import Iterator
@@ -35,14 +35,14 @@ def search(
     form: BodyForm = _NEWEST,
     budget: Budget | None = None,
 ) -> ResponseBody:
-    """Begin to answer a request; what grows with the answer is done while its pieces are drawn.
+    """Begin to answer a request; the work that grows with the answer is done while its pieces are drawn.
 
     Args:
-        forest: Where to search.
-        request: What is asked.
-        options: What the operator configured.
-        form: How the answer is written.
-        budget: When to give up; by default as the options say, from now on.
+        forest: The Forest to search.
+        request: The request.
+        options: The operator's options.
+        form: The form of the answer.
+        budget: The budget; by default as the options say, from now on.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
@@ -52,7 +52,7 @@ def search(
     # so that a request that cannot be answered is refused before anything is sent.
     budget = budget or Budget.of(options)
     stages = budget.stages
-    # What the request may take from holds counts as free for all stages.
+    # Amounts of the request's holds count as free in all stages.
     if request.from_holds:
         forest, request = free_holds(forest, request, budget)
     problem = relate(forest, request, options, budget)
@@ -60,8 +60,8 @@ def search(
     order = request.order
     ranking = None if order is None else Ranking()
     if problem.plan.split:
-        # Divide: where several providers may give one amount, each candidate that the stages below
-        # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
+        # Divide: each candidate that the stages below combine is divided in all minimal ways, and the
+        # divisions are compared to find repetitions.
         divisions: Iterator[SplitCandidate]
         if order is not None and ranking is not None:
             blocks = stages.timed("divide", first_candidates(problem, order, ranking))
@@ -83,19 +83,19 @@ def search(
 def _candidates(problem: Problem, summaries: Summaries) -> Iterator[Choices]:
     """Find candidates in the canonical order, up to the limit."""
     stages, pace = problem.budget.stages, Pace(problem)
-    # Anchors: a tree in which some slot has no provider has no candidate, and is not looked at
+    # Anchors: a tree in which some slot has no provider has no candidate, and is not examined
     # again. A few candidates need not wait until all trees are compared.
     trees = stages.timed("anchors", find_anchors(problem, pace))
-    # Stage: as many anchors as the limit asks for are made ready together: the domains of their
+    # Stage: as many anchors as the limit requires are prepared together: the domains of their
     # slots, without the anchors where counting shows that the slots cannot all be served, or
     # that a same_subtree list has no head.
     ready = stages.timed("stage", prepare_stages(problem, trees, pace))
-    # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
-    # breaks a rule as soon as it shows.
+    # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop rows
+    # that break a rule as early as possible.
     blocks = stages.timed("combine", combine_stages(problem, ready, pace))
     # Distinct: only sharing providers can make the same candidate under several anchors.
     once = stages.timed("distinct", distinct(problem, blocks))
-    # All stages above give candidates in the canonical order, the same in every worker.
+    # All stages above yield candidates in the canonical order, which is the same in every worker.
     # Limit: the operator's maximum, then the client's limit, or a random sample.
     if problem.plan.request.nested:
         return gather_blocks(apply_limit(problem, once))

@@ -52,12 +52,12 @@ def kind_of(value: AttributeValue) -> AttributeKind:
 
 
 def is_attribute_name(name: str) -> bool:
-    """Tell whether an attribute may have this name."""
+    """Return whether an attribute may have this name."""
     return _NAME.match(name) is not None
 
 
 def is_attribute_value(value: object) -> bool:
-    """Tell whether an attribute may have this value."""
+    """Return whether an attribute may have this value."""
     if isinstance(value, int):
         return -GREATEST_NUMBER <= value <= GREATEST_NUMBER
     # A single surrogate is not a character: no encoding has it.
@@ -65,10 +65,10 @@ def is_attribute_value(value: object) -> bool:
 
 
 def same_value(first: AttributeValue, other: AttributeValue) -> bool:
-    """Tell whether two values are equal and of the same type: 1 and True are not."""
+    """Return whether two values are equal and of the same type: 1 and True are not."""
     return first == other and kind_of(first) is kind_of(other)
 
 
 def same_attributes(first: Attributes, other: Attributes) -> bool:
-    """Tell whether both have the same names with the same values."""
+    """Return whether both have the same names with the same values."""
     return first == other and all(same_value(first[name], other[name]) for name in first)

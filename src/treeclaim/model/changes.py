@@ -64,7 +64,7 @@ class CatalogueEntry:
 
     Attributes:
         id: The row's id in the database.
-        name: As clients know it.
+        name: The name in the API.
         modified_at: Last update (or creation), in seconds since the epoch; None if unknown.
     """
 
@@ -111,12 +111,12 @@ class Changes:
 
     Attributes:
         cursor: Pass this the next time.
-        complete: True where this is the whole inventory and replaces what was known.
+        complete: True where this is the whole inventory and replaces all earlier state.
         records: Providers as they are now, each as a whole.
         removed: Ids of providers that are gone (or never came to be).
         catalogue: All traits and resource classes if any of them changed, else None.
-        usage: What claims changed of providers that are not in `records`, by their ids.
-        whole: The whole inventory, instead of `records`, as the store gives it.
+        usage: Changes that claims made to providers that are not in `records`, by their ids.
+        whole: The whole inventory, instead of `records`, in the form that the store loads.
     """
 
     cursor: Cursor

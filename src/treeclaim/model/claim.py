@@ -53,8 +53,8 @@ class HoldTerms:
 
     Attributes:
         until: When it ends, by the database's clock: naive UTC in whole seconds; None for never.
-        returns: Whether what is drawn from it comes back when it is released.
-        projects: Those beside its own whose consumers may draw.
+        returns: Whether amounts drawn from it return when the consumer is released.
+        projects: Projects, beside its own, whose consumers may draw.
         note: For people; None for none.
     """
 
@@ -66,12 +66,12 @@ class HoldTerms:
 
 @dataclass(frozen=True, slots=True)
 class StoredHold:
-    """A hold that exists, without what it holds.
+    """An existing hold, without its amounts.
 
     Attributes:
         project_id: Its own project.
         terms: Its terms.
-        drawn: What is drawn from it and not returned.
+        drawn: Amounts drawn from it and not returned.
     """
 
     project_id: str
@@ -105,10 +105,10 @@ class ConsumerClaim:
         allocations: Amounts by provider uuid and resource class name; empty removes all.
         project_id: Owner.
         user_id: Owner.
-        generation: The consumer's generation the client knows; None for "it is new".
+        generation: The consumer's generation that the client sent; None for a new consumer.
         consumer_type: Type name; of a hold, that of holds.
-        knows_holds: Whether the client knows what a hold is (contract page 100). One that does not
-            leaves its type alone.
+        knows_holds: Whether the client uses holds (contract page 100). The type of a consumer is kept
+            otherwise.
         hold: Terms of a hold that it makes or changes; None for none, and for those that it has.
         from_holds: Uuids of holds to draw from, in this order.
         request: The queries that it was placed by; None to forget them.

@@ -231,7 +231,7 @@ def amount_of(name: str, value: Any) -> int:
 
 
 def _is_flavor(document: Mapping[Any, Any]) -> bool:
-    """Tell whether a mapping is one flavor, and not several by their names."""
+    """Return whether a mapping is one flavor, and not several by their names."""
     return not all(isinstance(entry, Mapping) for entry in document.values()) or any(
         str(name).lower() in SPECS for name in document
     )

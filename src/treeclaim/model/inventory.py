@@ -60,7 +60,7 @@ class Inventory:
         max_unit: Greatest amount of one claim.
         step_size: A claim's amount is a multiple of this.
         allocation_ratio: Overcommitment; capacity is `(total - reserved) * allocation_ratio`.
-        consumes: What a write says of what a unit consumes elsewhere; None where it says nothing.
+        consumes: The consumption of a unit elsewhere, as a write states it; None to leave it unchanged.
     """
 
     total: int
@@ -87,5 +87,5 @@ class Inventory:
         return int(self.capacity)
 
     def admits(self, amount: int) -> bool:
-        """Tell whether one claim may have this amount, by units and step, not by free capacity."""
+        """Return whether one claim may have this amount, by units and step, not by free capacity."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0

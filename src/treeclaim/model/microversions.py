@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of microversions: the features of each, by name (contract page 10).
 
-The service, the client and the documents all read it. Code that behaves differently from a
-microversion on asks `version.has(Feature.X)`; this file alone says which microversion that is.
+The service, the client and the documents all read it. Code whose behaviour depends on a microversion
+checks `version.has(Feature.X)`; only this module maps features to microversions.
 """
 
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from enum import IntEnum
 from typing import Self
 
 SERVICE_TYPE = "placement"
-"""Service type by which a client asks for a microversion of the Placement API."""
+"""Service type with which a client requests a microversion of the Placement API."""
 
 EXTENSION = "treeclaim"
-"""Service type by which a client asks for the extension (contract page 97)."""
+"""Service type with which a client requests the extension (contract page 97)."""
 
 _MAJOR = 1
 """All microversions are minor versions of this one."""
@@ -117,16 +117,16 @@ class Version:
 
     @property
     def header(self) -> str:
-        """Return the header that tells the client which version it was answered at."""
+        """Return the header with the version of the response."""
         extension = f", {EXTENSION} {EXTENSION_VERSION}" if self.is_extended else ""
         return f"{SERVICE_TYPE} {self}{extension}"
 
     def has(self, feature: Feature) -> bool:
-        """Tell whether a feature is there at this version."""
+        """Return whether a feature is there at this version."""
         return self.minor >= feature
 
     def brings(self, feature: Feature | ExtensionFeature) -> bool:
-        """Tell whether a feature, of the Placement API or of the extension, is there."""
+        """Return whether a feature, of the Placement API or of the extension, is available."""
         if isinstance(feature, ExtensionFeature):
             return self.is_extended
         return self.has(feature)

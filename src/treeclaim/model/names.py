@@ -35,7 +35,7 @@ _NORMALISED_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 def is_custom_name(name: str) -> bool:
-    """Tell whether a name may be given to a custom trait or resource class."""
+    """Return whether a name may be given to a custom trait or resource class."""
     return len(name) <= MAXIMUM_NAME_LENGTH and _CUSTOM_NAME.fullmatch(name) is not None
 
 
@@ -52,14 +52,14 @@ def normalised_uuid(text: str) -> str | None:
         parsed_uuid = uuid.UUID(text)
     except ValueError:
         return None
-    # It reads the digits as `int` does, which lets blanks, newlines and underscores through.
+    # `uuid.UUID` parses the digits with `int`, which accepts blanks, newlines and underscores.
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
     return str(parsed_uuid) if _DIGITS.fullmatch(digits) else None
 
 
 def aggregate_uuid(name: str) -> str:
     """Return the uuid of an aggregate, which a file may name in words."""
-    # What a shell gives need not be UTF-8; nothing has such a name.
+    # Arguments of a shell need not be UTF-8; no aggregate has such a name.
     text = name.encode(errors="replace").decode()
     return normalised_uuid(name) or str(uuid.uuid5(NAMESPACE, f"aggregate {text}"))
 
@@ -88,7 +88,7 @@ def one_line(text: str, *, keep: str = "", longest: int | None = None) -> str:
     if longest is not None:
         # No more is escaped than can be needed.
         text = text[: longest + 1]
-    # Nearly all texts are printable, and this is found out sooner than it is said of each character.
+    # Nearly all texts are printable, and checking a whole text is faster than checking each character.
     if not text.isprintable():
         text = "".join(
             char if char.isprintable() or char in keep else _escape(char) for char in text
@@ -113,11 +113,11 @@ def _escape(char: str) -> str:
 
 
 def unknown_word(word: str, known: Iterable[str], *, resembling: str = "") -> str:
-    """Say that a word is unknown, which one it resembles, and which there are.
+    """Return a message that a word is unknown, with the nearest known word, and all known words.
 
     Args:
-        word: What was written.
-        known: What could be written.
+        word: The unknown word.
+        known: The known words.
         resembling: The part of the word that is compared first; all of it if empty.
     """
     known = list(dict.fromkeys(known))

@@ -57,17 +57,17 @@ class ProviderPart(Generic[Value]):
     """A part of a provider, which clients replace as a whole; its value is a JSON object.
 
     Attributes:
-        name: The member of JSON documents and topology files, what `include` calls it, and the last
+        name: The member of JSON documents and topology files, the word in `include`, and the last
             word of its own URL.
-        single: The word for one of what it has.
-        told: What changes with it.
-        read_rule, write_rule: The policy's rules of its own URL, which hold in bulk too.
-        since: What brought its own URL; None if it was there from the beginning.
+        single: The noun for a single entry.
+        news_part: The part of the change feed that changes with it.
+        read_rule, write_rule: The policy rules of its own URL, which apply to bulk operations too.
+        since: The feature that added its own URL; None if it always existed.
     """
 
     name: str
     single: str
-    told: Part
+    news_part: Part
     read_rule: str
     write_rule: str
     since: Feature | ExtensionFeature | None = None
@@ -88,7 +88,7 @@ class ProviderPart(Generic[Value]):
 
     @property
     def is_extension(self) -> bool:
-        """Tell whether its own URL is one of the extension."""
+        """Return whether its own URL belongs to the extension."""
         return isinstance(self.since, ExtensionFeature)
 
     def path(self, provider_uuid: str) -> str:
@@ -97,7 +97,7 @@ class ProviderPart(Generic[Value]):
         return f"/{above}/{provider_uuid}/{self.name}"
 
     def is_same(self, before: Value, after: Value) -> bool:
-        """Tell whether two values are equal."""
+        """Return whether two values are equal."""
         return bool(before == after)
 
     def read(self, document: Any) -> Value:
@@ -137,7 +137,7 @@ class NamedValues(ProviderPart[Attributes]):
         return dict(sorted(value.items()))
 
     def is_same(self, before: Attributes, after: Attributes) -> bool:
-        """Tell whether names, types and values are equal."""
+        """Return whether names, types and values are equal."""
         return same_attributes(before, after)
 
 

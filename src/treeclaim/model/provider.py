@@ -53,7 +53,7 @@ class InventoryRecord:
         inventory: The amounts.
         used: Sum of all allocations of this class on this provider.
         modified_at: Last update (or creation) of the inventory, in seconds since the epoch.
-        consumes: What a unit consumes elsewhere in the tree, ascending.
+        consumes: Consumption of a unit elsewhere in the tree, ascending.
     """
 
     class_id: int
@@ -76,7 +76,7 @@ class ProviderRecord:
         root_id: Id of the tree's root; its own id for a root.
         modified_at: Last update (or creation), in seconds since the epoch.
         inventories: In order of class id.
-        links: What it has of every other part, ascending, by the part's name: ids of traits, uuids
+        links: Entries of every other part, ascending, by the part's name: ids of traits, uuids
             of aggregates as they were given, conditions.
         attributes: Values by name.
     """

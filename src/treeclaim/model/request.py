@@ -48,7 +48,7 @@ class ProviderConditions:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether any provider will do that gives something."""
+        """Return whether every provider that gives something meets the conditions."""
         return not (
             self.required
             or self.forbidden
@@ -66,14 +66,14 @@ class Leniency:
     """Checks to leave out when an amount is compared with an inventory, to explain a search.
 
     Attributes:
-        any_amount: min_unit, max_unit and step_size.
-        though_full: That too little is free.
-        though_consumed: That too little is free of what the amount consumes.
+        ignore_units: Skip the checks of min_unit, max_unit and step_size.
+        ignore_capacity: Skip the check of free capacity.
+        ignore_consumed_capacity: Skip the check of free capacity of consumed inventories.
     """
 
-    any_amount: bool = False
-    though_full: bool = False
-    though_consumed: bool = False
+    ignore_units: bool = False
+    ignore_capacity: bool = False
+    ignore_consumed_capacity: bool = False
 
 
 STRICT = Leniency()
@@ -126,9 +126,9 @@ class RequestGroup(ByValue):
     """A group of `resources`, `required`, `member_of` and `in_tree` of a request.
 
     Attributes:
-        suffix: What was appended to the parameters' names; "" for the unsuffixed group.
+        suffix: Suffix of the parameters' names; "" for the unsuffixed group.
         resources: Amount of each resource class, by name; empty for a resourceless group.
-        conditions: What its providers must be.
+        conditions: Conditions of its providers.
         leniency: By class name; classes that are not named are judged strictly.
     """
 
@@ -177,21 +177,21 @@ class SplitPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateRequest(ByValue):
-    """A validated question for allocation candidates. Requests are equal by value.
+    """A validated query for allocation candidates. Requests are equal by value.
 
     Attributes:
         groups: All request groups, in the order of the query.
-        root: What the anchor root must be.
-        same_subtree: Which groups' providers share a subtree.
+        root: Conditions of the anchor root.
+        same_subtree: Sets of groups whose providers share a subtree.
         isolated: Suffixes of groups whose provider serves no other suffixed group.
-        values: Which groups' providers have the same value of an attribute, or different ones.
+        values: Groups whose providers must have equal, or different, values of an attribute.
         can_split: Classes of the unsuffixed group that several providers may give together.
-        split_policy: How.
-        sums_groups: False to overlook that groups take from the same provider together.
+        split_policy: How a split distributes the amount.
+        sums_groups: False to judge each group as if the others used nothing of the provider.
         limit: Most candidates wanted, None for all.
         nested: False below 1.29: no two providers of one tree in a candidate.
-        order: By which scores the candidates are ordered; None for the usual order.
-        from_holds: Uuids of holds; what they have counts as free (contract page 100, section 2).
+        order: Scores by which the candidates are ordered; None for the canonical order.
+        from_holds: Uuids of holds; their remaining amounts count as free (contract page 100, section 2).
     """
 
     groups: tuple[RequestGroup, ...]
@@ -210,7 +210,7 @@ class CandidateRequest(ByValue):
     _hash: int = field(init=False, repr=False, compare=False)
 
     def without_mixes(self) -> "CandidateRequest":
-        """Return the same request as it was asked, without the mixes that its order names."""
+        """Return the request without the mixes that its order names."""
         if self.order is None or not self.order.mixes:
             return self
         return replace(self, order=replace(self.order, mixes=()))
@@ -268,7 +268,7 @@ class BodyForm:
 
 @dataclass(frozen=True, slots=True)
 class ProviderQuery:
-    """A question for a list or a page of providers (contract pages 20, section 2, and 99, section 1).
+    """A query for a list or a page of providers (contract pages 20, section 2, and 99, section 1).
 
     All filters combine.
 
@@ -276,7 +276,7 @@ class ProviderQuery:
         name: Exact name; None for any.
         uuids: Exact uuids, of which one is wanted; None for any.
         conditions: Traits, aggregates and tree; only the provider's own count.
-        resources: Amounts that the provider alone must be able to give.
+        resources: Amounts that the provider alone must have free.
     """
 
     name: str | None = None

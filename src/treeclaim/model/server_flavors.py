@@ -14,7 +14,7 @@ from treeclaim.model.flavors import NUMBERED, SIZES, Flavor, FlavorError, named,
 from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
-"""Nova never asks for hosts that an operator has disabled."""
+"""Nova never requests hosts that an operator has disabled."""
 
 _CPU_POLICY = "hw:cpu_policy"
 _CPU_POLICIES = ("dedicated", "mixed", "shared")
@@ -32,7 +32,7 @@ TRANSLATED = (
     _MEMORY_ENCRYPTION,
     _TPM_VERSION,
 )
-"""Extra specs in Nova's words that say something to Placement."""
+"""Extra specs of Nova that have a meaning for Placement."""
 
 _JUDGED_BY_NOVA = (
     "accel:",
@@ -60,22 +60,22 @@ _LIKENESS = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ServerFlavor:
-    """The request of Nova for a flavor.
+    """The request that Nova makes for a flavor.
 
     Attributes:
-        parameters: Of the query for candidates.
-        unasked: Extra specs that Nova checks itself.
+        parameters: Parameters of the query for candidates.
+        omitted_specs: Extra specs that Nova checks itself.
     """
 
     parameters: tuple[tuple[str, str], ...]
-    unasked: tuple[str, ...]
+    omitted_specs: tuple[str, ...]
 
 
 def server_flavor(flavor: Flavor) -> ServerFlavor:
-    """Return what Nova asks for a server that boots from the flavor's own disk.
+    """Return the request of Nova for a server that boots from the flavor's own disk.
 
     Raises:
-        FlavorError: if an extra spec cannot be read, or misspells one that says something.
+        FlavorError: if an extra spec cannot be read, or misspells one that Placement reads.
     """
     specs = flavor.extra_specs
     for name in specs:
@@ -84,12 +84,12 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
     parameters = parameters_of(translated)
     if ENABLED_HOSTS[0] not in dict(parameters):
         parameters = (*parameters, ENABLED_HOSTS)
-    unasked = (
+    omitted_specs = (
         name
         for name in sorted(specs)
         if name.startswith(_JUDGED_BY_NOVA) and name not in TRANSLATED
     )
-    return ServerFlavor(parameters, tuple(unasked))
+    return ServerFlavor(parameters, tuple(omitted_specs))
 
 
 def _refuse_misspelt(name: str) -> None:
@@ -117,7 +117,7 @@ def _beginnings(name: str) -> Iterator[str]:
 
 
 def _translate(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
-    """Return the extra specs that say in Placement's words what some of Nova's say."""
+    """Return Placement's equivalents of some extra specs of Nova."""
     translated: dict[str, str] = {}
     emulator = _choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
     dedicated = _dedicated_processors(vcpus, specs)

@@ -2,7 +2,8 @@
 """The deadline of a request, and the duration of each of its stages.
 
 All code that works through input checks its deadline by `has_passed`: searches, transactions and readers of
-bodies have deadlines of their own. So one test can measure, for every operation, the time between two checks.
+bodies have deadlines of their own. One test can therefore measure, for
+every operation, the time between two checks.
 
 Stages run in any order: the stages of a search draw from each other and run in turn; claims of a group share a
 transaction.
@@ -18,7 +19,7 @@ Item = TypeVar("Item")
 
 
 def has_passed(at: float | None) -> bool:
-    """Look whether a time of the monotonic clock has passed; None never does."""
+    """Return whether a time of the monotonic clock has passed; None never passes."""
     return at is not None and monotonic() > at
 
 
@@ -30,20 +31,20 @@ class Deadline:
     """
 
     def __init__(self, seconds: float) -> None:
-        """Let work end this many seconds from now."""
+        """Start a deadline that many seconds from now."""
         self.at = monotonic() + seconds
         self._seconds = seconds
 
     @property
     def is_over(self) -> bool:
-        """Look whether it has passed."""
+        """Return whether the deadline has passed."""
         return has_passed(self.at)
 
-    def look(self) -> None:
-        """Go on, unless it has passed.
+    def check(self) -> None:
+        """Raise an error once the deadline has passed.
 
         Raises:
-            RequestGivenUpError: if it has.
+            RequestGivenUpError: if the deadline has passed.
         """
         if self.is_over:
             raise RequestGivenUpError(self._seconds)
@@ -55,7 +56,7 @@ class Deadline:
             RequestGivenUpError: if it has passed.
         """
         for item in items:
-            self.look()
+            self.check()
             yield item
 
 
@@ -76,25 +77,25 @@ SEARCH = "search"
 
 
 class Stages:
-    """The time of each stage, without that of the stages from which it draws.
+    """The time of each stage, without the stages whose items it consumes.
 
     Attributes:
-        seconds: By name of the stage, of those that were left so far.
-        told: Stages of which another one tells.
+        seconds: Time by name of each stage that was left so far.
+        reported_elsewhere: Stages whose times another instance reports.
         stage, since: The present stage, and when it was entered.
     """
 
-    __slots__ = ("seconds", "since", "stage", "told")
+    __slots__ = ("reported_elsewhere", "seconds", "since", "stage")
 
     def __init__(self, first: str = RELATE) -> None:
         """Begin with the first stage."""
         self.seconds: dict[str, float] = {}
-        self.told: Collection[str] = ()
+        self.reported_elsewhere: Collection[str] = ()
         self.stage = first
         self.since = perf_counter()
 
     def enter(self, stage: str) -> str:
-        """Count what passes from now on for a stage; return the stage that it counted for so far."""
+        """Enter a stage, and return the former one."""
         now = perf_counter()
         former = self.stage
         self.seconds[former] = self.seconds.get(former, 0.0) + now - self.since
@@ -102,11 +103,11 @@ class Stages:
         return former
 
     def stop(self) -> None:
-        """Count what has passed for the present stage."""
+        """Add the time so far to the present stage."""
         self.enter(self.stage)
 
     def timed(self, stage: str, items: Iterator[Drawn]) -> Iterator[Drawn]:
-        """Draw the same items, and count what this takes for a stage."""
+        """Yield the items, and count the time of drawing them for a stage."""
         while True:
             former = self.enter(stage)
             try:
@@ -117,18 +118,18 @@ class Stages:
                 self.enter(former)
             yield item
 
-    def share(self, leader: "Stages", *, is_told: bool) -> None:
-        """Count the transaction of a group's leader, and go on in the stage in which the leader is.
+    def share(self, leader: "Stages", *, is_reported: bool) -> None:
+        """Count the transaction of the leader of a group, and enter its present stage.
 
-        What has passed in the present stage besides stays with that.
+        The remaining time is that of the present stage.
 
         Args:
-            leader: Its transaction has begun after this one's present stage.
-            is_told: Whether the leader tells how long it took.
+            leader: The leader, whose transaction began after the present stage of this member.
+            is_reported: Whether the leader reports the times of the transaction.
         """
         shared = {stage: took for stage, took in leader.seconds.items() if stage in TRANSACTION}
         passed = leader.since - self.since - sum(shared.values())
         self.seconds[self.stage] = self.seconds.get(self.stage, 0.0) + passed
         self.seconds |= shared
-        self.told = TRANSACTION if is_told else ()
+        self.reported_elsewhere = TRANSACTION if is_reported else ()
         self.stage, self.since = leader.stage, leader.since

@@ -20,12 +20,12 @@ NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Pairs of a provider and something that it has.
+    """Pairs of a provider and an entry of one of its parts.
 
     Attributes:
         provider_id: The provider's id in each pair.
-        other: What the provider has, as a number.
-        names: What the numbers stand for; None if for themselves.
+        other: The entry, as a number.
+        names: The entries by these numbers; None if the numbers are the entries.
     """
 
     provider_id: Numbers
@@ -61,7 +61,7 @@ class InventoryColumns:
     """Inventories with their usage; the members are those of an `InventoryRecord`.
 
     Attributes:
-        provider_id, class_id: Which inventory; each pair occurs once.
+        provider_id, class_id: Identity of the inventory; each pair occurs once.
         total, reserved, min_unit, max_unit, step_size, allocation_ratio: The amounts.
         used: Sum of all allocations.
         modified_at: Last update, or creation.
@@ -108,14 +108,14 @@ class WholeInventory:
     Attributes:
         id: Ids of providers, ascending; the next ones are about the same providers.
         uuid: As `S36` byte strings.
-        name: As clients gave them.
-        generation: Counters.
+        name: Names.
+        generation: Generations.
         parent_id: Ids of the direct parents, or NO_PARENT.
         modified_at: Last update, or creation.
         inventories: The inventories of all providers, in no order.
-        links: What the providers have of every other part, by its name.
+        links: Entries of every other part, by its name.
         attributes: The attributes of all providers.
-        consumption: What inventories consume.
+        consumption: Consumption of all inventories.
     """
 
     id: Numbers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies of answers as bytes.
 
-Knows the search, the divisions and what is below them.
+This package imports the search, the divisions and the packages below them.
 """

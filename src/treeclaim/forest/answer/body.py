@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer to a request for candidates as JSON bytes (contract page 90, section 5).
 
-Bytes, not objects. Candidates with the same pattern, that is, where the same slots fall on the
-same provider, differ in nothing but uuids, and these have a fixed length. So a pattern is written
-once as a template, and a whole block of candidates is a matrix of characters in which the columns
-of the uuids are filled by one copy each. Summaries are fragments that the Forest keeps ready.
+The body is made of bytes, not objects. Candidates with the same pattern, that is, with the same slots on the
+same providers, differ only in uuids, which have a fixed length. Each pattern is therefore serialized
+once as a template. A block of candidates is a matrix of characters, in which one copy fills the columns
+of each uuid. Summaries are fragments that the Forest keeps ready.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,14 +43,14 @@ class ResponseBody:
         blocks: Iterator[Any],
         ranking: Ranking | None = None,
     ) -> None:
-        """Take what is to be written.
+        """Prepare a body.
 
         Args:
-            problem: What was asked.
-            form: How the answer is written.
-            summaries: What was noted for them so far.
+            problem: The request, related to the Forest.
+            form: The form of the answer.
+            summaries: The summaries of the body.
             blocks: The candidates: `Choices`, or for a `SplitAnswer` each `SplitCandidate`.
-            ranking: Their scores, filled as they are drawn; None if they have no scores.
+            ranking: Their scores, filled while blocks are drawn; None for an unordered request.
         """
         self.candidates = 0
         self._problem = problem
@@ -64,7 +64,7 @@ class ResponseBody:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
         yield b'{"allocation_requests":['
         separator = b""
-        # What is not sent before it is whole is held until then.
+        # An answer that must be sent whole is held until it is complete.
         wanted = self._problem.wanted
         is_short = wanted is not None and wanted <= _MOST_HELD
         is_held = (is_short and not self._problem.takes_turns) or bool(self._problem.plan.split)
@@ -136,7 +136,7 @@ class ResponseBody:
 
 
 class SplitAnswer(ResponseBody):
-    """The body that answers a search in which several providers may give one amount."""
+    """The body of a search in which several providers may give one amount."""
 
     def _candidates(self) -> Iterator[bytes]:
         plan, forest = self._problem.plan, self._problem.forest

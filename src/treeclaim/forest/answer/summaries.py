@@ -19,11 +19,11 @@ from treeclaim.model.request import BodyForm
 
 
 class Summaries:
-    """Notes which trees and providers the candidates use, and writes their summaries.
+    """Collects the trees and providers of the candidates, and serializes their summaries.
 
-    From 1.29 all providers of every tree that gives something to a returned candidate are shown;
-    before, the providers that give something to any candidate, but under a limit only those in
-    the trees of returned ones.
+    From 1.29 on, the body shows all providers of every tree that gives something to a returned candidate.
+    Before, it shows the providers that give something to any candidate, or under a limit, only those in
+    the trees of returned candidates.
     """
 
     def __init__(self, problem: Problem, form: BodyForm) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounds of one question: time, memory, caches.
 
-Knows `model` alone.
+This package imports only `model`.
 """

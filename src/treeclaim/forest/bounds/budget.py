@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The budget of one question: time and memory.
 
-Combining is a search, and some questions take longer than any client waits, or more memory than a
-worker has. So each question carries a budget, which every loop checks.
+Some questions take longer than any client waits, or more memory than a
+worker has. Each question therefore has a budget, which every loop checks.
 """
 
 import time
@@ -70,10 +70,10 @@ class Budget:
             self._next_interrupt = time.monotonic() + _INTERRUPT_SECONDS
 
     def hold(self, nbytes: int) -> None:
-        """Count memory that the search holds from now on; a negative number gives some back.
+        """Count memory that the search allocates; a negative number releases memory.
 
         Raises:
-            SearchTooLargeError: if it is more than the search may hold.
+            SearchTooLargeError: if the search exceeds its memory.
         """
         self._held += nbytes
         if nbytes > 0 and self._most_bytes is not None and self._held > self._most_bytes:
@@ -99,10 +99,10 @@ class Budget:
 
     @contextmanager
     def ending(self, at: float | None) -> Iterator[None]:
-        """Let the time be over earlier while the block runs.
+        """Use an earlier deadline within the block.
 
         Args:
-            at: When, of the monotonic clock; None leaves the time as it is.
+            at: Time of the monotonic clock; None keeps the deadline.
         """
         before = self._at
         if at is not None:

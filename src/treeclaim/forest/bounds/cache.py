@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one cache of the Forest: least recently used, bounded in bytes, and nothing in it changes.
+"""The cache of the Forest: least recently used, bounded in bytes, with immutable values.
 
-Arrays of a kept value are read-only, both for the code that made it and the code that finds it. So writing
-into what others are given fails at once (`ValueError` of numpy) instead of changing answers.
+Arrays of a kept value are read-only, for the code that made it and for all readers. A write into a shared
+array therefore fails at once (`ValueError` of numpy) instead of changing answers.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class SizedValue(Protocol):
-    """A value that knows how much memory it takes."""
+    """A value that counts its own memory."""
 
     @property
     def nbytes(self) -> int:
@@ -69,9 +69,9 @@ def _sizes_of(parts: Iterable[object]) -> int:
 
 
 def _let_write(value: object, *, may_write: bool) -> None:
-    """Allow or forbid writing into the arrays of a value: itself, or within immutable containers.
+    """Allow or forbid writes to the arrays of a value: itself, or within immutable containers.
 
-    What a value merely refers to, as an object that can change, is not its own and is left as it is.
+    Mutable objects to which the value merely refers are left unchanged.
     """
     if isinstance(value, np.ndarray):
         value.flags.writeable = may_write
@@ -105,13 +105,13 @@ class ByteCache:
         *,
         makes_read_only: bool = True,
     ) -> None:
-        """Make an empty cache.
+        """Create an empty cache.
 
         Args:
-            most_bytes: Memory that all values together may take.
-            key_bytes: Tells how much of it a key takes; None where values count theirs.
-            makes_read_only: Whether values may come with arrays that can be written; to look for these in a
-                large one takes long.
+            most_bytes: The most memory of all values together.
+            key_bytes: Returns the memory of a key; None where values include their keys.
+            makes_read_only: Whether values may have writable arrays; finding these in a
+                large value takes long.
         """
         self.most_bytes = most_bytes
         self._makes_read_only = makes_read_only

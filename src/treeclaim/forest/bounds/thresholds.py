@@ -6,7 +6,7 @@ time they are needed, so that tests can lower all of them together, and small wo
 that otherwise only large clouds do.
 """
 
-# -- how far a search looks ahead ------------------------------------------------------------
+# -- how far a search reads ahead ------------------------------------------------------------
 
 FIRST_REACH = 1024
 """Trees that are looked at together at first, to find those in which every slot has a provider."""
@@ -38,7 +38,7 @@ FIRST_BEST_TREES = 16
 FEW_TREES_WRITTEN = 64
 """Trees written since the last count up to which only these are counted again."""
 
-# -- when a closer look pays -------------------------------------------------------------------
+# -- when an exact check pays ------------------------------------------------------------------
 
 PATIENCE = 64
 """Dead ends in a row after which partial candidates are examined closely."""

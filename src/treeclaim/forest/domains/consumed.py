@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumption of other inventories by the options of a slot (contract page 102, section 2).
 
-For each inventory of a class it is kept how many units what it consumes leaves room for; a claim has that
-worked out again in the trees that it touches. So a question compares one number, as with what is free.
-Where several slots of a candidate use one inventory, its own or as what they consume, the search adds up
-what each of them uses (`solve/partial/rules.py`).
+For each inventory of a class, this module keeps the number of units for which its consumed inventories have room.
+A claim recomputes that number in the trees that it touches. A question then compares one number, as with free
+units. Where several slots of a candidate use one inventory, directly or by consumption, the search adds
+their uses up (`solve/partial/rules.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +35,9 @@ class Uses:
     """The use of shared inventories by each option of a slot.
 
     Attributes:
-        codes: Codes of inventories, int64, shape (options, most of any); `NO_CODE` where there are fewer.
+        codes: Codes of inventories, int64, shape (options, most of any option); `NO_CODE` as padding.
         amounts: Units that the slot uses, int64, of the same shape.
-        free: What is free of each.
+        free: Free units of each, int64, of the same shape.
     """
 
     codes: Integers
@@ -62,7 +62,7 @@ def consume(forest: Forest, pairs: Pairs, names: Iterable[str]) -> bool:
 
 
 def uses_any(forest: Forest, pairs: Pairs, names: Sequence[str]) -> bool:
-    """Return whether what some classes give may meet at one inventory with what others consume."""
+    """Return whether one inventory may serve some classes both directly and by consumption."""
     classes, consumed = forest.catalogue.resource_classes, forest.holdings.patterns.consumed
     return any(classes[name].id in consumed for name in names) or consume(forest, pairs, names)
 
@@ -105,11 +105,11 @@ def _compute_most_units(forest: Forest, columns: ClassInventories, indices: Inte
 def _each_use(
     forest: Forest, columns: ClassInventories, indices: Integers
 ) -> Iterator[tuple[Integers, int, Use, Rows, Integers]]:
-    """Yield what some inventories consume.
+    """Yield the consumption of some inventories.
 
     Yields:
-        Which of them consume alike, the number of the use among theirs, the use, the rows of the
-        inventories consumed, and what is free of these.
+        Positions of inventories with equal consumption, the number of the use among theirs, the use, the rows of the
+        consumed inventories, and the free units of these.
     """
     for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
         rows = columns.row.values[indices[which]]
@@ -138,15 +138,15 @@ def _indices_by_row(forest: Forest, class_id: int) -> npt.NDArray[np.int32]:
 
 
 def with_room(forest: Forest, pairs: Pairs, amounts: Mapping[str, int]) -> Mask | None:
-    """Return which pairs have room for what some amounts of theirs consume.
+    """Return which pairs have room for the consumption of some amounts.
 
     Args:
-        forest: Where to look.
+        forest: The Forest.
         pairs: Pairs of a slot.
-        amounts: What one provider is to give, by class name.
+        amounts: Amounts of one provider, by class name.
 
     Returns:
-        One truth for each pair; None if no inventory consumes anything.
+        A truth value for each pair; None if no inventory consumes anything.
     """
     fits: Mask | None = None
     for name, amount in amounts.items():
@@ -174,12 +174,12 @@ def most_by_consumed(forest: Forest, pairs: Pairs, name: str) -> Integers | None
 def uses_of_options(
     forest: Forest, pairs: Pairs, amounts: Mapping[str, int], numbers: Integers
 ) -> Uses:
-    """Return what options of a slot use.
+    """Return the uses of shared inventories by the options of a slot.
 
     Args:
-        forest: Where to look.
+        forest: The Forest.
         pairs: The pairs of the slot.
-        amounts: What the slot takes, by class name.
+        amounts: Amounts of the slot, by class name.
         numbers: Numbers of the pairs that are options, ascending, int64.
     """
     parts = [
@@ -221,7 +221,7 @@ def _uses_of_class(
 
 
 def _add_up(uses: Uses) -> None:
-    """Let each inventory be named once for each option, where several classes use it."""
+    """Merge the uses of one inventory by several classes, in each option."""
     for later in range(1, uses.codes.shape[1]):
         for place in range(later):
             is_same = uses.codes[:, later] == uses.codes[:, place]

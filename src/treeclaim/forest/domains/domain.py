@@ -32,9 +32,9 @@ class Domain:
         positions: Rows of providers, in canonical order within an anchor, int64, shape (options,).
         order: The canonical order of trees.
         is_local: Whether each provider is in its anchor's tree.
-        room: By name of the class, for those that several slots ask for: most units that one
-            candidate may take, int64, shape (options,).
-        uses: What each option uses of inventories that other slots may use too; None where that need
+        room: Most units that one candidate may take, int64, shape (options,), by the name of each class
+            that several slots request.
+        uses: Uses of inventories that other slots may use too; None where these need
             not be judged.
     """
 
@@ -119,7 +119,7 @@ class Domain:
             anchors: Index of the anchor of each row, int64, shape (n,).
             positions: int64, shape (n, k).
         """
-        # A table of all rows is worth its making only if there is as much to look up.
+        # Making a table of all rows pays only if there are as many look-ups.
         if positions.size > len(self.order.tree) and self._by_position is not None:
             return self._by_position.take(positions)
         keys = anchors[:, None] * self.order.span + self.order.rank(positions)
@@ -172,11 +172,11 @@ def domain_of(
     """Restrict a relation to some anchors.
 
     Args:
-        forest: Where to look up the room there is.
+        forest: The Forest with the free units.
         relation: Pairs of anchor and provider.
         anchors: Numbers of roots, ascending.
-        joint_classes: Names of the classes that several slots ask for, this one among them.
-        uses: What the slot takes, by class name, where what it uses is to be known; else None.
+        joint_classes: Names of the classes that several slots request, this slot among them.
+        uses: Amounts of the slot, by class name, where its uses must be known; else None.
     """
     pairs, fits = relation.pairs, relation.fits
     chosen, starts = _pairs_of(pairs.starts, anchors)

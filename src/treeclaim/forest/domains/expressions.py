@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers that satisfy expressions about their attributes (contract page 102, section 1).
 
-Each term compares a column. No provider is an object here; texts are compared with versions once for
-each text, whoever has it.
+Each term compares a column. No provider is an object here; each text is compared with versions once,
+however many providers have it.
 """
 
 import operator
@@ -42,7 +42,7 @@ _VERSION = re.compile(rf"[0-9]{{1,{MOST_VERSION_DIGITS}}}(\.[0-9]{{1,{MOST_VERSI
 _BEYOND = GREATEST_NUMBER + 1
 
 _CHECKED_EACH = 1_000
-"""Texts that are read as versions between two looks at the deadline."""
+"""Texts that are parsed as versions between two checks of the deadline."""
 
 
 def satisfying(
@@ -73,7 +73,7 @@ class _Versions:
         compare: Callable[[Any, Any], Any],
         versions: Sequence[VersionValue],
     ) -> Mask:
-        """Tell which texts, given where they are, are versions that compare so with any of some."""
+        """Return which texts, by index, are versions that compare so with any of some versions."""
         holds = np.zeros(len(self._texts), dtype=np.bool_)
         is_there = holds.copy()
         is_there[codes] = True
@@ -92,7 +92,7 @@ class _Versions:
 
 
 class _JudgedRows:
-    """Rows of which is asked what holds for them."""
+    """Rows for which an expression is evaluated."""
 
     def __init__(self, attributes: AttributeColumns, rows: Rows, versions: _Versions) -> None:
         self._attributes = attributes
@@ -101,7 +101,7 @@ class _JudgedRows:
         self._known: dict[str, tuple[Kinds, Integers]] = {}
 
     def holds(self, node: Node) -> Mask:
-        """Tell for which of the rows a part of an expression holds."""
+        """Return the rows for which a node of an expression is true."""
         holds: Mask
         if isinstance(node, Either):
             holds = np.logical_or.reduce([self.holds(part) for part in node.parts])

@@ -105,7 +105,7 @@ def without_forbidden_traits(forest: Forest, conditions: ProviderConditions, row
 
 
 def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are themselves members as `member_of` asks."""
+    """Return the rows that are themselves in the aggregates of `member_of`."""
     for aggregates in conditions.member_of:
         rows = rows[forest.aggregate_links.mask(aggregates)[rows]]
     return rows
@@ -155,7 +155,7 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
 def rows_satisfying(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
 ) -> Rows:
-    """Return those of some rows whose attributes are as `where` asks."""
+    """Return the rows whose attributes satisfy `where`."""
     return satisfying(forest.attributes, conditions.where, rows, budget)
 
 
@@ -173,9 +173,9 @@ def values_by_row(forest: Forest, name: str) -> Integers:
 
 
 def likenesses_of_values(forest: Forest, name: str) -> Integers:
-    """Return numbers that are the same for trees in which the same providers have equal values, by row.
+    """Return numbers that are equal in trees in which the same providers have equal values, by row.
 
-    Whatever the values are: names of switches, say, are others in each host. A number is that of the first
+    The values themselves may differ: names of switches, say, differ between hosts. A number is that of the first
     provider of the tree which has the value, from 1 for the root; `ABSENT` where there is none.
     """
 
@@ -194,7 +194,7 @@ def likenesses_of_values(forest: Forest, name: str) -> Integers:
 
 
 def _is_below(forest: Forest, heads: Rows) -> Mask:
-    """Tell which rows are heads, or below one; dead rows may be told wrongly."""
+    """Return which rows are heads, or below a head; values of dead rows are meaningless."""
     is_below = np.zeros(forest.row_count, dtype=np.bool_)
     is_below[_rows_below(forest, heads)] = True
     return is_below
@@ -244,10 +244,10 @@ def meeting(
 def unbarred_rows(
     forest: Forest, conditions: ProviderConditions, rows: Rows, classes: Iterable[str]
 ) -> Rows:
-    """Return those of some rows that may give something new (contract page 102, section 3).
+    """Return the rows that may get new allocations (contract page 102, section 3).
 
-    Not those that have a condition that counts, nor those below one, nor those whose inventories of some
-    classes consume of such.
+    Excluded are rows with a condition that counts, their descendants, and rows whose inventories of some
+    classes consume inventories of such rows.
     """
     barring = forest.barring(conditions.tolerates)
     if not barring:
@@ -264,7 +264,7 @@ def unbarred_rows(
 
 
 def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
-    """Tell which rows, which have inventories of a class, consume by these of barred ones."""
+    """Return which rows with inventories of a class consume, by these, inventories of barred rows."""
     columns = forest.class_inventories(name)
     _, indices = columns.indices_of(rows)
     consume = np.zeros(len(rows), dtype=np.bool_)

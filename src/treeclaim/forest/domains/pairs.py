@@ -66,7 +66,7 @@ class Pairs:
 
     @cached_property
     def reached(self) -> Mask:
-        """Tell for each root whether it has any pair, shape (roots,)."""
+        """Return for each root whether it has any pair, shape (roots,)."""
         reached: Mask = self.starts[1:] > self.starts[:-1]
         return read_only(reached)
 

@@ -6,8 +6,8 @@ class of the unsuffixed group is one. A relation is a set of pairs (anchor root,
 holds the local pairs, provider and its own root, and the lent ones, a sharing provider and each
 root of a tree that has an aggregate in common with it (`anchors` of contract page 90, section 4).
 
-Which pairs there are, apart from amounts, depends on the shape of the Forest alone. So the Forest
-caches them, and a question only compares its amounts with what is free.
+Apart from amounts, the pairs depend on the shape of the Forest alone. The Forest therefore
+caches them, and a question only compares its amounts with the free units.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ class Relation:
 
     Attributes:
         pairs: All pairs.
-        fits: Which of them are meant, shape (pairs,); None for all.
+        fits: Truth value of each pair, shape (pairs,); None for all.
     """
 
     pairs: Pairs
@@ -50,14 +50,14 @@ class Relation:
 
     @property
     def has_sharing(self) -> bool:
-        """Tell whether any provider is a sharing one."""
+        """Return whether any provider is a sharing one."""
         sharing = self.pairs.sharing
         if self.fits is None or not len(sharing):
             return bool(len(sharing))
         return bool(self.fits[sharing].any())
 
     def reached(self, first: int, end: int) -> Mask:
-        """Tell which roots of a range of numbers have any pair, shape (end - first,)."""
+        """Return which roots of a range of numbers have any pair, shape (end - first,)."""
         if self.fits is None:
             return self.pairs.reached[first:end]
         starts = self.pairs.starts[first : end + 1]
@@ -73,7 +73,7 @@ class Relation:
 
 
 def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
-    """Tell whether both have some provider in common, under any anchors."""
+    """Return whether both have some provider in common, under any anchors."""
 
     def made() -> np.bool_:
         mine = np.zeros(forest.row_count, dtype=np.bool_)
@@ -119,7 +119,7 @@ def relations_of(
 def split_relation(
     forest: Forest, group: RequestGroup, resource_class: str, budget: Budget = UNBOUNDED
 ) -> Relation:
-    """Relate the providers that may give some part of an amount of the unsuffixed group."""
+    """Relate the providers that may give a part of an amount of the unsuffixed group."""
     conditions = _counting(forest, group.conditions, gives=True)
     pairs = _cached_pairs(
         forest, "split", (resource_class,), conditions, _unsuffixed_pairs, budget=budget
@@ -127,8 +127,8 @@ def split_relation(
     if not pairs.indices:
         return Relation(pairs, None)
     columns, indices = forest.class_inventories(resource_class), pairs.indices[resource_class]
-    if group.leniency.get(resource_class, STRICT).any_amount:
-        return Relation(pairs, columns.fits(indices, 1, Leniency(any_amount=True)))
+    if group.leniency.get(resource_class, STRICT).ignore_units:
+        return Relation(pairs, columns.fits(indices, 1, Leniency(ignore_units=True)))
     return Relation(pairs, columns.gives(indices, group.resources[resource_class]))
 
 
@@ -142,11 +142,11 @@ def all_inventories(forest: Forest, resource_class: str, budget: Budget = UNBOUN
 def anchors_allowed(
     forest: Forest, root: ProviderConditions, unsuffixed: ProviderConditions | None
 ) -> Mask | None:
-    """Tell which roots may be anchors (page 90, `R` and `out(a)`), shape (roots,); None for all.
+    """Return which roots may be anchors (page 90, `R` and `out(a)`), shape (roots,); None for all.
 
     Args:
-        forest: Where to look.
-        root: What an anchor must be itself.
+        forest: The Forest.
+        root: Conditions of the anchor itself.
         unsuffixed: The conditions of the unsuffixed group, if there is one.
     """
     outcast = frozenset[str]() if unsuffixed is None else unsuffixed.forbidden_aggregates
@@ -191,7 +191,7 @@ def _with_room_for_consumed(
 
 
 def _overlooks_consumed(leniency: Leniency) -> bool:
-    return leniency.though_full or leniency.though_consumed
+    return leniency.ignore_capacity or leniency.ignore_consumed_capacity
 
 
 _ANY_PROVIDER = ProviderConditions(tolerates=None)
@@ -246,7 +246,7 @@ def _counting(
     if not forest.has_conditions:
         tolerates = frozenset()
     elif forest.overlooks_conditions or not gives:
-        # Who takes nothing has nothing to do with them.
+        # Conditions do not concern a provider that gives nothing.
         tolerates = None
     if tolerates == conditions.tolerates:
         return conditions
@@ -274,7 +274,7 @@ def _unsuffixed_pairs(
 ) -> tuple[Rows, Rows]:
     """Find the providers that may supply one class of the unsuffixed group (section 3.2).
 
-    That the anchor root is in no forbidden aggregate is for `anchors_allowed` to check.
+    `anchors_allowed` checks that the anchor root is in no forbidden aggregate.
     """
     if conditions.is_empty:
         return rows, _sharing(forest, rows)
@@ -317,7 +317,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
 def _inventory_indices(forest: Forest, resource_class: str, rows: Rows) -> Indices:
     columns = forest.class_inventories(resource_class)
     _, indices = columns.indices_of(rows)
-    # All of them one after the other is the usual case, and it is much faster to look up.
+    # Consecutive rows are the usual case, and much faster to look up.
     is_range = len(indices) > 0 and bool((indices[1:] - indices[:-1] == 1).all())
     return slice(int(indices[0]), int(indices[-1]) + 1) if is_range else indices
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request as a list of single constraints, each of which can be left out.
 
-Explaining a search is searching again with fewer constraints. So nothing here judges a provider:
-what a constraint means is said once, in the search.
+An explanation repeats the search with fewer constraints. No code here judges a provider;
+only the search defines the constraints.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ class Reason(StrEnum):
     CAPACITY = "capacity"
     """Too little is free."""
     CONDITION = "condition"
-    """Conditions of providers, or of those above them, let them give nothing new (page 102, section 3)."""
+    """Conditions of providers or their ancestors forbid new allocations (page 102, section 3)."""
     CONSUMED = "consumed"
     """Too little is free of what the amount consumes elsewhere (page 102, section 2)."""
     TRAIT_MISSING = "trait_missing"
@@ -68,14 +68,14 @@ class Constraint:
     """A single condition of a request. Constraints are equal by identity.
 
     Attributes:
-        reason: What is wrong with a tree that does not meet it.
+        reason: The reason why a tree does not meet it.
         group: Suffix of the group it belongs to; None for a constraint on the root or on several
             groups.
-        value: The part of the request that it stands for.
-        detail: What to tell about it.
-        text: As the client wrote it, or in words.
-        attributes: Names of the attributes that it is about.
-        part: Name of the attribute of `ProviderConditions` that has the value; empty for other constraints.
+        value: The value in the request.
+        detail: Members of the explanation that describe it.
+        text: The text of the client, or a description.
+        attributes: Names of the attributes in it.
+        part: Field of `ProviderConditions` with the value; empty for other constraints.
     """
 
     reason: Reason
@@ -122,12 +122,12 @@ def constraints_of(
     conditioned: Collection[str] = (),
     consuming: Collection[str] = (),
 ) -> list[Constraint]:
-    """Take a request apart, in the order in which the search judges.
+    """Return the single constraints of a request, in the order in which the search judges them.
 
     Args:
         request: The request.
-        conditioned: Suffixes of the groups for which conditions of providers count.
-        consuming: Those of its classes of which some inventory consumes others.
+        conditioned: Suffixes of the groups to which conditions of providers apply.
+        consuming: The request's classes with inventories that consume others.
     """
     constraints = [*_of_conditions(request.root, None)]
     for group in request.groups:
@@ -151,7 +151,7 @@ def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[C
         units = Constraint(Reason.AMOUNT_UNIT, group.suffix, name, detail, text)
         text = f"the limit of free capacity for {parameter}"
         capacity = Constraint(Reason.CAPACITY, group.suffix, name, detail, text)
-        # Units say nothing of an amount that is not divided yet.
+        # Unit limits do not apply to an amount that is not divided yet.
         is_split = name in can_split and group.suffix == NO_GROUP
         yield from (capacity, units) if is_split else (units, capacity)
 
@@ -233,7 +233,7 @@ def _between(request: CandidateRequest, consuming: Collection[str]) -> Iterator[
 
 
 def _shared_classes(request: CandidateRequest, consuming: Collection[str]) -> list[str]:
-    """Return the classes that several groups ask for, and those that may consume of the same."""
+    """Return the classes that several groups request, and those that may consume the same inventory."""
     counts: dict[str, int] = {}
     for group in request.groups:
         for name in group.resources:
@@ -264,9 +264,9 @@ def reduce_request(
 
     Args:
         request: The request.
-        kept: Its constraints that are left.
-        groups: Suffixes of the groups that are left; None for all.
-        consuming: Those of its classes of which some inventory consumes others.
+        kept: The constraints to keep.
+        groups: Suffixes of the groups to keep; None for all.
+        consuming: The request's classes with inventories that consume others.
     """
     parts: defaultdict[tuple[str, str | None], list[Any]] = defaultdict(list)
     for constraint in kept:
@@ -333,9 +333,9 @@ def _reduced_group(
         resources={name: n for name, n in group.resources.items() if name in classes},
         leniency={
             name: Leniency(
-                any_amount=name not in units,
-                though_full=name not in capacity,
-                though_consumed=name in consuming and name not in consumed,
+                ignore_units=name not in units,
+                ignore_capacity=name not in capacity,
+                ignore_consumed_capacity=name in consuming and name not in consumed,
             )
             for name in classes
         },
@@ -344,10 +344,10 @@ def _reduced_group(
 
 
 def essence_of(request: CandidateRequest) -> Hashable:
-    """Return a key that differs for requests that different trees match.
+    """Return a key that differs for requests with different matching trees.
 
-    Groups that ask for the same are interchangeable unless something names them; and where nothing
-    binds groups together, asking twice is like asking once.
+    Equal groups are interchangeable unless something names them. Where nothing
+    binds groups together, a repeated group changes nothing.
     """
     named = {
         suffix for listed in request.same_subtree for suffix in (*listed.inside, *listed.outside)

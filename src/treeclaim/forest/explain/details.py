@@ -70,7 +70,7 @@ def _detail_of_consumption(
 
 
 def _rows_of(forest: Forest, name: str, tree: int | None) -> Rows:
-    """Return the rows that have a class, of one tree without a look at the others; None for all."""
+    """Return the rows with a class in one tree; None for all trees."""
     columns = forest.class_inventories(name)
     if tree is None:
         return columns.row.values[columns.living()]
@@ -86,13 +86,13 @@ _Missing = tuple[int, int, int, int]
 def _least_missing(
     forest: Forest, rows: Rows, consuming: str, amounts: Mapping[str, int]
 ) -> _Missing | None:
-    """Return where least is missing of what a class consumes at some rows that have it.
+    """Return the row, and its consumed inventory, that lacks the least for the consumption of a class.
 
     Args:
-        forest: Where to look.
-        rows: Providers.
+        forest: The Forest.
+        rows: Rows of providers with the class.
         consuming: The class.
-        amounts: What each provider is to give, by class.
+        amounts: Requested amounts of each provider, by class.
     """
     shortages: list[_Missing] = []
     for use, users in _uses_at(forest, rows, consuming):

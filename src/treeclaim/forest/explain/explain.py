@@ -383,7 +383,7 @@ def _advice(trees: MatchingTrees) -> Iterator[str]:
 
 
 def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:
-    """Tell whether a group asks for nothing without some constraint, so that it is not there then.
+    """Return whether a group asks for nothing without some constraint, so that it is not there then.
 
     Without a class nothing is asked of the group without a suffix. Others still ask for a provider,
     if something else is asked of it or a list of `same_subtree` names it.

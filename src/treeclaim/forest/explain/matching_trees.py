@@ -30,9 +30,9 @@ _GROUP_BYTES = 2_000
 
 
 Judge = Callable[[Forest, CandidateRequest, Sequence[Any], Mask], Mask]
-"""Tells in which of some trees, which have candidates for a request, one of these keeps some rules.
+"""Returns in which of some trees, which have candidates for a request, a candidate keeps some rules.
 
-Given the Forest, the request, the values of the rules' constraints, and the trees, shape (roots,).
+The arguments are the Forest, the request, the values of the rules' constraints, and the trees, shape (roots,).
 """
 
 
@@ -47,14 +47,14 @@ class MatchingTrees:
         budget: Budget,
         judge: Judge | None = None,
     ) -> None:
-        """Take where to search.
+        """Prepare searches with some of the constraints.
 
         Args:
-            forest: Where.
-            request: What is asked.
-            constraints: All of its constraints, and rules beyond the request.
-            budget: What all searches may cost.
-            judge: Needed where there are rules.
+            forest: The Forest to search.
+            request: The request.
+            constraints: All constraints of the request, and rules beyond it.
+            budget: Budget of all searches together.
+            judge: Required if there are rules.
         """
         self.forest = forest
         self.request = request
@@ -69,7 +69,7 @@ class MatchingTrees:
     def matching(
         self, kept: Collection[Constraint], groups: Collection[str] | None = None
     ) -> Mask:
-        """Tell for each root, in canonical order, whether its tree has a candidate."""
+        """Return for each root, in canonical order, whether its tree has a candidate."""
         self._budget.check()
         reduced_request = reduce_request(self.request, kept, groups, self._consuming)
         matching = self._match_trees(reduced_request)
@@ -84,7 +84,7 @@ class MatchingTrees:
         return self._known[key]
 
     def is_any_matching(self) -> bool:
-        """Tell whether any tree has a candidate: the first ones first, as mostly one of these has."""
+        """Return whether any tree has a candidate: the first ones first, as mostly one of these has."""
         request = reduce_request(self.request, self.constraints, None, self._consuming)
         with self._budget.scope():
             problem = self._relate(request)
@@ -96,7 +96,7 @@ class MatchingTrees:
             return next(combined_from(problem, 0, 1), None) is not None
 
     def within(self, forest: Forest) -> Mask:
-        """Tell the same of the whole request in another Forest of the same shape."""
+        """Return the same for the whole request in another Forest of the same shape."""
         constraints, judge = self.constraints, self._judge
         return MatchingTrees(forest, self.request, constraints, self._budget, judge).matching(
             constraints
@@ -125,11 +125,11 @@ class MatchingTrees:
         return [constraint for constraint in self.constraints if constraint.group == suffix]
 
     def needed_by(self, constraint: Constraint) -> list[Constraint]:
-        """Return the constraints without which one of the same group says nothing.
+        """Return the constraints on which a constraint of the same group depends.
 
-        An amount says nothing without its class, nor do conditions of providers without any, nor does a
-        condition of the group without a suffix where no class is asked for, as nothing is to be placed
-        then.
+        An amount depends on its class. Conditions of providers depend on a class too. So does a
+        condition of the unsuffixed group, which without classes places
+        nothing.
         """
         if constraint.group is None or constraint.reason == Reason.NO_INVENTORY:
             return []

@@ -2,17 +2,16 @@
 """Checks whether groups that compete for the same providers can all be served.
 
 The slots of a request compete in two ways: under `isolate` each suffixed group needs a provider
-of its own; and slots that ask for the same class share what there is of it. Both are questions of
-assignment: can every slot be given one of its options so that no provider is given more often than
+of its own; and slots that request the same class share the free units. Both are assignment
+problems: can every slot get one of its options so that no provider is used more often than
 it has room for? (Hall's marriage theorem, with multiplicities.)
 
-Counting answers for all trees at once with a few array operations: the options of each set of
-competitors together must have enough room. What counting lets through is judged exactly, by
-augmenting paths (Kuhn, "The Hungarian method", 1955), but only for a tree whose combinations are too many to be
-tried quickly.
+Counting decides for all trees at once with a few array operations: the options of each set of
+competitors together must have enough room. Augmenting paths (Kuhn, "The Hungarian method", 1955) then judge
+exactly, but only a tree with too many combinations to try.
 
-There a provider's room is counted in units of the smallest amount asked. All are necessary conditions,
-never too strict: what they let through still passes all rules.
+A provider's room is counted in units of the smallest requested amount. All these conditions are necessary,
+never too strict: the trees that meet them are still judged by all rules.
 """
 
 from collections import defaultdict, deque
@@ -31,12 +30,12 @@ from treeclaim.forest.table.order import TreeOrder
 def assignable(
     domains: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
 ) -> bool:
-    """Tell whether every item can be put into a bin of its domain within the capacities.
+    """Return whether every item can be put into a bin of its domain within the capacities.
 
     Args:
         domains: The bins that each item can use.
-        capacity: How many items each bin holds; a bin that is not named holds none.
-        budget: What the search may cost.
+        capacity: Number of items that each bin holds; missing bins hold none.
+        budget: The budget of the search.
     """
     if all(domain is domains[0] for domain in domains):
         # Items that can use the same bins fit if there is room enough.
@@ -50,7 +49,7 @@ def assignable(
         if free_bin is None:
             return False
         while free_bin is not None:
-            # An item that moves on leaves its bin to the one that asked for that.
+            # A displaced item leaves its bin to the item that displaced it.
             mover = came_from[free_bin]
             earlier_bin = bin_of.get(mover)
             if earlier_bin is not None:
@@ -67,10 +66,10 @@ def _find_room(
     contents: Mapping[int, set[int]],
     budget: Budget,
 ) -> tuple[Mapping[int, int], int | None]:
-    """Return a bin with room that an item reaches if others move on, None if there is none.
+    """Return a bin with room that an item reaches by displacing others, None if there is none.
 
     Returns:
-        The item that asked first for each bin, and the bin.
+        The item that first tried each bin, and the bin.
     """
     came_from: dict[int, int] = {}
     waiting = deque([item])
@@ -103,13 +102,13 @@ class JointFeasibility:
         """Prepare the checks for the anchors of a stage.
 
         Args:
-            slots: What each slot asks for.
+            slots: The amounts of each slot.
             domains: The domain of each slot.
-            joint_constraints: Which slots compete.
+            joint_constraints: The slots that compete.
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
-                they do not count where combinations do.
+                they are left out of the number of combinations.
             order: The canonical order of trees.
-            budget: What the search may cost.
+            budget: The budget of the search.
             possible: Which anchors the values of attributes permit; None for all.
         """
         self._budget = budget
@@ -159,7 +158,7 @@ class JointFeasibility:
     def runs(self, anchors: Integers) -> Iterator[Integers]:
         """Split anchors into runs: each with many combinations alone, the others together.
 
-        Those that cannot match, as far as is judged before the search, are left out.
+        Anchors that earlier checks have excluded are left out.
         """
         if not self._joint_domains:
             yield anchors
@@ -182,13 +181,13 @@ class JointFeasibility:
         yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
 
     def _likenesses(self, anchors: Integers, which: Integers) -> Iterator[tuple[int, bytes]]:
-        """Yield what the judgement of each of some anchors depends on: alike trees have the same.
+        """Yield a key of the judgement of each of some anchors: alike trees have the same key.
 
-        Anchors with equally many options are written down together, as rows of a matrix.
+        Anchors with equally many options are serialized together, as rows of a matrix.
 
         Args:
             anchors: Indices of anchors.
-            which: Which of them are meant: positions, int64.
+            which: Positions of the anchors to judge, int64.
         """
         counts = np.array([domain.counts[anchors[which]] for domain in self._joint_domains])
         sizes, group = np.unique(counts, axis=1, return_inverse=True)

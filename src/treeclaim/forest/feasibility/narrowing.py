@@ -21,14 +21,14 @@ def narrow_by_values(
     values: Mapping[str, Integers],
     budget: Budget,
 ) -> list[Domain]:
-    """Return domains without the options whose value not all slots can have that must have it.
+    """Return domains without the options whose value is impossible for another slot that must have it too.
 
     Args:
         domains: The domains of all slots; equal slots share one, before and afterwards.
-        compared: Which slots are compared.
-        joint_constraints: Which slots compete.
+        compared: The compared slots.
+        joint_constraints: The slots that compete.
         values: Numbers of values by row, by the names of the attributes.
-        budget: What the search may cost.
+        budget: The budget of the search.
     """
     narrowed = list(domains)
     for listed in compared:
@@ -120,13 +120,13 @@ def heads_of(
 ) -> Heads:
     """Find the options of any slot that may have all slots of the list in their subtree.
 
-    That is, options of every slot are there, and where slots compete, the options there have
-    room for all of them together, as far as counting shows.
+    Such an option has options of every slot in its subtree, and where slots compete, these
+    options have room for all of them together, as far as counting shows.
 
     Args:
         domains: The options of each slot of the request.
         members: The slots of the list.
-        joint_constraints: Which slots of the list compete.
+        joint_constraints: The slots of the list that compete.
         anchor_count: Number of anchors.
         order: The canonical order.
     """

@@ -55,14 +55,14 @@ def groups_of(
     limit: int,
     among: Collection[str] | None = None,
 ) -> GroupPage:
-    """Return the first groups that some rows are in, with those rows.
+    """Return the first groups that contain some rows, with those rows.
 
     Args:
         forest: All providers.
-        rows: Those that pass, ascending.
+        rows: The rows that pass the filters, ascending.
         by: The kind of the groups.
-        after: Key behind which the groups begin; empty for all.
-        limit: How many there are at most.
+        after: Return only groups with keys greater than this; empty for all.
+        limit: The most groups to return.
         among: Only these aggregates; None for all.
     """
     rows = ascending(rows)
@@ -90,7 +90,7 @@ def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> GroupPage:
     heads, tree = np.unique(forest.root.values[rows], return_inverse=True)
     ids = forest.id.values[heads]
     later = np.flatnonzero(ids > after)
-    # One more than is shown tells whether there is a next page.
+    # One group more than the page shows that there is a next page.
     order = later[np.argsort(ids[later], kind="stable")][: limit + 1]
     number = np.full(len(heads), -1)
     number[order] = np.arange(len(order))

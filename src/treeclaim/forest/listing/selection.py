@@ -2,8 +2,8 @@
 """The providers of a list or a page: those that pass all filters.
 
 Lists (contract page 20, section 2) are in canonical order. Pages (page 99, section 1) are in order of
-creation, that of ids, which providers keep wherever they are moved. So whoever reads page after page, each
-behind the last id of the one before, meets what exists all along exactly once.
+creation, that of ids, which providers keep wherever they are moved. A reader of all pages, each
+after the last id of the former, therefore receives each lasting provider exactly once.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,10 +47,10 @@ def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
 
 
 def select_rows(forest: Forest, query: ProviderQuery) -> Rows:
-    """Return the rows of all providers that pass, ascending.
+    """Return the rows of all providers that pass the filters, ascending.
 
     Raises:
-        TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
+        TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, even if no provider is left.
     """
     rows = meeting(forest, query.conditions, _named_rows(forest, query.name, query.uuids))
     return _with_room(forest, query.resources, rows)
@@ -74,7 +74,7 @@ def meeting(forest: Forest, conditions: ProviderConditions, among: Rows | None =
 
 
 def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
-    """Return those of some ascending rows that alone can give some amounts.
+    """Return the rows whose provider alone has some amounts free.
 
     Raises:
         ResourceClassNotFoundError: for unknown names.
@@ -89,12 +89,12 @@ def _with_room(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows
 
 @dataclass(frozen=True, slots=True)
 class ProviderList:
-    """Providers copied out of the Forest in the quickest way, to be written piece by piece.
+    """Values of providers, copied from the Forest at once, so that they can be serialized piece by piece.
 
     Attributes:
         name: Names.
-        uuid, parent, root: Uuids, `S36`; what stands for the parent of a root means nothing.
-        is_root: Which have no parent.
+        uuid, parent, root: Uuids, `S36`; the parent of a root is meaningless.
+        is_root: Whether each has no parent.
         generation: Generations.
         modified_at: Seconds since the epoch.
     """

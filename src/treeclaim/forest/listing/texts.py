@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers with all that belongs to them as ready-made JSON, kept until they change.
 
-A dashboard asks for the same thousand hosts again and again, and few of them change in between.
-So each provider is written once, in parts, and a page joins the parts that are asked for. What was
-written is good as long as the stamp of the provider's row in the Forest is the same, and names are.
+Dashboards request the same thousand hosts again and again, and few hosts change in between.
+Each provider is therefore serialized once, in parts, and a page joins the requested parts. A
+text is valid as long as the stamp of the provider's row in the Forest and the names stay the same.
 
 Most hosts of a cloud look alike: equal inventories, traits and aggregates are one text.
 """
@@ -61,10 +61,10 @@ class _ClassInventories(NamedTuple):
 
     Attributes:
         class_id: The class's id.
-        name: The same as JSON.
-        columns: All of the class.
-        at: Where among the rows those are that have one.
-        indices: Which these are.
+        name: Its name as JSON.
+        columns: All inventories of the class.
+        at: Positions of the rows that have an inventory.
+        indices: Indices of these inventories.
     """
 
     class_id: int
@@ -239,7 +239,7 @@ def _heads(forest: Forest, rows: Rows) -> list[bytes]:
 
 
 def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]]:
-    """Return what takes the parts that are asked for."""
+    """Return a function that selects the requested parts."""
     included_names = set(include)
     parts = [at for at, name in enumerate(INCLUDABLE, 1) if name in included_names]
     if not parts:

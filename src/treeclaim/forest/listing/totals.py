@@ -81,7 +81,7 @@ class InventoryAmounts:
         self._summed: dict[str, Units] = {
             "total": joined("total"),
             "reserved": joined("reserved"),
-            # What the columns cut off of a capacity is beyond all that is shown.
+            # Truncating a capacity in the columns loses less than the answer shows.
             "capacity": np.maximum(free + used, 0),
             "used": used,
             "free": np.maximum(free, 0),
@@ -164,11 +164,11 @@ def _classes(
 def totals_of_aggregates(
     forest: Forest, rows: Rows, aggregates: Sequence[str], held: HeldColumns
 ) -> dict[str, Totals]:
-    """Return the sums over those of some rows that are in each aggregate, or whose root is.
+    """Return the sums over the rows that are in each aggregate, or whose root is.
 
     Args:
         forest: All providers.
-        rows: Those that pass, ascending.
+        rows: The rows that pass the filters, ascending.
         aggregates: UUIDs; those without a provider are left out.
         held: Held amounts.
     """

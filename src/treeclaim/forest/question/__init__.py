@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request, worked out without any provider.
+"""The part of a request's analysis that needs no provider.
 
-Knows `model` alone.
+This package imports only `model`.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consequences of a request that need no provider.
 
-Schedulers ask the same few questions all day, one for each flavor, so plans are cached.
+Schedulers repeat a few requests all day, one for each flavor, so plans are cached.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,26 +34,26 @@ _STEP_BYTES = 16
 
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
-"""Memory that is counted for a group of a request, and for each resource that it asks for: a name
+"""Bytes counted for a group of a request, and for each resource in it: a name
 has 255 characters at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A request in the form in which the search works on it; there is mostly one for equal requests.
+    """A request in the form that the search uses; equal requests usually share it.
 
     Attributes:
-        request: What was asked.
-        groups: Its groups; of several that ask for the same, one.
-        wants: What each slot asks for, in the order of the columns of a candidate.
-        lists: The slots inside of each same_subtree list; lists that say nothing are left out.
-        outside: For each of them the slots that must be outside.
-        joint_constraints: Which slots compete.
-        subtree_constraints: For each of the lists: which of its slots compete.
+        request: The request.
+        groups: Its groups, without repetitions of equal ones.
+        wants: The amounts of each slot, in the order of the columns of a candidate.
+        lists: The slots of each same_subtree list; lists without effect are left out.
+        outside: For each list, the slots that must be outside.
+        joint_constraints: The slots that compete.
+        subtree_constraints: For each list, its slots that compete.
         unsuffixed: The slots of the unsuffixed group.
         required: The sets of traits that the providers of the unsuffixed group must cover
             together.
-        values: Which slots' providers have the same value of an attribute, or different ones.
+        values: The slots whose providers must have equal, or different, values of an attribute.
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
     """
@@ -173,7 +173,7 @@ def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
 def _subtree_lists(
     request: CandidateRequest, slots: Sequence[Slot]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the slots inside and outside of each list that says something."""
+    """Return the slots inside and outside of each list that has an effect."""
     by_suffix = {slot.suffix: index for index, slot in enumerate(slots)}
 
     def numbers(suffixes: Iterable[str]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The slots of a request: what each asks for, and which of them are compared by an attribute.
+"""The slots of a request: the demand of each, and the slots that are compared by an attribute.
 
-Comparing is on contract page 102, section 1: `match` and `distinct`.
+Contract page 102, section 1, defines the comparisons `match` and `distinct`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, STRICT, CandidateRequest, RequestGroup
 
 BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
-"""Replaces every greater amount of a slot, so that sums fit into 64 bits: no provider gives
-more than its max_unit to one candidate, so none gives this, nor a sum that it is in."""
+"""Replaces every greater amount of a slot, so that sums fit into 64 bits: a provider gives at most
+its max_unit to one candidate, so none gives this amount, or a sum with it."""
 
 BEYOND_ALL_ROOM = 2**62
-"""The same for an amount that several providers give: more than two thousand million of them."""
+"""The same bound for an amount that several providers give: more than two thousand million of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Slot:
 
     Attributes:
         suffix: The group's suffix, "" for a slot of the unsuffixed group.
-        resources: What the provider gives here: amounts by class name; empty for a resourceless
+        resources: Amounts that the provider gives, by class name; empty for a resourceless
             group.
-        group: Which of `Plan.groups` has the conditions.
-        part: Which slot of that group it is.
-        lenient: Classes of which some limit is overlooked, to explain a search.
+        group: Index in `Plan.groups` of its group.
+        part: Number of the slot in that group.
+        lenient: Classes of which some limit is ignored, to explain a search.
     """
 
     suffix: str
@@ -42,7 +42,7 @@ class Slot:
 def slots_of(
     groups: Sequence[RequestGroup],
 ) -> tuple[tuple[RequestGroup, ...], tuple[Slot, ...]]:
-    """Return the groups, of several that ask for the same only one, and the slots of all."""
+    """Return the groups, without repetitions of equal ones, and the slots of all."""
     distinct: list[RequestGroup] = []
     slots = []
     for group in groups:
@@ -77,8 +77,8 @@ class JointConstraint:
 
     Attributes:
         slots: At least two.
-        resource_class: What they share; None where each needs a provider of its own.
-        least: The smallest amount asked for (1 without a class).
+        resource_class: The class that they share; None where each needs a provider of its own.
+        least: The smallest amount (1 without a class).
         total: The sum of the amounts.
     """
 

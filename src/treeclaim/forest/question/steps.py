@@ -22,9 +22,9 @@ class SummedSlots:
     """Earlier slots that may take the same class from the same provider.
 
     Attributes:
-        amount: What this step's slot takes.
+        amount: The amount of this step's slot.
         slots: The earlier slots.
-        amounts: What each takes, int64, shape (k,).
+        amounts: The amounts of these, int64, shape (k,).
     """
 
     amount: int
@@ -33,7 +33,7 @@ class SummedSlots:
 
     @property
     def is_uniform(self) -> bool:
-        """Tell whether all earlier slots take the same."""
+        """Return whether all earlier slots take the same."""
         return bool((self.amounts == self.amounts[0]).all())
 
 
@@ -46,14 +46,14 @@ class Step:
         subtree: The list whose head is guessed; -1 where a slot is filled.
         covers: Where a head is guessed: earlier slots that must lie in its subtree.
         spares: Where a head is guessed: earlier slots that must not lie in its subtree.
-        within: The lists that the slot is named in.
-        avoids: The lists that the slot must be outside of.
-        completes: Those of them whose last slot this is.
-        differs: Earlier slots whose provider must be another one.
+        within: The lists that name the slot.
+        avoids: The lists whose subtree the slot must avoid.
+        completes: The lists in `within` of which this is the last slot.
+        differs: Earlier slots that must have other providers.
         summed: By class name: earlier slots whose amounts add up with this one's.
         other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
         completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
-        compared: By which attributes the provider is compared with those of earlier slots.
+        compared: Attributes by which the provider is compared with those of earlier slots.
         not_before: An earlier slot whose provider may not come after this one's; see `steps_without_exchanges`.
     """
 
@@ -73,20 +73,20 @@ class Step:
 
     @property
     def is_bound(self) -> bool:
-        """Tell whether what fills the slot depends on the slots that were filled before."""
+        """Return whether what fills the slot depends on the slots that were filled before."""
         is_compared = bool(self.differs or self.summed or self.other_trees or self.compared)
         return is_compared or self.not_before is not None
 
 
 def steps_of(plan: "Plan") -> tuple[Step, ...]:
-    """Put heads and slots into an order that prunes early, with what each must look at.
+    """Order heads and slots so that the search prunes early, with the rules of each step.
 
-    Each head comes before those slots of its list that are not filled yet; the slots that are
-    in no list come last. Among slots that could come next, those that ask for most are first.
+    Each head comes before the slots of its list that are not filled yet; the slots in
+    no list come last. Among the possible next slots, the greatest demand is first.
 
-    That is the canonical order of candidates (contract page 90, section 6). It follows from the
-    request alone: not from what is free, nor from other trees. So candidates that were found
-    before, trees that are counted by themselves, and searches after claims agree.
+    This is the canonical order of candidates (contract page 90, section 6). It depends on the
+    request alone, not on free units or other trees. Cached candidates,
+    trees that are counted alone, and searches after claims therefore agree.
     """
     by_demand = sorted(range(len(plan.slots)), key=partial(_demand, plan), reverse=True)
     ranks = {slot: rank for rank, slot in enumerate(by_demand)}
@@ -99,13 +99,13 @@ def steps_of(plan: "Plan") -> tuple[Step, ...]:
 
 
 def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
-    """Return steps that find, of candidates with one score that exchange the providers of some slots, only the first.
+    """Return steps that find only the first of candidates with one score that exchange providers between slots.
 
-    Eight equal groups on eight devices have 40,320 candidates, which differ in that alone.
+    Eight equal groups on eight devices have 40,320 candidates, which differ only in such exchanges.
 
     Args:
-        plan: What is asked.
-        order: What the score depends on.
+        plan: The plan of the request.
+        order: The order of the candidates.
     """
     named = {preference.suffix for preference in order.preferences}
     for term in order.terms:
@@ -134,7 +134,7 @@ def steps_without_exchanges(plan: "Plan", order: Order) -> tuple[Step, ...]:
 
 
 def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
-    """Return how much a slot asks for: the more, the fewer providers are likely to serve it."""
+    """Return the demand of a slot: the greater, the fewer providers are likely to serve it."""
     demanded_slot = plan.slots[slot]
     conditions = plan.groups[demanded_slot.group].conditions
     trees = bool(conditions.in_tree) + bool(conditions.in_subtree)
@@ -147,7 +147,7 @@ def _demand(plan: "Plan", slot: int) -> tuple[int, int, int, int]:
 
 
 class _Planner:
-    """Appends steps; knows what is filled and guessed so far."""
+    """Appends steps, with a record of the slots filled and the heads guessed so far."""
 
     def __init__(self, plan: "Plan", ranks: Mapping[int, int]) -> None:
         self.steps: list[Step] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search: anchors, blocks of partial candidates, rules, the limit, and what is kept of a search.
+"""The search: anchors, blocks of partial candidates, rules, the limit, and the cache of candidates.
 
-Knows feasibility and what is below it.
+This package imports feasibility and the packages below it.
 """

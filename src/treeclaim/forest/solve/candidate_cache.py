@@ -192,13 +192,13 @@ def _with_room(
     before: Sequence[Mask | None],
     now: Sequence[Mask | None],
 ) -> Choices | None:
-    """Return the candidates whose providers all have room still; None if others have room now.
+    """Return the candidates whose providers all still have room; None if other providers have gained room.
 
     Args:
-        problem: What is asked.
-        chosen: The candidates before.
-        before: Which pairs had room, for each relation.
-        now: Which have it now.
+        problem: The request, related to the Forest.
+        chosen: The former candidates.
+        before: For each relation, the pairs that had room.
+        now: For each relation, the pairs that have room.
     """
     for slot, (had, has) in enumerate(zip(before, now, strict=True)):
         if has is None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of stages: one anchor after the other, or all in turn; and whether there are any at all.
 
-A candidate of nothing but sharing providers can be reached from several anchors, and is returned
-once (contract page 90, section 3.1, last point). Which candidates came before is not remembered,
-as there may be very many: a candidate counts under the first of the anchors that reach all its
-providers, and no rule between providers depends on the anchor, so it is found there.
+A candidate that consists of sharing providers can be reached from several anchors, and is returned
+once (contract page 90, section 3.1, last point). Earlier candidates are not remembered,
+as there may be very many. Instead, a candidate counts under the first anchor that reaches all its
+providers; no rule between providers depends on the anchor, so the search finds it there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnch
 
 
 class FirstAnchors:
-    """Tells which candidates are found under an earlier anchor too."""
+    """Decides which candidates are also found under an earlier anchor."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class FirstAnchors:
         """Prepare the lookup; nothing is computed before it is needed.
 
         Args:
-            relations: Who may take each slot, and under which anchor.
+            relations: The providers of each slot, with their anchors.
             allowed: Which roots may be anchors, shape (roots,); None for all.
             sharing: Which rows are sharing providers, shape (rows,).
-            budget: What the question may cost.
+            budget: The budget of the question.
         """
         self._relations = relations
         self._allowed = allowed
@@ -70,7 +70,7 @@ class FirstAnchors:
         self._anchor_count = max(len(relation.pairs.starts) - 1 for relation in relations)
 
     def are_first(self, candidates: CandidateBlock) -> Mask:
-        """Tell which candidates, given with the numbers of their anchors, are not repetitions."""
+        """Return which candidates, given with the numbers of their anchors, are not repetitions."""
         are_first = np.ones(len(candidates.chosen), dtype=np.bool_)
         shared = np.flatnonzero(np.logical_and.reduce(self._sharing[candidates.chosen], axis=1))
         if len(shared):
@@ -83,8 +83,8 @@ class FirstAnchors:
     def first_common(self, relations: Sequence[int], chosen: Choices, start: Integers) -> Integers:
         """Return the first anchor, from one on, that reaches all providers of each candidate.
 
-        Each column in turn goes on to the first anchor of its provider that is not before the one
-        that the others came to, until all agree; they do at the candidate's own at the latest.
+        Each column in turn advances to the first anchor of its provider that is not before the anchor
+        of the other columns, until all agree; they do at the candidate's own anchor at the latest.
 
         Args:
             relations: The number of the relation of each column.
@@ -176,9 +176,9 @@ def in_turn(
 ) -> Iterator[Anchored]:
     """Visit the anchors in turn, so that each is represented before any is exhausted.
 
-    In each round every anchor gives twice as many candidates as in the one before, or all it has,
-    so that the number of rounds stays small and the order does not depend on how many are wanted.
-    An anchor's search is begun when its first turn comes.
+    In each round every anchor yields twice as many candidates as in the round before, or all it has.
+    The number of rounds therefore stays small, and the order does not depend on the number of candidates
+    wanted. The search of an anchor begins with its first turn.
 
     Args:
         draw: Draws the candidates of some anchors with blocks of at most this size.

@@ -18,12 +18,12 @@ _Blocks = Iterator[Choices]
 
 
 def apply_limit(problem: Problem, blocks: _Blocks) -> _Blocks:
-    """Yield those of all candidates that the limit and the operator's options ask for."""
+    """Yield the candidates within the limit and the operator's options."""
     return select_candidates(problem, first_candidates(blocks, problem.options.maximum))
 
 
 def select_candidates(problem: Problem, blocks: _Blocks) -> _Blocks:
-    """Yield those of the candidates up to the operator's maximum that the limit asks for."""
+    """Yield the candidates within the limit, from those up to the operator's maximum."""
     limit = problem.plan.request.limit
     if problem.options.randomize:
         return sample(blocks, limit, np.random.default_rng(), problem.budget)

@@ -33,19 +33,19 @@ from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 class Problem:
     """A constraint satisfaction problem: slots, the providers that may fill each, and the rules between them.
 
-    It refers to the Forest and copies little out of it: amounts are read when anchors are staged,
-    uuids when candidates are written. So the Forest must not change before the answer is whole.
+    It refers to the Forest and copies little of it: amounts are read when anchors are staged,
+    uuids when candidates are serialized. The Forest must not change before the answer is complete.
 
     Attributes:
-        forest: Where the amounts, names and summaries are.
-        plan: What is asked.
-        options: What the operator configured.
-        relations: Who may take each slot, and under which anchor.
-        split_relations: Who may give a part of each class to split, and under which anchor.
+        forest: The Forest with amounts, names and summaries.
+        plan: The plan of the request.
+        options: The operator's options.
+        relations: For each slot, its possible providers with their anchors.
+        split_relations: For each split class, the providers that may give a part, with their anchors.
         allowed: Which trees may be anchors, shape (trees,); None for all.
-        rules: What must hold between the providers of a candidate.
+        rules: The rules between the providers of a candidate.
         order: The canonical order of providers and trees.
-        budget: What the search may cost.
+        budget: The budget of the search.
     """
 
     forest: Forest
@@ -60,12 +60,12 @@ class Problem:
 
     @cached_property
     def giving(self) -> tuple[int, ...]:
-        """Return the slots whose provider gives something: these say which trees a candidate has."""
+        """Return the slots whose provider gives something: these determine the trees of a candidate."""
         return tuple([slot for slot, want in enumerate(self.plan.slots) if want.resources])
 
     @cached_property
     def consumes(self) -> bool:
-        """Tell whether any of its providers consumes of others what it gives: see page 102, section 2."""
+        """Return whether any of its providers consumes others (page 102, section 2)."""
         relation_names = [
             (relation, want.resources)
             for relation, want in zip(self.relations, self.plan.slots, strict=True)
@@ -81,10 +81,10 @@ class Problem:
 
     @property
     def may_leave_anchors(self) -> bool:
-        """Tell whether some candidate may have another tree than its anchor's.
+        """Return whether some candidate may have another tree than its anchor's.
 
-        The trees of a candidate are those of the providers that give it something, of sharing ones
-        only if all of them are (page 98, section 1). Whoever gives nothing does not count.
+        The trees of a candidate are those of the providers that give it something; sharing providers
+        count only if all of them are sharing (page 98, section 1). Providers that give nothing do not count.
         """
         giving = [self.relations[slot] for slot in self.giving]
         return all(relation.has_sharing for relation in (*giving, *self.split_relations))
@@ -99,7 +99,7 @@ class Problem:
 
     @property
     def takes_turns(self) -> bool:
-        """Tell whether the anchors give their candidates in turn, so that all are staged at once."""
+        """Return whether the anchors yield their candidates in turn, so that all are staged at once."""
         return self.options.breadth_first and not self.plan.split
 
 
@@ -115,7 +115,7 @@ def relate(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    # No stage looks at a mix, which is large: scoring has it.
+    # Mixes are large, and only the scoring reads them.
     plan = plan_of(request if request.order is None else request.without_mixes())
     order = forest.order
     relations_of_groups = [relations_of(forest, group, budget) for group in plan.groups]

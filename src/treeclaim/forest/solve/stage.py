@@ -31,7 +31,7 @@ class Pace:
     """
 
     def __init__(self, problem: Problem, count: int | None = None) -> None:
-        """Begin with what the limit asks for, or with another number instead."""
+        """Begin with the number that the limit requires, or with another number instead."""
         takes_turns = problem.takes_turns and count is None
         self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
         most_candidates = problem.wanted if count is None else count
@@ -58,7 +58,7 @@ class Pace:
 def find_anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:
     """Yield the anchors (numbers of trees, ascending) range by range, from a tree on.
 
-    So a few candidates need not wait for all.
+    A few candidates need not wait for all ranges.
     """
     count = len(problem.order.roots)
     while first < count:
@@ -85,13 +85,13 @@ def anchors_among(problem: Problem, first: int, end: int) -> Trees:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Anchors made ready.
+    """Anchors that are ready to be combined.
 
     Attributes:
         trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
-        live: Which of them may have candidates: indices into `trees`, ascending, int64.
+        live: Anchors that may have candidates: indices into `trees`, ascending, int64.
         combiner: Combines their candidates.
-        nbytes: Memory that their domains take.
+        nbytes: Memory of their domains.
     """
 
     trees: Trees
@@ -101,7 +101,7 @@ class Stage:
 
 
 def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[Stage]:
-    """Make anchors (numbers of trees, ascending) ready, as many at a time as the pace says."""
+    """Prepare anchors (numbers of trees, ascending), as many at a time as the pace allows."""
     waiting = np.empty(0, dtype=np.int64)
     while True:
         while len(waiting) < pace.anchors and (next_anchors := next(anchors, None)) is not None:
@@ -113,10 +113,10 @@ def prepare_stages(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> It
 
 
 def stage_of(problem: Problem, trees: Trees) -> Stage:
-    """Make some anchors ready; the cost grows only with their domains.
+    """Prepare some anchors; the cost grows only with their domains.
 
     Args:
-        problem: What is asked.
+        problem: The request, related to the Forest.
         trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
     """
     plan, order, budget = problem.plan, problem.order, problem.budget

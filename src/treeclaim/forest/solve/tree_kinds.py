@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that requests cannot tell apart, and ancestors of providers.
+"""Kinds of trees that requests cannot distinguish, and ancestors of providers.
 
-Clouds have many hosts of few models, and most hosts are empty or full. So the search, the scores and the count of one
-tree often hold for many others.
+Clouds have many hosts of few models, and most hosts are empty or full. The search, the scores and the count of one
+tree are therefore often valid for many others.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -68,7 +68,7 @@ class Relatives:
         return ancestor
 
     def same_tree(self, first: Rows, last: Rows) -> Mask:
-        """Tell which pairs are of one tree."""
+        """Return which pairs of rows are in one tree."""
         same: Mask = self.root[first] == self.root[last]
         return same
 
@@ -136,10 +136,10 @@ class TreeKinds:
 
 
 def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
-    """Return a number for each of some trees, the same for those that no problem can tell apart.
+    """Return a number for each of some trees, equal for trees that no problem can distinguish.
 
     Args:
-        problems: Requests related to one Forest, where no tree concerns another one.
+        problems: Requests related to one Forest, in which trees are independent.
         trees: Numbers of trees.
     """
     forest, number_by_likeness = problems[0].forest, dict[bytes, int]()

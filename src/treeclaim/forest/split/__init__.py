@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Amounts that are divided over several providers.
 
-Knows the search and what is below it.
+This package imports the search and the packages below it.
 """

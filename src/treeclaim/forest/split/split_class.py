@@ -25,9 +25,9 @@ def minimal_sets(
     """Yield the minimal viable sets, small ones first, lazily; each in the order of the offers.
 
     Args:
-        offers: What there is, all with the same step.
-        amount: What is to be divided, a multiple of the step.
-        budget: What the search may cost.
+        offers: The offers, all with the same step.
+        amount: The amount to divide, a multiple of the step.
+        budget: The budget of the search.
     """
     if sum(offer.most for offer in offers) < amount:
         return
@@ -68,7 +68,7 @@ class _Finder:
             elif least + sum(self._smallest[at + 1][:missing]) > self._amount:
                 continue
             elif missing:
-                # A set that gives the amount already has no further member.
+                # A set that covers the amount has no further member.
                 if most < self._amount:
                     yield from self.sets(members, at + 1)
             elif self._is_minimal(members, most):
@@ -98,7 +98,7 @@ class _Giver(NamedTuple):
     Attributes:
         position: The row of the provider.
         free: Units.
-        min_unit, max_unit, step_size: Those of the inventory.
+        min_unit, max_unit, step_size: Limits of the inventory.
     """
 
     position: int
@@ -112,8 +112,8 @@ class SplitClass:
     """A class to split: how much each provider may give under an anchor.
 
     Attributes:
-        name: Of the class.
-        amount: What is to be divided.
+        name: Name of the class.
+        amount: The amount to divide.
         is_any_amount: Whether the units of inventories are ignored, to explain a search.
     """
 
@@ -122,7 +122,7 @@ class SplitClass:
         self.name = name
         self.amount = plan.split[name]
         (group,) = [group for group in plan.request.groups if group.suffix == NO_GROUP]
-        self.is_any_amount = group.leniency.get(name, STRICT).any_amount
+        self.is_any_amount = group.leniency.get(name, STRICT).ignore_units
         self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
         self._forest = problem.forest
         self._budget = problem.budget
@@ -154,8 +154,8 @@ class SplitClass:
 
         Args:
             anchor: Number of the anchor.
-            taken: What other groups take, by row.
-            worth: Returns what an offer is worth: sets of those that are worth most come first.
+            taken: Amounts of other groups, by row.
+            worth: Returns the worth of an offer; sets with the greatest worth come first.
             among: Rows of the only providers that may give something; None for all.
         """
         step, givers = self._step(anchor), self._givers(anchor)

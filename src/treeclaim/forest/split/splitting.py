@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates in which several providers give one amount (contract page 97, section 2).
 
-The slots that take one provider each are filled first, by the usual problem. To each combination
-that it finds, the minimal viable sets of the split classes are then added: only now is it known
-what the other groups leave of each provider.
+The slots that take one provider each are filled first, by the usual problem. The minimal viable sets
+of the split classes are then added to each combination: only then is it known
+how much the other groups leave of each provider.
 """
 
 import random
@@ -118,7 +118,7 @@ class Splitter:
                 yield candidate
 
     def _is_repetition(self, anchor: int, candidate: SplitCandidate) -> bool:
-        """Tell whether an earlier anchor has the same candidate.
+        """Return whether an earlier anchor has the same candidate.
 
         All its providers can serve under that anchor too. But its inventories may have other steps, and
         a provider of its own tree stands elsewhere in the vector of parts.
@@ -146,7 +146,7 @@ class Splitter:
         return [numbers[name] for name, _, _ in candidate.parts]
 
     def _has_candidate_at(self, earlier_anchor: int, candidate: SplitCandidate) -> bool:
-        """Tell whether another anchor that reaches a candidate divides its amounts alike."""
+        """Return whether another anchor that reaches a candidate divides its amounts alike."""
         for split in self._classes:
             division = sorted(part[1:] for part in candidate.parts if part[0] == split.name)
             used_units = self.taken(split.name, candidate.chosen)
@@ -187,7 +187,7 @@ class Splitter:
         return used_units
 
     def _may_be(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Tell whether a division is permitted as a part of the whole candidate."""
+        """Return whether a division is permitted as a part of the whole candidate."""
         if not (self._has_traits(chosen, parts) and self._has_units(chosen, parts)):
             return False
         if not self._problem.consumes:
@@ -209,7 +209,7 @@ class Splitter:
         return times_together(forest, allocations) > 0
 
     def _has_units(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]]) -> bool:
-        """Tell whether `max_unit` permits what all groups take of a provider together."""
+        """Return whether `max_unit` permits what all groups take of a provider together."""
         for split in self._classes:
             used_units = self.taken(split.name, chosen)
             if used_units and not all(

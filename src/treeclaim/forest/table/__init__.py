@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns: providers, inventories and memberships by row, their canonical order, and prepared texts.
 
-Knows only `model`. Reading the database and answering clients start here.
+This package imports only `model`. Loads of the database and answers to clients start here.
 """

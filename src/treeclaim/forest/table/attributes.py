@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of rows, as columns (contract page 102, section 1).
 
-There is a column for each name that some row has, of the rows that have it: nothing where nobody uses
-attributes, and as much as is used where one does. Rows only come at the end, as everywhere in a table.
+Each attribute name in use has a column, which holds only the rows with that attribute. A cloud without
+attributes therefore pays nothing. Rows are only added at the end, as everywhere in a table.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ ABSENT = 0
 """Stands for the type of what a row has not."""
 
 _FEW = 8
-"""If so many times as many rows have an attribute as are asked about, these are looked for among them."""
+"""If this many times as many rows have an attribute as are filtered, the filtered ones are searched for."""
 
 
 def _value(kind: int, number: int, texts: Sequence[str]) -> AttributeValue:
@@ -39,7 +39,7 @@ class _Column:
     """The values of one attribute by row; dead rows are among them.
 
     Attributes:
-        rows: Those that have it, ascending.
+        rows: Rows with the attribute, ascending.
         kinds: Types of the values.
         values: Integers; 0 and 1 for bools; for texts, their indices among the texts.
     """

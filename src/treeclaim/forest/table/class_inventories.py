@@ -41,7 +41,7 @@ Indices = Rows | slice
 class UnitLimits:
     """The strictest min_unit, max_unit and step_size that a column ever held.
 
-    Most classes have the same ones everywhere, and then no search has to look at them.
+    Most classes have the same limits everywhere; a search then skips the comparison.
     """
 
     __slots__ = ("_greatest_min", "_least_max", "_step")
@@ -69,12 +69,12 @@ class ClassInventories:
 
     Inventories are added at the end, and written over where they are.
 
-    The column `free` (int64 units: truncated capacity minus used) is kept ready because every
+    The column `free` (int64 units: truncated capacity minus used) is maintained because every
     search compares with it. For whole amounts that comparison equals the one with the unrounded
-    capacity (contract page 70, section 1). Those of dead rows stay, with nothing free.
+    capacity (contract page 70, section 1). Inventories of dead rows remain, with nothing free.
 
-    The column `used` includes what others consume, which is in `consumed`; what an inventory consumes
-    itself is the number in `pattern` (`consumption.py`).
+    The column `used` includes the units that other inventories consume, which are also in `consumed`. The
+    number in `pattern` identifies the consumption of the inventory itself (`consumption.py`).
     """
 
     __slots__ = (
@@ -109,7 +109,7 @@ class ClassInventories:
         self.consumed = Column(np.int64)
         self.pattern = Column(np.int32)
         self.written: RecentEntries[int] | None = RecentEntries(thresholds.MOST_WRITES_KNOWN)
-        """The indices that were written lately; None for a copy, which nobody follows."""
+        """The indices that were written lately; None for a copy, which has no followers."""
         self.refreshed = 0
         """Return how many of these writes may have changed more than the used amount."""
         self._limits = UnitLimits()
@@ -147,9 +147,9 @@ class ClassInventories:
 
         An amount above the storage range fits nowhere, as no max_unit can admit it.
         """
-        least = NEVER_FREE + 1 if leniency.though_full else min(amount, _LEAST_UNSURE)
+        least = NEVER_FREE + 1 if leniency.ignore_capacity else min(amount, _LEAST_UNSURE)
         fits: Mask = self.free.values[indices] >= least
-        if leniency.any_amount:
+        if leniency.ignore_units:
             if least == _LEAST_UNSURE:
                 self._compare_exactly(indices, amount, fits)
         elif not self._limits.admit_everywhere(amount):
@@ -201,9 +201,9 @@ class ClassInventories:
         return has, indices[has]
 
     def among(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return where among some ascending rows those are that have an inventory, and where those have it.
+        """Return the positions, in ascending rows, of those with an inventory, and the indices of these inventories.
 
-        It takes as long as the shorter of the two lists asks for.
+        The time is that of the shorter of the two lists.
         """
         if len(rows) <= len(self):
             has, indices = self.indices_of(rows)
@@ -291,15 +291,15 @@ class ClassInventories:
             self.written.note([index])
 
     def consume(self, index: int, amount: int) -> None:
-        """Let more of an inventory be consumed by others, or less where the amount is below zero."""
+        """Add units to the consumption of an inventory by others; negative units subtract."""
         self.consumed.values[index] += amount
         self.use_each(np.array([index]), np.array([amount]))
 
     def use_each(self, indices: Rows, amounts: Integers) -> None:
-        """Let more of some inventories be used, or less where the amount is below zero.
+        """Add units to the usage of some inventories; negative units subtract.
 
         Args:
-            indices: Each once, int64.
+            indices: Indices of inventories, unique, int64.
             amounts: Units, int64, of the same shape.
         """
         self.used.values[indices] += amounts

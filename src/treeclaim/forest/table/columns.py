@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays that grow at the end, the latest changes of their items, and sums that do not overflow.
 
-Every table of the Forest only ever grows: a tree whose structure changed is written again at the
-end and its old rows are marked dead. So a view of a column that somebody holds stays valid, and
+Every table of the Forest only grows: a changed tree is written again at the
+end, and its old rows are marked dead. A view of a column therefore stays valid, and
 adding a row costs a constant amount of time on average.
 
-A full column is copied to an array with twice the room. A large column has pages of its own, which the kernel
-provides when they are touched, and gets back when the column is gone. So room that is not written yet takes no
-memory, and a new table gets room for all the rows that it will hold until a smaller one replaces it
+A full column is copied to an array of twice the size. A large column has pages of its own, which the kernel
+provides when they are touched, and reclaims with the column. Unwritten room therefore takes no
+memory, and a new table has room for all the rows that it will hold until a smaller one replaces it
 (`change/compaction.py`).
 
 A capacity may be nearly as great as a 64-bit number, so sums of two of them need more bits. All
@@ -55,12 +55,12 @@ _MOST_CHECKED = 10_000
 
 
 def ascending(numbers: _Array) -> _Array:
-    """Return numbers that are searched by halves, or taken for ranges, further down.
+    """Return numbers that callers search by bisection, or treat as ranges.
 
     In any other order these would give wrong answers, and perhaps only after some history.
 
     Raises:
-        ValueError: if they do not ascend, where that is checked.
+        ValueError: if they do not ascend; checked only where assertions are on.
     """
     if CHECKED and bool((numbers[1:] < numbers[:-1]).any()):
         raise ValueError("these numbers have to ascend")

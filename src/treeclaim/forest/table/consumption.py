@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumption by inventories of others of their tree (contract page 102, section 2), by rows.
 
-The rows of a tree are contiguous, and a copy of a tree keeps their distances. So what an inventory
-consumes is written down relative to its own row: equal hardware has equal **patterns**, whatever tree
-it is in, and of a million inventories that consume something a column has the number of a pattern each.
+The rows of a tree are contiguous, and a copy of a tree keeps their distances. Consumption is therefore
+stored relative to the row of the consuming inventory. Equal hardware then has equal **patterns** in every
+tree, and a million consuming inventories store the number of a pattern each.
 
-What is used of an inventory is what is allocated of it and what is consumed of it. The store tells what
-is allocated; the column `consumed` has the other part, which `used` includes.
+The usage of an inventory is the sum of its allocations and of its consumption by others. The store provides
+the allocations; the column `consumed` has the consumption, which `used` includes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ class Use(NamedTuple):
     """The consumption of another inventory by a unit.
 
     Attributes:
-        offset: How many rows the provider consumed of is behind the own one.
-        class_id: Of the inventory consumed.
+        offset: Row of the consumed provider minus that of the consuming one.
+        class_id: Class of the consumed inventory.
         amount: Units.
     """
 
@@ -81,8 +81,8 @@ class ConsumptionLinks(NamedTuple):
 
     Attributes:
         row, class_id: Row and class of the consuming inventory; the row may be `NO_ROW`.
-        consumed_row, consumed_class_id: Those of the consumed one.
-        amount: Units for each unit.
+        consumed_row, consumed_class_id: Row and class of the consumed inventory.
+        amount: Units consumed by each unit.
     """
 
     row: Rows
@@ -108,9 +108,9 @@ def link_all(
 
 
 def link(classes: Classes, patterns: Patterns, root: Rows, links: ConsumptionLinks) -> None:
-    """Write what some inventories consume, which consumed nothing before.
+    """Store the consumption of some inventories, which consumed nothing before.
 
-    What does not exist, or is in another tree, is left out.
+    Links to inventories that do not exist, or are in another tree, are skipped.
 
     Args:
         classes: Inventories by class.
@@ -186,7 +186,7 @@ def add_consumed(classes: Classes, patterns: Patterns, first: int = 0) -> None:
 
 
 def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int64]) -> None:
-    """Let more be consumed of the inventories of some rows that have one of a class."""
+    """Add units to the consumption of one class in some rows; rows without an inventory of it are skipped."""
     columns = classes.get(use.class_id)
     if columns is None or not len(rows):
         return
@@ -199,7 +199,7 @@ def consume(classes: Classes, use: Use, rows: Rows, amounts: npt.NDArray[np.int6
 
 
 def forget_consumed(classes: Classes, first: int) -> None:
-    """Let the inventories of all rows from one on consume nothing, and nothing be consumed of them."""
+    """Remove all consumption of and by the inventories of all rows from `first` on."""
     for columns in classes.values():
         start = int(search_ascending(columns.row.values, first))
         columns.pattern.values[start:] = 0

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Forest: every provider, kept for searching.
 
-Why this shape. A search looks at one property of all providers at a time, so each property is a
+A search reads one property of all providers at a time, so each property is a
 column over dense row numbers. The rows of one tree are contiguous and in pre-order, so that "is in
 the subtree of" is two comparisons. Inventories are columns per resource class; traits and
 aggregates are lists of rows.
 
-What changes often, amounts in use and generations, is written in place. What changes seldom, the
-shape of a tree or which classes, traits and aggregates a provider has, makes the whole tree be
-written again at the end, and its old rows are dead from then on. So all columns and row lists are
-always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. Before
+Amounts in use and generations change often, and are written in place. A change of the
+shape of a tree, or of a provider's classes, traits or aggregates, is rare: the whole tree is
+written again at the end, and its old rows are dead from then on. All columns and row lists therefore
+stay sorted by row, and a change costs as much as its tree, whatever the size of the Forest. Before
 too many rows are dead, the living ones are copied to another table, step by step
 (`change/compaction.py`).
 
-The order of rows thus depends on history. What clients see is ordered by `TreeOrder` instead,
-which depends on the data alone, so that every worker gives the same answer.
+The order of rows thus depends on history. Answers are ordered by `TreeOrder` instead,
+which depends on the data alone, so that all workers give the same answer.
 """
 
 import copy
@@ -62,18 +62,18 @@ class Forest(ProviderTable):
     """All providers as columns; see the module's description.
 
     Attributes:
-        catalogue: The traits and resource classes that exist.
+        catalogue: All traits and resource classes.
         summaries: Texts of the trees, ready to be joined.
-        cache: What depends on the shape, and amounts of trees that follow writes (`domains/followed.py`). The shape
-            is everything but amounts, usage, names and generations: which providers there are in which tree, and
-            which classes, traits and aggregates each has.
+        cache: Values that depend on the shape, and amounts that follow writes (`domains/followed.py`). The shape
+            is everything but amounts, usage, names and generations: the providers of each tree, and
+            their classes, traits and aggregates.
         pairs: Pairs of anchor and provider (`domains/relation.py`), which follow changes of single
             trees by splices.
-        held: What holds have, in the copy that a question is given which asks for that.
-        overlooks_conditions: Whether no condition counts, as where it is asked what would fit if nothing
-            were allocated.
-        splices: The latest changes of the shape; one that cannot be followed, or that makes rows others, forgets all.
-        names_given: How many times ids of traits or classes were given to others, or names changed.
+        held: Held amounts, in a copy for a question that needs them.
+        overlooks_conditions: Whether no condition counts, as in a question of what would fit an
+            unallocated cloud.
+        splices: The latest changes of the shape; cleared by a change that cannot be followed, or that renumbers rows.
+        names_given: Number of times that traits or classes were renamed, or their ids reassigned.
     """
 
     def __init__(self) -> None:
@@ -188,8 +188,8 @@ class Forest(ProviderTable):
         """Do a step of the work that keeps the table small, if there is any.
 
         Returns:
-            Whether the rows are others now: nothing that was read by rows holds any more. What
-            clients see is the same.
+            Whether rows were renumbered, which invalidates everything that was read by rows. The
+            answers are the same.
         """
         self._register.fold()
         if self._compaction is None and is_too_large(self, len(self)):
@@ -217,7 +217,7 @@ class Forest(ProviderTable):
         self.pairs.clear()
         self._forget_shape()
 
-    # -- what searches ask -----------------------------------------------------------------
+    # -- for searches ----------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Work out what the first search of all would have to."""
@@ -236,7 +236,7 @@ class Forest(ProviderTable):
         """Return the least and the greatest integer that any provider has of an attribute."""
         return self.attributes.range_of(name, self.alive.values)
 
-    # -- what clients ask ------------------------------------------------------------------
+    # -- for lists and other answers -------------------------------------------------------
 
     def row_of(self, uuid: str) -> int | None:
         """Return the row of the provider with exactly this uuid, or None."""
@@ -318,9 +318,9 @@ class Forest(ProviderTable):
         return not self.links[CONDITIONS.name].is_empty
 
     def barring(self, tolerated: Collection[str] | None) -> Sequence[Condition]:
-        """Return the conditions that have an effect on those who tolerate some keys; None for all.
+        """Return the conditions that affect consumers which tolerate some keys; None for all.
 
-        There may be some among them that nobody has any more.
+        The result may include conditions that no provider has any more.
         """
         if tolerated is None:
             return ()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Held amounts, and a Forest in which they are free (contract page 100, section 2).
 
-Every stage of a search reads what is used, and what is free, from the same two columns. So whatever
-counts as free is subtracted there, in a copy of the columns concerned; the texts of summaries stay
-those of the Forest itself, and show it as used.
+Every stage of a search reads the columns for used and free units. Held amounts that count as
+free are subtracted there, in a copy of the columns concerned; the texts of summaries stay
+those of the Forest itself, and show the amounts as used.
 """
 
 import copy
@@ -33,8 +33,8 @@ class HeldColumns:
     """The held amounts of many inventories.
 
     Attributes:
-        keys: Keys of inventories, ascending: the class's id, then the provider's.
-        amounts: What is held of each, above zero.
+        keys: Keys of inventories, ascending: the class id, then the provider id.
+        amounts: Held units of each, above zero.
     """
 
     keys: Rows
@@ -90,8 +90,8 @@ class HeldAmounts:
     """The held amounts at the Forest's moment, as far as a question needs them.
 
     Attributes:
-        by_hold: What each of the named holds has, those that have something.
-        everywhere: What all holds have together; None where that is not asked for.
+        by_hold: Amounts of each named hold that is not empty.
+        everywhere: Amounts of all holds together; None where they are not needed.
     """
 
     by_hold: Mapping[str, Amounts] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def amounts_by_id(forest: "Forest", amounts: Amounts) -> Iterator[HeldOf]:
 
 
 NOTHING_HELD = HeldAmounts()
-"""For when there are no holds, or nobody asks about them."""
+"""The value for clouds without holds, and for questions that ignore holds."""
 
 
 def free_holds(

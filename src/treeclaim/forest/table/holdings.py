@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes, traits and other links of each provider by handle, and the rows of each link.
 
-Names, and what a provider has, are Python's objects. They are by **handle**, a number that stands for a
-provider as long as that is there. So whoever copies rows copies none of them, and nobody has to drop a
-million of them at once.
+Names and links are Python objects. They are stored by **handle**, a number of the
+provider for as long as it exists. Copies of rows therefore copy none of these objects, and replacing a table
+does not release a million of them at once.
 """
 
 from collections import defaultdict
@@ -32,9 +32,9 @@ class Holdings:
     Attributes:
         names: Names of providers.
         class_ids: Ids of the classes of their inventories, ascending.
-        links: What they have of every other part, ascending, by the part's name.
-        attribute_names: Names of their attributes, ascending, of those that have any.
-        patterns: What their inventories consume.
+        links: Entries of every other part, ascending, by the part's name.
+        attribute_names: Names of attributes, ascending, for the providers that have attributes.
+        patterns: Consumption of their inventories.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Holdings:
         self._shared: dict[tuple[Any, ...], Any] = {}
 
     def write(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
-        """Take what records tell of the providers that have some handles."""
+        """Store the links in records, by handle."""
         missing = max(handles, default=-1) + 1 - len(self.names)
         if missing > 0:
             self.names.extend([""] * missing)

@@ -3,7 +3,7 @@
 
 The rows of a tree are contiguous and in pre-order, so the canonical order of providers is that of their trees, and
 within a tree that of rows. Rows depend on the history of one worker's Forest; numbers of trees depend on the data
-alone. So every worker gives its candidates in the same order (contract page 90, section 6).
+alone. All workers therefore list candidates in the same order (contract page 90, section 6).
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers as rows of columns, which are only ever added at the end.
 
-A row whose provider has gone, or is in another row by now, is dead. Most rows that are added are copies: a tree that
-is written again differs in a few providers, and a table that takes the place of another in none. So all
-are copied from rows, column by column, and what records tell is first put into dead rows.
+A row is dead if its provider has gone, or has moved to another row. Most added rows are copies: a tree that
+is written again differs in a few providers, and a new table in none. All rows are therefore
+copied column by column; the contents of records are first written into dead rows.
 
-Names, and what a provider has of traits, aggregates and classes, are Python's objects. They are by
-handle, which outlasts rows, so that a copy of a row needs none of them.
+Names, and the traits, aggregates and classes of a provider, are Python objects. They are stored by
+handle, which outlasts rows, so that copying a row copies no objects.
 """
 
 from collections import defaultdict
@@ -59,17 +59,17 @@ class ProviderTable:
     """The rows of providers.
 
     Attributes:
-        id, generation, modified_at: Columns of what the store has.
+        id, generation, modified_at: Columns with these values of the store.
         uuid: Column of `S36` byte strings.
-        root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and the
-            first row behind the provider's subtree.
+        root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and
+            one past the last row of the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
-        stamp: Column of numbers, another one after each change of what a row tells.
-        handle: Column of what stands for the provider, whatever row it is in; see `RowIndex`.
+        stamp: Column of numbers, which differ after each change of the row's values.
+        handle: Column of handles, which identify providers across rows; see `RowIndex`.
         classes: Inventories by id of the resource class.
-        holdings: Names, and what providers have of classes and every other part, by handle.
-        links: Which rows have what of every other part, by the part's name.
-        attributes: What rows have of each attribute.
+        holdings: Names, classes and links, by handle.
+        links: Rows by entry, for every other part, by the part's name.
+        attributes: Columns of attributes.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class ProviderTable:
         """Return whether a row with some attributes differs from a record in what changes in place alone."""
         parent = int(self.parent.values[row])
         parent_id = None if parent == NO_ROW else int(self.id.values[parent])
-        # Some databases give the id of a deleted provider to a new one.
+        # Some databases reuse the id of a deleted provider.
         return (
             self.uuid_of(row) == record.uuid
             and parent_id == record.parent_id
@@ -136,7 +136,7 @@ class ProviderTable:
         )
 
     def _consumes_as(self, row: int, record: ProviderRecord) -> bool:
-        """Return whether the inventories of a row consume what a record of the same classes says."""
+        """Return whether the inventories of a row have the consumption in a record of the same classes."""
         if not self.holdings.patterns.are_any:
             return not any(inventory.consumes for inventory in record.inventories)
         pairs = zip(self.inventory_indices(row), record.inventories, strict=True)
@@ -237,9 +237,9 @@ class ProviderTable:
         )
 
     def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> range:
-        """Add what records tell as dead rows, to be copied; return these rows.
+        """Add the contents of records as dead rows, to be copied; return these rows.
 
-        Who is above whom is not told.
+        Their places in the trees are not set.
         """
         rows = range(self.row_count, self.row_count + len(records))
         self.id.extend([record.id for record in records])
@@ -387,13 +387,13 @@ class ProviderTable:
                 self.classes[class_id].bury(rows)
 
     def touch(self, rows: Rows) -> None:
-        """Note that some rows tell something else now."""
+        """Mark the values of some rows as changed."""
         self.stamp.values[rows] = next(_STAMPS)
 
     def begin_beside(self, other: "ProviderTable", count: int) -> None:
-        """Begin to take the place of another table, of which so many rows are alive.
+        """Prepare to replace another table that has this many living rows.
 
-        There is room for as many again. What is by handle is the same for both.
+        The table has room for twice as many rows, and shares everything stored by handle.
         """
         self.holdings = other.holdings
         for name in _COLUMNS:

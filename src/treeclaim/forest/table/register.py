@@ -21,14 +21,14 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class RowIndex(Generic[_Key]):
-    """Rows by key, which differs from provider to provider.
+    """Rows by key, which is unique to each provider.
 
     Most handles are in two sorted arrays, twelve bytes for each; a dict takes a hundred and keeps the
-    key. What has changed recently is in a dict that is looked at first, until `fold` moves it.
+    key. Recent changes are in a dict that is searched first, until `fold` moves them.
 
     Args:
         row: Column of rows by handle, or `NO_ROW`.
-        key_of: Returns the key that a row has now. Hashes are not unique, and keys change, so this
+        key_of: Returns the present key of a row. Hashes are not unique, and keys change, so its result
             decides.
     """
 
@@ -84,9 +84,9 @@ class RowIndex(Generic[_Key]):
         return [self._row_of(*of_key) for of_key in zip(keys, hashes, at, strict=True)]
 
     def behind(self: "RowIndex[int]", key: int, count: int) -> Rows:
-        """Return the rows of the least so many keys, which are numbers, that are greater; in any order.
+        """Return the rows of the smallest keys, which are numbers, above a bound; in any order.
 
-        Without a look at all of them: whoever reads page after page would look at all for each.
+        Reading page after page must not sort all keys for each page.
         """
         pairs: list[tuple[int, int | None]] = []
         first = int(search_ascending(self._hashes, key, side="right"))
@@ -107,11 +107,11 @@ class RowIndex(Generic[_Key]):
         return self.get(key) is not None
 
     def __setitem__(self, key: _Key, handle: int) -> None:
-        """Note that a handle has a key from now on, which its row is given before anybody asks."""
+        """Set the handle of a key; the row must have that key before the next look-up."""
         self._changed[key] = handle
 
     def __delitem__(self, key: _Key) -> None:
-        """Forget a key, which its row loses before anybody asks."""
+        """Remove a key; the row must lose that key before the next look-up."""
         self._changed.pop(key, None)
 
     def _row_of(self, key: _Key, key_hash: int, first: int) -> int | None:
@@ -132,12 +132,12 @@ class Register:
     """Rows by handle, and by each of the keys that providers have.
 
     Attributes:
-        row: Column of rows by handle, `NO_ROW` for a handle that nobody has.
+        row: Column of rows by handle, `NO_ROW` for an unused handle.
         by_id, by_uuid, by_name: Rows by these keys.
     """
 
     def __init__(self, table: ProviderTable) -> None:
-        """Begin with nobody. The rows are those of a table, which is not read yet."""
+        """Create an empty index of a table, whose rows are not read yet."""
         self._table = table
         self._free: list[int] = []
         self.row = Column(np.int32)
@@ -170,7 +170,7 @@ class Register:
         return handle
 
     def keep(self, row: int, record: ProviderRecord) -> int:
-        """Return the handle of a row whose provider has, from now on, the name that a record tells."""
+        """Return the handle of a row, and set its name to that of a record."""
         handle = int(self._table.handle.values[row])
         (name,) = self._table.names([row])
         if record.name != name:

@@ -154,14 +154,14 @@ class SummaryTexts:
 
 @dataclass(frozen=True, slots=True)
 class InventoryView:
-    """An inventory of a provider as clients see it.
+    """An inventory of a provider in answers.
 
     Attributes:
         resource_class: Name of the class.
         inventory: The amounts.
-        used: Units allocated, and those consumed.
+        used: Units allocated and consumed.
         modified_at: Last update (or creation), in seconds since the epoch.
-        consumes: What a unit consumes elsewhere, in the order of clients.
+        consumes: Consumption of a unit elsewhere, in canonical order.
     """
 
     resource_class: str
@@ -184,7 +184,7 @@ def summary_fragment(
         provider: The provider.
         amounts: Capacity and usage of its inventories by class name, in order of class id.
         traits: Its traits in catalogue order.
-        form: What the microversion shows.
+        form: Members that the microversion shows.
         requested: Names of the classes to show where the form does not show all.
     """
     shown = {name: amounts[name] for name in amounts if form.all_classes or name in requested}
@@ -198,5 +198,5 @@ def summary_fragment(
 
 
 def writable(number: int) -> int | orjson.Fragment:
-    """Let orjson write a number of more than 64 bits, which a capacity may be."""
+    """Return a number that orjson can serialize; a capacity may have more than 64 bits."""
     return number if number.bit_length() < _ORJSON_BITS else orjson.Fragment(str(number))

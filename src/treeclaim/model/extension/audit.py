@@ -110,7 +110,7 @@ class RepairOutcome:
     """The outcome of one repair.
 
     Attributes:
-        result: What became of it.
+        result: The outcome.
         detail: Why it was refused.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of providers, under which they give nothing new (contract page 102, section 3)."""
+"""Conditions of providers, which stop new allocations (contract page 102, section 3)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Effect(IntEnum):
     """Effects of a condition; the numbers are stored."""
 
     NO_NEW = 1
-    """The provider and all below it give nothing new."""
+    """The provider and its descendants get no new allocations."""
     LEAVE = 2
     """Like `no_new`; in addition, consumers that are still there are reported."""
 
@@ -44,10 +44,10 @@ class Condition:
 
     Attributes:
         key: Unique for its provider.
-        effect: What it does.
+        effect: The effect.
         until: When it is gone, by the database's clock: naive UTC in whole seconds; None for never.
         on_use: Whether it begins with the first write that uses more there.
-        began: Whether it has an effect already.
+        began: Whether it is in effect.
         reason: For people.
     """
 
@@ -67,11 +67,11 @@ class Condition:
         return self.key, self.effect, str(self.until), self.on_use, self.began, self.reason
 
     def counts(self, tolerated: Collection[str]) -> bool:
-        """Tell whether it has an effect on those who tolerate some keys."""
+        """Return whether it affects consumers that tolerate some keys."""
         return self.began and self.key not in tolerated
 
     def has_ended(self, now: datetime) -> bool:
-        """Tell whether its time is over, given the time by the database's clock."""
+        """Return whether it has expired, given the time of the database's clock."""
         return self.until is not None and self.until <= now
 
     def shown(self) -> dict[str, Any]:

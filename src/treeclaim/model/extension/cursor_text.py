@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cursors of the change feed as texts: short, URL-safe, opaque (contract page 99).
 
-A cursor is written as its epoch and how far the open streams had come. Finished streams need not be
-named: the reader of the text finds the epoch, and every stream that
-was closed in it or before had been seen to its end. Of an identity, 40 bits are written: two of a
-thousand streams share them once in two million, and a reader that meets such a pair has to refuse the
-text, never to guess.
+A text holds the cursor's epoch and the position in each open stream. Finished streams are left out:
+every stream that was closed in that epoch or earlier had been read to its end. An identity is written
+with 40 bits: two of a thousand streams share them once in two million, and a reader that meets such a
+pair must refuse the text.
 
 A text has room for 3,063 bytes of streams. Pruning leaves at most 300 open
 (`treeclaim.store.feed.pruning`), which take nine bytes each as long as positions are below 2**28:
 2,700. More are open only until the next pruning, which comes within a minute or two of their taking;
-then 32 or 24 bits of identities are written, so that two new streams for each of 250 workers have
-room beside them. With 24 bits, one cursor in two hundred meets a pair within its day, which is a
-cursor that expires early. Should there be still more streams, the text says nothing but that, and
-expires at once: a client that sends it lists again.
+2,700. More are open only until the next pruning, which comes within a minute or two; then 32 or 24
+bits of an identity are written, so that two new streams for each of 250 workers have
+room as well. With 24 bits, one cursor in two hundred meets a pair within its day, and
+expires early. Should more streams be open, the text holds only that fact, and
+expires at once: the client then lists again.
 """
 
 import base64
@@ -58,7 +58,7 @@ class WrittenCursor:
     identity_bytes: int
 
     def short(self, stream: int) -> int:
-        """Return what the text says of a stream's identity."""
+        """Return the part of a stream's identity that the text holds."""
         return _short(stream, self.identity_bytes)
 
 

@@ -48,7 +48,7 @@ class VersionValue:
 
     @classmethod
     def of(cls, text: str) -> "VersionValue":
-        """Return the version that a text of the form N{.N} tells."""
+        """Return the version of a text of the form N{.N}."""
         numbers = [int(number) for number in text.split(".")]
         while numbers and not numbers[-1]:
             numbers.pop()
@@ -101,11 +101,11 @@ Node = Either | Every | Negation | Exists | Comparison
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that was read. Those with the same text are equal.
+    """A parsed expression. Expressions with equal texts are equal.
 
     Attributes:
-        text: As it was written. Not the values tell expressions apart: for Python, 1 is `True`.
-        node: What it says.
+        text: The source. Values do not distinguish expressions: in Python, 1 equals `True`.
+        node: The root of the syntax tree.
         names: The names of the attributes in it, each once, in their order there.
     """
 
@@ -123,7 +123,7 @@ class ExpressionError(ValueError):
     """
 
     def __init__(self, column: int) -> None:
-        """Tell where."""
+        """Set the position of the error."""
         super().__init__(f"column {column}")
         self.column = column
 

@@ -14,10 +14,10 @@ class ProviderEffect:
     """The effect of one transaction on a provider.
 
     Attributes:
-        parts: What it changed, at least.
-        uuid: UUID of a provider that it deleted; None for one that it left.
-        tree: Uuid of the root that it had before, where it has that one no more.
-        usage: What claims changed, if nothing else was changed; else None.
+        parts: The parts that it changed, perhaps too many.
+        uuid: UUID of a provider that it deleted; None for an existing provider.
+        tree: Uuid of its former root, if that has changed.
+        usage: Changes by claims, if nothing else was changed; else None.
     """
 
     parts: Part
@@ -31,10 +31,10 @@ class ProviderChange:
     """The change of a provider.
 
     Attributes:
-        generation: As it is now; None if the provider is gone.
-        parts: What changed, at least.
-        trees: Uuids of the roots that it has and had.
-        root: Uuid of the root that it has now; None if the provider is gone.
+        generation: The present one; None if the provider is gone.
+        parts: The changed parts, perhaps too many.
+        trees: Uuids of the former and present roots.
+        root: Uuid of the present root; None if the provider is gone.
     """
 
     generation: int | None
@@ -50,7 +50,7 @@ class ProviderChange:
 
     @property
     def may_be_a_move(self) -> bool:
-        """Tell whether it may have come from another tree, from nowhere, or gone."""
+        """Return whether it may be a move from another tree, a creation, or a deletion."""
         return self.parts == EVERYTHING or self.trees != {self.root}
 
 
@@ -70,7 +70,7 @@ class News:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is no news."""
+        """Return whether there is no news."""
         return not self.changes and not self.catalogue
 
     @classmethod
@@ -86,11 +86,11 @@ class News:
     def within(self, roots: Mapping[str, str | None]) -> "News":
         """Return the changes in some trees.
 
-        Those who were there all along, while the tree itself became another one because the provider
-        that stands for it moved, have not changed: `treeclaim.store.feed.news` adds them.
+        A provider that stayed in its tree while the root was replaced has not changed:
+        `treeclaim.store.feed.news` adds it.
 
         Args:
-            roots: The tree of each provider by which it is named, by the uuid of its root; None for
+            roots: The UUID of the root of each provider's tree, by the UUID of the provider; None for
                 a provider that does not exist.
         """
         tree_uuids = set(roots).union(root for root in roots.values() if root is not None)
@@ -101,7 +101,7 @@ class News:
             for uuid, change in self.changes.items()
             if uuid in tree_uuids or not tree_uuids.isdisjoint(change.trees)
         }
-        # The object tells callers that everything is kept.
+        # Callers compare by identity to find that nothing was dropped.
         return self if len(kept) == len(self.changes) else News(self.cursor, kept, self.catalogue)
 
     def beside(self, members: Mapping[str, ProviderChange]) -> "News":

@@ -39,10 +39,10 @@ class Term:
     """A term of a score.
 
     Attributes:
-        name: What it looks at.
+        name: The measure.
         arguments: Resource classes, suffixes of groups, a seed, a mix and a class, or an attribute and
-            a suffix; as the term wants them.
-        weight: How much it counts beside the others, 1 to 1,000.
+            a suffix; depends on the term.
+        weight: Its weight relative to the others, 1 to 1,000.
     """
 
     name: TermName
@@ -72,9 +72,9 @@ class Order:
     """The order of the candidates of a request: by descending score.
 
     Attributes:
-        terms: What the score is the weighted mean of; at least one.
-        preferences: What the term `preferred` looks at.
-        mixes: What the terms `keep` look at: the mixes that they name; none before these are known.
+        terms: The terms, of which the score is the weighted mean; at least one.
+        preferences: Preferences for the term `preferred`.
+        mixes: The mixes that the terms `keep` name; none until they are read.
     """
 
     terms: tuple[Term, ...]
@@ -83,5 +83,5 @@ class Order:
 
     @property
     def mix_names(self) -> frozenset[str]:
-        """Return the names of the mixes that the terms `keep` look at."""
+        """Return the names of the mixes in the terms `keep`."""
         return frozenset(term.arguments[0] for term in self.terms if term.name is TermName.KEEP)

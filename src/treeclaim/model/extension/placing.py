@@ -33,15 +33,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class PlacingRequest:
-    """Consumers that want the same.
+    """Consumers with equal requests.
 
     Attributes:
-        alternatives: The first one that has a candidate is taken.
+        alternatives: Requests in order of preference; the first one with a candidate is used.
         consumers: Lower-case dashed uuids.
-        project_id, user_id, consumer_type: Whose they will be.
-        from_holds: The holds from which they draw, in this order.
-        hold: Terms of the holds that they will be; None if they will be none.
-        texts: The queries as they were given, to be kept; None if they are not to be.
+        project_id, user_id, consumer_type: The owner and type of the consumers.
+        from_holds: The holds to draw from, in this order.
+        hold: Terms, if the consumers are to be holds; else None.
+        texts: The queries to keep as the consumers' requests; None to keep none.
     """
 
     alternatives: tuple[CandidateRequest, ...]
@@ -59,10 +59,10 @@ class Placing:
     """A whole call.
 
     Attributes:
-        requests: Who wants what.
-        rules: What must hold between them.
-        partial: Place what can be placed.
-        explain: Tell why the first unplaced one found nothing.
+        requests: The consumers with their requests.
+        rules: Rules between consumers.
+        partial: Whether to place as many as possible.
+        explain: Whether to explain why the first unplaced consumer has no candidate.
     """
 
     requests: tuple[PlacingRequest, ...]
@@ -72,7 +72,7 @@ class Placing:
 
     @property
     def is_single(self) -> bool:
-        """Tell whether it places one consumer, by no rule."""
+        """Return whether it places one consumer, by no rule."""
         return not self.rules and [len(request.consumers) for request in self.requests] == [1]
 
 
@@ -96,13 +96,13 @@ class Placement:
     """The present or planned placement of a consumer of a call.
 
     Attributes:
-        consumer: Who.
-        alternative: Which alternative was taken.
+        consumer: Uuid of the consumer.
+        alternative: Number of the alternative that was used.
         allocations: Amounts by provider uuid and resource class.
-        mappings: Provider uuids by suffix; None for consumers that held before.
-        dropped: Numbers of the soft rules that it does without, ascending.
+        mappings: Provider uuids by suffix; None for consumers that existed before.
+        dropped: Numbers of the soft rules that it breaks, ascending.
         roots: Uuid and name of the root of each of its trees.
-        is_approximate: Whether it was found heuristically, so that a better one may be missing.
+        is_approximate: Whether a heuristic found it, so that a better one may exist.
     """
 
     consumer: str

@@ -22,7 +22,7 @@ MOST_WEIGHT = 1_000_000
 
 
 def is_mix_name(text: str) -> bool:
-    """Tell whether a mix may have this name."""
+    """Return whether a mix may have this name."""
     return _IS_MIX_NAME.fullmatch(text) is not None
 
 
@@ -31,8 +31,8 @@ class MixRequest:
     """A request of a mix.
 
     Attributes:
-        request: What consumers want; it has no order, no limit, and draws from no hold.
-        weight: How much it counts beside the others, 1 to `MOST_WEIGHT`.
+        request: The request of a consumer; it has no order, no limit, and draws from no hold.
+        weight: Its weight relative to the others, 1 to `MOST_WEIGHT`.
     """
 
     request: CandidateRequest
@@ -54,12 +54,12 @@ class Mix(ByValue):
     _hash: int = field(init=False, repr=False, compare=False)
 
     def asks_for(self, resource_class: str) -> bool:
-        """Tell whether any request asks for a class."""
+        """Return whether any request includes a class."""
         return resource_class in self.classes
 
     @property
     def classes(self) -> frozenset[str]:
-        """Return the names of all classes that requests ask for."""
+        """Return the names of all classes in the requests."""
         return frozenset(
             name
             for mix_entry in self.requests.values()
@@ -70,11 +70,11 @@ class Mix(ByValue):
 
 @dataclass(frozen=True, slots=True)
 class AllocationColumns:
-    """Allocations of some consumers, each a place in all of the lists.
+    """Allocations of some consumers, one for each position of the arrays.
 
     Attributes:
         consumer: Uuids of consumers.
-        provider_id, class_id: What is allocated.
+        provider_id, class_id: Provider and resource class.
         used: Units.
     """
 
@@ -119,8 +119,8 @@ class HoldsRead:
     """The holds of the cloud.
 
     Attributes:
-        holds: Uuids of those that exist.
-        drawn: What consumers have drawn from holds that return, by consumer and hold.
+        holds: Uuids of the existing holds.
+        drawn: Amounts that consumers have drawn from holds that return, by consumer and hold.
     """
 
     holds: frozenset[str]
@@ -183,11 +183,11 @@ class Failures:
     Attributes:
         domains: Uuids of aggregates; None where every tree is a domain.
         types: Consumer types that are placed anew; None for all.
-        from_holds: Holds that are in nobody's way.
-        rules: For who is placed anew.
+        from_holds: Holds whose amounts count as free.
+        rules: Rules between the consumers that are placed anew.
         limit: Most domains in the response.
         shows_all: Whether the response lists surviving domains too.
-        explain: Whether the response says why the first consumer found no place.
+        explain: Whether the response explains why the first consumer has no candidate.
     """
 
     domains: tuple[str, ...] | None = None
@@ -201,12 +201,12 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """A goal: no consumer holds anything in some trees, or where conditions say so.
+    """A goal: no allocations in some trees, or below some conditions.
 
     Attributes:
-        providers: Uuids of providers of these trees.
-        aggregate: Or the uuid of the aggregate in which their roots are.
-        leave: Or whether it is at and below the providers with the condition `leave` (page 102).
+        providers: Uuids of providers in these trees.
+        aggregate: Alternatively, the uuid of the aggregate that contains their roots.
+        leave: Alternatively, whether it is at and below the providers with the condition `leave` (page 102).
     """
 
     providers: tuple[str, ...] = ()
@@ -258,12 +258,12 @@ class Moves:
     """A whole call.
 
     Attributes:
-        goal: What is to be reached.
-        movable: Who may be moved.
-        rules: What must hold between consumers.
+        goal: The goal.
+        movable: Selects the consumers that may be moved.
+        rules: Rules between consumers.
         max_moves: The most moves.
         both_at_once: Whether the new place is taken while the old one is still held.
-        explain: Whether to tell why the first one that is left has no room.
+        explain: Whether to explain why the first consumer that is left has no room.
     """
 
     goal: Goal

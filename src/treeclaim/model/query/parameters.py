@@ -58,7 +58,7 @@ class Grammar(Enum):
 
     @property
     def names_providers(self) -> bool:
-        """Tell whether a value has uuids of providers, for which people may write names."""
+        """Return whether a value has uuids of providers, for which people may write names."""
         return self in (Grammar.TREE, Grammar.TREES, Grammar.TREES_OR_NOT)
 
 

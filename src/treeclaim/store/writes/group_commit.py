@@ -88,7 +88,7 @@ class GroupCommit:
         leader, *followers = group
         leader.state, leader.refusal = MemberState.DONE, refusals[0]
         for member, refusal in zip(followers, refusals[1:], strict=True):
-            member.request.stages.share(leader.request.stages, is_told=True)
+            member.request.stages.share(leader.request.stages, is_reported=True)
             member.decide(MemberState.DONE, refusal)
 
     def _commit(self, group: Sequence[Member[ClaimRequest]]) -> Sequence[TreeclaimError | None]:
@@ -115,5 +115,5 @@ def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
     leader, *followers = group
     leader.state = MemberState.ALONE
     for member in followers:
-        member.request.stages.share(leader.request.stages, is_told=False)
+        member.request.stages.share(leader.request.stages, is_reported=False)
         member.decide(MemberState.ALONE)

@@ -132,13 +132,13 @@ class Call(NamedTuple):
                 f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
             )
         body = self.request.bounded_stream.read()
-        parsed = parsed_json(body, self.most_values, self.deadline.look)
-        self.deadline.look()
+        parsed = parsed_json(body, self.most_values, self.deadline.check)
+        self.deadline.check()
         if isinstance(self.body, BodyReader):
             parsed = self.body.read(parsed)
         elif self.body is not None:
             require_body(self.body.at(self.version), parsed, len(body))
-        self.deadline.look()
+        self.deadline.check()
         return parsed
 
     def is_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> bool:

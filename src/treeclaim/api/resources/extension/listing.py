@@ -114,7 +114,7 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
     else:
         with replica.current() as forest:
             page = _take_page(call, query, forest, replica.cursor)
-        call.deadline.look()
+        call.deadline.check()
     links = lists.links(call, _KIND, page.next_after)
     tail = orjson.dumps({"cursor": page.cursor, "links": links})
     texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
@@ -134,7 +134,7 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
     """Write the texts that the page needs, some in each turn, so that others get theirs."""
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
-        call.deadline.look()
+        call.deadline.check()
         with replica.current() as forest:
             missing = replica.listing.stale(forest, query.page(forest).rows)
             is_short = forest.attributes.is_empty

@@ -106,7 +106,7 @@ class _TotalsCall:
         mix = None
         if query.mix is not None:
             where = "Invalid query string parameters: 'mix'"
-            mix = Mixes(call, call.deadline.look).require(query.mix, where)
+            mix = Mixes(call, call.deadline.check).require(query.mix, where)
         return cls(call, query, after, mix)
 
     def stranded(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partial candidates in blocks, how two blocks are combined, and the rules that a combination keeps.
+"""Partial candidates in blocks, the combination of two blocks, and the rules of a combination.
 
-Knows nothing else of the search.
+This package imports nothing else of the search.
 """

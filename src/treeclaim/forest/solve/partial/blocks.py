@@ -46,13 +46,13 @@ class CandidateBlock(NamedTuple):
 class Block:
     """Partial candidates, in order.
 
-    What was chosen is a wide matrix where a request has many slots, and most partial candidates
-    of a wide tree are never looked at again. So a block that grew out of another one refers to it,
+    The matrix of choices is wide where a request has many slots, and most partial candidates
+    of a wide tree are never read again. A block that grew from another one therefore refers to it,
     and computes its own matrix when it is first read.
 
     Attributes:
-        anchor: Index of each one's anchor, int64, shape (n,).
-        heads: Places of the heads guessed, int64, shape (n, same_subtree lists).
+        anchor: Index of the anchor of each, int64, shape (n,).
+        heads: Positions of the guessed heads, int64, shape (n, same_subtree lists).
     """
 
     __slots__ = ("_chosen", "_parents", "_position", "_row", "_slot", "anchor", "heads")

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups to candidates: a depth-first search that moves blocks of partial candidates.
 
-The algorithm. A candidate is an anchor and one provider for each slot. Slots are filled one after
+A candidate is an anchor and one provider for each slot. Slots are filled one after
 the other, as a database joins tables: a block of partial candidates (rows of a matrix) is joined
 with the next slot's options under the same anchor, and every rule that can be judged by then
-(isolation, summed amounts, subtrees, traits) throws out rows at once. Where the join would grow
-beyond a budget, only the first rows of the block are joined now, and the rest waits on a stack.
-So it is a depth-first search with the memory of one and, for many small trees, the speed of a few
-array operations for all of them together. It is lazy, and it gives candidates in one fixed order
-whatever the budget.
+(isolation, summed amounts, subtrees, traits) removes rows at once. Where the join would exceed
+a budget, only the first rows of the block are joined, and the remaining rows wait on a stack.
+The search is therefore depth-first, with little memory, and for many small trees, it takes a few
+array operations for all of them together. It is lazy, and its order of candidates does not depend
+on the budget.
 
-same_subtree. The providers of such a list have a unique head, the one that is above all others.
-The search guesses the head first, as if it were a slot of its own, and from then on each slot of
-the list has only the options inside the head's subtree, which is an interval of rows. At the end
+The providers of a same_subtree list have a unique head, the ancestor of all others.
+The search guesses the head first, as if it were another slot. From then on, each slot of
+the list has only the options in the head's subtree, which is an interval of rows. At the end,
 one of the slots must have taken the head itself.
 
-Its weakness is that of all backtracking: a partial candidate may be doomed without showing it yet.
-`feasibility` answers that for the resources that groups compete for; the search asks it once for
-each tree with very many combinations, and for each partial candidate after it ran into many dead
+As in all backtracking, a partial candidate may be doomed before that shows.
+`feasibility` decides this for the resources for which groups compete. The search calls it once for
+each tree with very many combinations, and for each partial candidate after many dead
 ends.
 """
 
@@ -213,7 +213,7 @@ class Combiner:
                 stack.push(depth + 1, grown)
             else:
                 dead_ends += 1
-                # Nothing came of so few: look at more at a time.
+                # No candidate came of this block: try more rows at a time.
                 size = min(
                     2 * size, most_rows(len(self._domains), thresholds.LARGEST_FRUITLESS_BLOCK)
                 )

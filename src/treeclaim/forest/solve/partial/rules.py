@@ -2,12 +2,12 @@
 """Rules between the providers of a candidate, judged as soon as possible.
 
 Every rule of contract page 90, section 3.5, and the traits of the unsuffixed group (section 3.2),
-as an array operation over many partial candidates. Which earlier slots a step has to look at is
-worked out before, in `plan`.
+as an array operation over many partial candidates. `plan` determines which earlier slots a step has to
+check.
 
-Slots may also meet at an inventory: two that consume of it, or one that consumes of it and one that takes it
-(page 102, section 2). A slot's own use is judged where its options are found; here what earlier slots use is
-added.
+Slots may also meet at an inventory: two slots that consume it, or one that consumes it and one that uses it
+(page 102, section 2). A slot's own use is judged with its options; the uses of earlier slots are
+added here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Rules:
 
     @property
     def are_free(self) -> bool:
-        """Tell whether no choice for one slot says anything about another one."""
+        """Return whether the slots can be chosen independently."""
         is_bound = bool(self.lists or self.required or self.consuming)
         is_bound = is_bound or any(step.is_bound for step in self.steps)
         return bool(self.steps) and not is_bound
@@ -90,9 +90,9 @@ class Rules:
     def with_room(
         self, step: Step, block: Block, window: Window, entry: Integers, domain: Domain
     ) -> Mask | None:
-        """Tell which pairs of a partial candidate and an option respect earlier claims on it.
+        """Return which pairs of a partial candidate and an option respect earlier uses of the option.
 
-        What earlier slots took is looked up among the options and marked there, so the work grows
+        The choices of earlier slots are looked up among the options and marked there, so the work grows
         with the partial candidates, not with the pairs.
 
         Returns:
@@ -115,7 +115,7 @@ class Rules:
         return _all_of(verdicts) if verdicts else None
 
     def allowed(self, step: Step, block: Block) -> Mask | None:
-        """Tell which partial candidates may stay after a step; None for all."""
+        """Return which partial candidates pass the rules of a step; None for all."""
         if step.slot is None:
             return self._covered_lists(step, block)
         verdicts: list[Mask] = []
@@ -156,7 +156,7 @@ class Rules:
         return below
 
     def _has_head(self, subtree: int, block: Block) -> Mask:
-        """Tell in which partial candidates some slot of a list has taken the head."""
+        """Return in which partial candidates some slot of a list has taken the head."""
         head = block.heads[:, subtree]
         has: Mask = np.zeros(len(block), dtype=np.bool_)
         for slot in self.lists[subtree]:
@@ -173,13 +173,13 @@ def _claimed_pairs(
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:
-    """Tell for each row whether all its values are true."""
+    """Return for each row whether all its values are true."""
     each: Mask = np.logical_and.reduce(truths, axis=1)
     return each
 
 
 def _any_in_row(truths: npt.NDArray[np.bool_]) -> Mask:
-    """Tell for each row whether any of its values is true."""
+    """Return for each row whether any of its values is true."""
     is_any: Mask = np.logical_or.reduce(truths, axis=1)
     return is_any
 
@@ -192,11 +192,11 @@ def _all_of(verdicts: Sequence[Mask]) -> Mask:
 
 
 def have_room(slot: int, earlier: Sequence[int], block: Block, domains: Sequence[Domain]) -> Mask:
-    """Tell which partial candidates have room for what a slot uses in addition to earlier ones.
+    """Return which partial candidates have room for the use of a slot in addition to earlier ones.
 
     Args:
-        slot: Which was filled last.
-        earlier: Slots that were filled before and use something that others may use.
+        slot: The slot that was filled last.
+        earlier: Slots that were filled before and use inventories that others may use.
         block: Partial candidates.
         domains: The domains of all slots.
     """

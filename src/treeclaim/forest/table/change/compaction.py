@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table without the dead rows, made in steps beside the one that is in use.
 
-Each step copies the living ones among the next rows, in their order. Writes to a copied row are made to its copy
-too, and a tree that is written again meanwhile is reached in the end, where its new rows are. So nobody has to
-wait for longer than a step takes. When all rows are copied, the new table takes the place of the old one.
+Each step copies the living rows among the next rows, in their order. Writes to a copied row are repeated on its copy,
+and a tree that is written again meanwhile is copied from its new rows at the end. No request therefore
+waits for longer than a step. When all rows are copied, the new table replaces the old one.
 """
 
 from collections.abc import Iterable

@@ -18,13 +18,13 @@ from treeclaim.model.provider import ProviderRecord
 
 @dataclass(frozen=True, slots=True)
 class InPlaceWriter:
-    """Writes into all rows that are of a provider, and drops the texts that told something else.
+    """Writes into all rows of a provider, and drops the texts that have become outdated.
 
     Attributes:
         table: The rows.
-        register: Knows who is where.
+        register: Finds rows.
         summaries: Texts of providers and trees.
-        compaction: Copies of some rows, if they are just being made.
+        compaction: The compaction under way, if any.
     """
 
     table: ProviderTable
@@ -66,7 +66,7 @@ class InPlaceWriter:
         ]
 
     def _consume(self, row: int, class_id: int, amount: int) -> None:
-        """Let more be consumed of an inventory, wherever it is written."""
+        """Add units to the consumption of an inventory, in each row of it."""
         if not amount or class_id not in self.table.class_ids_of(row):
             return
         for table, place in self._places_of(row):

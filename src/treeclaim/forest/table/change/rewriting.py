@@ -29,11 +29,11 @@ class RewrittenTrees:
     """Trees that were written again.
 
     Attributes:
-        old: The rows of each of them as it was, dead by now.
-        rows: The same rows together.
-        class_ids: Of what inventories were in them.
-        new: The rows of each as it is.
-        handles: Handles of the providers that were or are in them.
+        old: The former rows of each tree, dead by now.
+        rows: The same rows, joined.
+        class_ids: Classes of the inventories in these rows.
+        new: The new rows of each tree.
+        handles: Handles of all their former and present providers.
     """
 
     old: Sequence[range]
@@ -54,13 +54,13 @@ def rewrite_trees(
     reshaped: Mapping[int, ProviderRecord],
     removed: Iterable[int],
 ) -> RewrittenTrees:
-    """Write the trees again that some providers were in, or are in now.
+    """Write the former and present trees of some providers again.
 
     Args:
-        table: Where they are.
-        register: Knows who is where.
-        reshaped: What was told of providers that are new, or other in shape, by id.
-        removed: Ids of those that are gone.
+        table: The rows.
+        register: Finds rows.
+        reshaped: Records of providers that are new, or have changed in shape, by id.
+        removed: Ids of deleted providers.
     """
     return _Rewriting(table, register, list(reshaped.values())).run({*reshaped, *removed})
 
@@ -68,15 +68,15 @@ def rewrite_trees(
 def edit_order(
     order: TreeOrder | None, table: ProviderTable, trees: RewrittenTrees
 ) -> tuple[TreeOrder | None, Sequence[Splice]]:
-    """Write into the canonical order which trees there are instead of others.
+    """Replace trees in the canonical order.
 
     Args:
-        order: As it was; not to be used any more. None if it is not known.
-        table: Where the trees are.
-        trees: Those that were written again.
+        order: The former order, which becomes unusable; None if it is unknown.
+        table: The rows.
+        trees: The trees that were written again.
 
     Returns:
-        The order, None if it has to be worked out anew; and the changes, tree by tree.
+        The order, None if it must be computed anew; and the changes, tree by tree.
     """
     was = {int(table.id.values[tree.start]): tree.start for tree in trees.old}
     edits = [(was.pop(int(table.id.values[tree.start]), None), tree) for tree in trees.new]
@@ -87,7 +87,7 @@ def edit_order(
 
 
 class _Rewriting:
-    """Writes trees of which some records tell."""
+    """Writes the trees that some records affect."""
 
     def __init__(
         self, table: ProviderTable, register: Register, records: Sequence[ProviderRecord]
@@ -127,10 +127,10 @@ class _Rewriting:
         return list(map(range, roots.tolist(), self._table.end.values[roots].tolist()))
 
     def _laid_out(self, other_rows: Rows) -> tuple[Integers, RowPlaces]:
-        """Lay out some rows and what records tell, behind all rows and those of the records.
+        """Lay out some rows and the contents of records, behind all rows and those of the records.
 
         Returns:
-            Which of these each new row copies, and the places of the new rows.
+            The row that each new row copies, and the places of the new rows.
         """
         table, records = self._table, self._records
         parents = table.parent.values[other_rows]
@@ -146,9 +146,9 @@ class _Rewriting:
         return by_id[layout.provider], RowPlaces(parent, first + layout.root, first + layout.end)
 
     def _handles_of_records(self, placed: Integers) -> Sequence[int]:
-        """Return handles for the records that get a row here, and note what they tell.
+        """Return handles for the records that get a row here, and store their contents.
 
-        Others are above no root.
+        Other records are above no root.
         """
         records = self._records
         numbers = placed[placed >= 0].tolist()
@@ -156,7 +156,7 @@ class _Rewriting:
         rows = self._register.by_id.get_each([records[number].id for number in numbers])
         for number, row in zip(numbers, rows, strict=True):
             record = records[number]
-            # Some databases give the id of a deleted provider to a new one.
+            # Some databases reuse the id of a deleted provider.
             is_new = row is None or self._table.uuid_of(row) != record.uuid
             handles[number] = (
                 self._register.enter(record)

@@ -28,10 +28,10 @@ class BatchEntry:
     """The wanted state of one provider.
 
     Attributes:
-        uuid: Normalised; None where the name says which one is meant.
+        uuid: Normalised; None where the name identifies the provider.
         name: Its name; None to keep it.
         parent: Uuid of its parent, None for none.
-        generation: What the client knows; None to compare nothing.
+        generation: The generation that the client sent; None to compare nothing.
         values: New values of the parts to be replaced, by name; an `Inventory` by class name, others as
             `ProviderPart.read` returns them.
     """
@@ -57,9 +57,9 @@ class EntryOutcome:
 
     Attributes:
         uuid: UUID of the provider.
-        generation: Afterwards.
-        result: What became of it.
-        changed: Names of the members that are different now.
+        generation: The new generation.
+        result: The outcome.
+        changed: Names of the members that have changed.
     """
 
     uuid: str
@@ -73,8 +73,8 @@ class EntryFault:
     """A fault of an entry.
 
     Attributes:
-        index: Which entry.
-        error: What is wrong.
+        index: Position of the entry.
+        error: The fault.
     """
 
     index: int
@@ -140,15 +140,15 @@ Row = TypeVar("Row", bound=_Row)
 
 @dataclass(slots=True)
 class Target(Generic[Row]):
-    """An entry and the provider that it is about.
+    """An entry and its provider.
 
     Attributes:
-        index: Which entry.
-        entry: What is to be.
+        index: Position of the entry.
+        entry: The entry.
         uuid: UUID of the provider.
-        provider: What is known of it; None until it is created.
+        provider: Its state before the batch; None until it is created.
         is_new: Whether this batch creates it.
-        changed: Names of the members that are different afterwards.
+        changed: Names of the members that the batch changes.
     """
 
     index: int
@@ -160,7 +160,7 @@ class Target(Generic[Row]):
 
     @property
     def is_renamed(self) -> bool:
-        """Tell whether a provider that was there gets another name; False once it has it."""
+        """Return whether an existing provider gets another name; False once it has it."""
         return self.entry.name is not None and self.entry.name != self.row.name
 
     @property
@@ -181,8 +181,8 @@ def uuids_of(entries: Sequence[BatchEntry], holders: Mapping[str, str]) -> list[
     """Return the provider that each entry is about; None where no provider has its name.
 
     Args:
-        entries: What is to be.
-        holders: Uuids of the providers that have some of their names, by name.
+        entries: The entries of the batch.
+        holders: Uuids of the providers that have some of the names, by name.
     """
     return [
         holders.get(entry.name or "") if entry.uuid is None else entry.uuid for entry in entries
@@ -197,14 +197,14 @@ def sound_targets(
 ) -> list[Target[Row]]:
     """Return the entries without a fault, with their providers; record every fault.
 
-    What an entry is about is judged by what was there before the call, and names by who has them in
-    the end.
+    The provider of an entry is found by the state before the call; names are judged by the state after
+    it.
 
     Args:
-        entries: What is to be.
-        holders: Uuids of the providers that have some of their names, by name.
-        rows: Those of the providers that exist, by uuid.
-        problems: Where faults are recorded.
+        entries: The entries of the batch.
+        holders: Uuids of the providers that have some of the names, by name.
+        rows: Rows of the existing providers, by uuid.
+        problems: Receives the faults.
     """
     candidate_targets: list[Target[Row]] = []
     first: dict[str, int] = {}
@@ -237,7 +237,7 @@ def _taken_names(targets: Sequence[Target[Row]], holders: Mapping[str, str]) -> 
 def _wrong(target: Target[Row], taken_names: AbstractSet[str]) -> TreeclaimError | None:
     """Return what is wrong with an entry by itself, None if nothing."""
     entry = target.entry
-    # Who has a name already is not at fault.
+    # A provider may keep its own name.
     if entry.name in taken_names and (target.is_new or target.is_renamed):
         return DuplicateProviderError(name=entry.name)
     if target.provider is None and entry.name is None:

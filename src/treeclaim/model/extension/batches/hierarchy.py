@@ -80,7 +80,7 @@ class Hierarchy:
     def tops(self, uuids: Collection[str]) -> dict[str, str]:
         """Return the highest known provider above each, itself where there is none.
 
-        Of a circle, which only old data have, it is any provider.
+        A cycle, which only old data have, has no highest: any of its providers is returned.
         """
         top_by_uuid: dict[str, str] = {}
         for start in uuids:

@@ -54,7 +54,7 @@ AT_ONCE = 100
 """Providers whose part is read by one statement. Each may have hundreds of rows, and the deadline is
 checked between statements."""
 
-_FEED_PARTS = {part.name: int(part.told) for part in parts.PARTS}
+_FEED_PARTS = {part.name: int(part.news_part) for part in parts.PARTS}
 
 
 class Raises(Enum):
