@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
+import sqlalchemy as sa
 from gabbi.fixture import GabbiFixture
 
 from treeclaim.api.routes import OPERATIONS
@@ -30,6 +31,9 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 ANEW = "/begin-anew"
 """The path of a request that empties the service; no application sees it."""
+
+BY_HAND = "/by-hand"
+"""The path of a request whose body is a list of statements in SQL, which change rows as no request of the API does."""
 
 EVERY_OPERATION = "every operation"
 """Stands in a policy for the rules of all operations."""
@@ -61,6 +65,11 @@ def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Ite
     if environ["PATH_INFO"] == ANEW:
         Current.fixture.stop_fixture()
         Current.fixture.start_fixture()
+        start_response("204 No Content", [])
+        return []
+    if environ["PATH_INFO"] == BY_HAND:
+        length = int(environ["CONTENT_LENGTH"])
+        Current.fixture.change_by_hand(json.loads(environ["wsgi.input"].read(length)))
         start_response("204 No Content", [])
         return []
     environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
@@ -146,6 +155,14 @@ class FreshService(GabbiFixture):
     def prepare(self) -> None:
         """Fill the empty service with the world that the suite asks about."""
 
+    def change_by_hand(self, statements: list[str]) -> None:
+        """Run statements in the database of the service."""
+        engine = sa.create_engine(self.database_url)
+        with engine.begin() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+        engine.dispose()
+
     def client(self) -> httpx.Client:
         """A client of this service with full rights."""
         transport = None if URL else httpx.WSGITransport(app=dispatch)
@@ -165,9 +182,12 @@ class FreshService(GabbiFixture):
         return {"oslo_policy.policy_file": str(path)}
 
     def _application(self, options: Mapping[str, str]) -> Application:
-        from tests.service import application_on
+        from tests.service import fresh_database_on, start_on
 
-        service = application_on(Current.database, Path(self.folder.name), **options)
+        folder = Path(self.folder.name)
+        database = fresh_database_on(Current.database, folder)
+        self.database_url = self.resources.enter_context(database)
+        service = start_on(self.database_url, folder, **options)
         return self.mount(self.resources.enter_context(service))
 
     def _reset(self, options: Mapping[str, str]) -> None:

@@ -18,6 +18,9 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
 `page`
     The contract page, by whose number UUIDs are made: some responses are in their order.
 
+A rule may change rows beside the service: `SQL: [statement, ...]` instead of a request; such a suite has the fixture
+`InProcessService`.
+
 `<name>` stands for the UUID of a name, anywhere in a suite that has a world; in capitals, for that UUID in
 capitals.
 """
@@ -30,7 +33,7 @@ from typing import Any
 import yaml
 
 from tests.conformance import fixtures
-from tests.conformance.services import ANEW
+from tests.conformance.services import ANEW, BY_HAND
 
 _ON_SQLITE_ALONE: set[str] = set()
 
@@ -52,16 +55,25 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
         return suite
     suite.pop("page", None)
     world, rules, questions = (suite.pop(key, {}) for key in ("world", "rules", "questions"))
-    empty = {"POST": ANEW, "status": 204, "response_promises": {"kept": False}}
+    empty = _beside_the_api(ANEW)
     sections = [("the world", world)] if questions else []
     sections += questions.items()
     sections += [(rule, [empty, *world, *requests]) for rule, requests in rules.items()]
     suite["tests"] = [
-        {"name": f"{sentence}, {number}", **request}
+        {"name": f"{sentence}, {number}", **_request(request)}
         for sentence, requests in sections
         for number, request in enumerate(requests, 1)
     ]
     return suite
+
+
+def _beside_the_api(path: str, **request: Any) -> dict[str, Any]:
+    """Return a request that the application does not see."""
+    return {"POST": path, "status": 204, "response_promises": {"kept": False}, **request}
+
+
+def _request(entry: dict[str, Any]) -> dict[str, Any]:
+    return _beside_the_api(BY_HAND, data=entry["SQL"]) if "SQL" in entry else entry
 
 
 def _configure_fixture(suite: dict[str, Any], name: str) -> None:

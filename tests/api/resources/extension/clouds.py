@@ -119,12 +119,6 @@ class Cloud:
             self.consumers.append(consumer)
         return answer.is_success
 
-    def by_hand(self, *statements):
-        """Change rows as no service does."""
-        with self.engine.begin() as connection:
-            for statement in statements:
-                connection.execute(statement)
-
     def post(self, path, body, status=200):
         """The body of the answer to a POST of the extension."""
         answer = self.client.post(path, json=body, headers=EXTENDED)
