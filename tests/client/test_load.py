@@ -6,7 +6,7 @@ import pytest
 from tests.service import InProcess, WithoutExtension
 from treeclaim.client import Client
 from treeclaim.client.errors import UnsupportedFeatureError
-from treeclaim.client.loading import apply_plan, apply_topology, make_plan, with_endpoint_problems
+from treeclaim.client.loading import apply_plan, apply_topology, make_plan
 from treeclaim.client.provider_batches import Action
 from treeclaim.client.topology import TopologyError, read_topology
 
@@ -77,8 +77,8 @@ def test_all_of_an_inventory_may_be_reserved(client, tmp_path):
     held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
     assert (held["total"], held["reserved"]) == (8, 8)
     more = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
-    with pytest.raises(TopologyError, match="9 would be reserved"):
-        apply_topology(client, topology(tmp_path, more))
+    (refused,) = apply_topology(client, topology(tmp_path, more)).refused
+    assert refused.startswith("a (line 1): ")
 
 
 FAMILY = """
@@ -130,8 +130,8 @@ providers:
   - {name: twice, traits: [lower]}
 """
     with pytest.raises(TopologyError) as caught:
-        topology(tmp_path, text)
-    problems = with_endpoint_problems(client, caught.value).problems
+        make_plan(client, topology(tmp_path, text))
+    problems = caught.value.problems
     assert [(problem.line, problem.text.split(":")[0]) for problem in problems] == [
         (3, "'a' would be below itself"),
         (4, "'b' would be below itself"),

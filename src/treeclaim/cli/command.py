@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from io import StringIO
 from typing import Any, cast
 
 from cliff.columns import FormattableColumn
@@ -26,7 +25,7 @@ from treeclaim.cli.arguments import DeclaredCommand, declare_arguments
 from treeclaim.cli.compute import COMPUTE, compute_of
 from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client, region_adapter
 from treeclaim.cli.output import CommandError, Streams, say, say_document, warn
-from treeclaim.cli.printing import Printer, amounts_in_words, printer
+from treeclaim.cli.printing import amounts_in_words, printer
 from treeclaim.cli.query_arguments import query_of
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.model.names import one_line
@@ -36,9 +35,6 @@ _ESCAPING = (JSON, "yaml")
 
 _EXECUTED = re.compile(r"[\\$`]")
 """Characters that a shell expands within double quotes, besides these, which the formatter escapes."""
-
-_WIDTH = 120
-"""Columns of a picture in a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,17 +214,6 @@ def amounts(value: Mapping[str, int]) -> Cell:
 def lines(value: Iterable[str]) -> Cell:
     """Return a cell of texts, each on a line of its own."""
     return Cell(list(value), iter)
-
-
-def picture(value: Any, drawing: RenderableType) -> Cell:
-    """Return a cell whose lines are a picture."""
-    return Cell(value, lambda _: _drawn(drawing))
-
-
-def _drawn(drawing: RenderableType) -> list[str]:
-    out = StringIO()
-    Printer(file=out, width=_WIDTH, color_system=None, highlight=False).print(drawing)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
 def cell_for(formatter: str, value: Any) -> Any:

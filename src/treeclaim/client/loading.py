@@ -61,14 +61,19 @@ def make_plan(
     """Plan the changes from an endpoint to a file; write nothing.
 
     Raises:
-        TopologyError: with all faults that only the endpoint can show.
+        TopologyError: with all faults of the file, and those that only the endpoint can show.
         UnsupportedFeatureError: if the endpoint has no extension.
         ClientError: if a call fails.
     """
-    planner = _Planner(client, topology, prune=prune)
-    traits, classes = planner.missing_names()
-    planner.place()
-    states = planner.states(lambda done, total: progress("reading", done, total))
+    try:
+        planner = _Planner(client, topology, prune=prune)
+        traits, classes = planner.missing_names()
+        planner.place()
+        states = planner.states(lambda done, total: progress("reading", done, total))
+    except ClientError as error:
+        if topology.problems:
+            raise TopologyError(topology.source, topology.problems) from error
+        raise
     changes = [planner.change(planned, states) for planned in topology.providers]
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
@@ -84,18 +89,6 @@ def make_plan(
     )
 
 
-def with_endpoint_problems(client: Client, error: TopologyError) -> TopologyError:
-    """Return the problems of a file, and those that only the endpoint can show if it answers."""
-    if error.readable is not None:
-        try:
-            make_plan(client, error.readable)
-        except TopologyError as shown:
-            return TopologyError(error.readable.source, [*error.problems, *shown.problems])
-        except ClientError:
-            pass
-    return error
-
-
 def _unnamed_words(topology: Topology, names: AggregateNames) -> dict[str, str]:
     """Return the words for aggregates that have no name yet: a renamed one keeps its name."""
     return {
@@ -109,7 +102,7 @@ class _Planner:
     """Compares the file with the endpoint, and collects all faults."""
 
     def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
-        self.problems: list[DocumentFault] = []
+        self.problems = list(topology.problems)
         self._client = client
         self._topology = topology
         self._prune = prune
@@ -209,18 +202,10 @@ class _Planner:
         before = state_of(rows[uuid], planned.parts) if uuid in rows else None
         new_state = State(uuid, planned.name, self.parents[uuid], values=values)
         change = PlannedChange(before, new_state, self._prune, planned.line)
-        inventories = INVENTORIES.or_empty(change.after.values)
-        for name in INVENTORIES.or_empty(values):
-            fields = inventories.get(name, {})
+        for name, fields in INVENTORIES.or_empty(change.after.values).items():
             if "total" not in fields:
                 text = f"{planned.name}: a new inventory of {name} needs a total"
                 self._report(planned.line, text)
-            elif fields["reserved"] > fields["total"]:
-                self._report(
-                    planned.line,
-                    f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
-                    f"more than the total of {fields['total']}",
-                )
         return change
 
     def deletions(self) -> list[PlannedChange]:

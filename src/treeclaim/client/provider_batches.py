@@ -18,6 +18,7 @@ from treeclaim.client.states import (
     find_field_changes,
     merge,
     state_of,
+    value_in_words,
 )
 from treeclaim.client.topology.tree import TreePlace, order_trees
 from treeclaim.model.parts import PARTS
@@ -136,20 +137,16 @@ class PlannedChange:
             names: Names of providers and of aggregates by uuid.
         """
         before, after = self.before or replace(self.after, parent=None, values={}), self.after
-        if before.name != after.name:
-            yield FieldChange("~", "name", before.name, after.name)
-        if before.parent != after.parent:
-            old, new = (
-                None if uuid is None else names.get(uuid, uuid)
-                for uuid in (before.parent, after.parent)
-            )
-            yield FieldChange(
-                "+" if old is None else "-" if new is None else "~", "parent", old, new
-            )
+        old, new = (
+            {"name": state.name}
+            | ({} if state.parent is None else {"parent": names.get(state.parent, state.parent)})
+            for state in (before, after)
+        )
+        yield from find_field_changes(old, new)
         for part in PARTS:
-            value = part.value_in(after.values)
-            if value is not None:
-                yield from find_field_changes(part, part.or_empty(before.values), value, names)
+            if part.name in after.values:
+                values = (part.or_empty(state.values) for state in (before, after))
+                yield from find_field_changes(*(value_in_words(part, v, names) for v in values))
 
 
 Tree = Sequence[PlannedChange]

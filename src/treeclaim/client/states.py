@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.client import Client
@@ -100,27 +100,20 @@ _DEFAULTS: Mapping[str, Any] = {
 """Default values of the fields of a new inventory (contract page 30, section 1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(NamedTuple):
     """A difference in one field.
 
     Attributes:
         sign: `+` for what comes, `-` for what goes, `~` for what has another value.
-        field: Such as `inventories.VCPU.total`.
-        old, new: In words; None where there is none.
+        text: The field with its values in words, such as `inventories.VCPU.total: 8 → 16`.
     """
 
     sign: str
-    field: str
-    old: str | None = None
-    new: str | None = None
+    text: str
 
     def __str__(self) -> str:
         """Write it in a line."""
-        if self.old is not None and self.new is not None:
-            return f"{self.sign} {self.field}: {self.old} → {self.new}"
-        value = self.new if self.old is None else self.old
-        return f"{self.sign} {self.field}" + ("" if value is None else f": {value}")
+        return f"{self.sign} {self.text}"
 
 
 def merge(part: ProviderPart[Any], before: Any, given: Any, *, prune: bool) -> Any:
@@ -144,25 +137,31 @@ def _merge_inventory(before: Mapping[str, Any], given: Mapping[str, Any]) -> dic
 
 
 def find_field_changes(
-    part: ProviderPart[Any], before: Any, after: Any, names: AggregateNames
+    before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[FieldChange]:
-    """Yield the differences of two values of a part, in the order in which they are shown."""
+    """Yield the differences of two values in words, ordered by the fields."""
+    for field_name in sorted(before.keys() | after.keys()):
+        old, new = before.get(field_name), after.get(field_name)
+        if old != new:
+            sign = "+" if old is None else "-" if new is None else "~"
+            values = " → ".join(filter(None, (old, new)))
+            yield FieldChange(sign, f"{field_name}: {values}" if values else field_name)
+
+
+def value_in_words(part: ProviderPart[Any], value: Any, names: AggregateNames) -> dict[str, str]:
+    """Return what a part has in words: values by fields; names have no value.
+
+    Fields of inventories that have their default value are left out.
+    """
     if part is INVENTORIES:
-        yield from _compare_inventories(before, after)
-    elif isinstance(part, Names):
-        for sign, items in (("+", after - before), ("-", before - after)):
-            for item in sorted(items):
-                yield FieldChange(sign, f"{part.single} {shown_aggregate(names, item)}")
-    else:
-        old, new = (
-            {name: attribute_in_words(value) for name, value in values.items()}
-            for values in (before, after)
-        )
-        for name in sorted(old.keys() | new.keys()):
-            was, now = old.get(name), new.get(name)
-            if was != now:
-                sign = "+" if was is None else "-" if now is None else "~"
-                yield FieldChange(sign, f"{part.single} {name}", was, now)
+        return {
+            f"{part.name}.{name}.{field_name}": text
+            for name, fields in value.items()
+            for field_name, text in fields_in_words(fields)
+        }
+    if isinstance(part, Names):
+        return {f"{part.single} {shown_aggregate(names, item)}": "" for item in value}
+    return {f"{part.single} {name}": attribute_in_words(entry) for name, entry in value.items()}
 
 
 def attribute_in_words(value: AttributeValue) -> str:
@@ -170,39 +169,17 @@ def attribute_in_words(value: AttributeValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _compare_inventories(
-    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
-) -> Iterator[FieldChange]:
-    for name in sorted(before.keys() | after.keys()):
-        path = f"{INVENTORIES.name}.{name}"
-        if name not in before:
-            yield FieldChange("+", path, new=_inventory_in_words(after[name]))
-        elif name not in after:
-            yield FieldChange("-", path, _inventory_in_words(before[name]))
-        else:
-            for field, new in after[name].items():
-                if before[name].get(field) != new:
-                    old = _field_in_words(before[name].get(field))
-                    yield FieldChange("~", f"{path}.{field}", old, _field_in_words(new))
-
-
-def _field_in_words(value: Any) -> str:
-    """Return a field of an inventory in words: a number, or what each unit consumes."""
-    return _consumption_in_words(value) or "nothing" if isinstance(value, list) else str(value)
-
-
-def _consumption_in_words(consumes: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(
-        f"{entry['amount']} {entry['resource_class']} of {entry['provider']}" for entry in consumes
-    )
-
-
-def _inventory_in_words(inventory: Mapping[str, Any]) -> str:
-    unusual = [
-        f"{field} {inventory[field]}"
-        for field, usual in _DEFAULTS.items()
-        if inventory.get(field, usual) != usual
-    ]
+def fields_in_words(inventory: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the total of an inventory, and its fields without their default value, in words."""
+    yield "total", str(inventory.get("total"))
+    for field_name, default in _DEFAULTS.items():
+        if (value := inventory.get(field_name, default)) != default:
+            yield field_name, str(value)
     if inventory.get("consumes"):
-        unusual.append(f"each consumes {_consumption_in_words(inventory['consumes'])}")
-    return ", ".join([f"total {inventory['total']}", *unusual])
+        yield (
+            "consumes",
+            ", ".join(
+                f"{entry['amount']} {entry['resource_class']} of {entry['provider']}"
+                for entry in inventory["consumes"]
+            ),
+        )

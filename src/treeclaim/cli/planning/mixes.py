@@ -29,7 +29,7 @@ _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
 _LONGEST_NAME = 100
 
-_NAME = f"MIX_NAME  name of the mix: {MIX_NAME}"
+_NAME = f"NAME  name of the mix: {MIX_NAME}"
 
 
 class SetMix(CloudAction):
@@ -39,7 +39,7 @@ class SetMix(CloudAction):
 
     arguments = f"""
         {_NAME}
-        FILE  a document {{"requests": {{MIX_NAME: {{"query": QUERY, "weight": N}}, …}}}}; - for standard input
+        FILE  a document {{"requests": {{NAME: {{"query": QUERY, "weight": N}}, …}}}}; - for standard input
     """
 
     def act(self, client: Client, options: argparse.Namespace) -> None:

@@ -123,8 +123,8 @@ class _Session:
         ]
 
     def _require_this_provider(self, topology: Topology) -> None:
-        edited = [provider for provider in topology.providers if provider.uuid == self._uuid]
-        if len(topology.providers) != 1 or not edited:
+        uuids = [provider.uuid for provider in topology.providers]
+        if uuids != [self._uuid] and not topology.problems:
             text = f"the file must have one provider, with uuid {self._uuid}"
             raise TopologyError(topology.source, [DocumentFault(1, text)])
 

@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.command import CloudAction
@@ -13,9 +12,9 @@ from treeclaim.cli.output import INTERRUPTED, CommandError, say, warn
 from treeclaim.cli.printing import printer, shown_progress
 from treeclaim.client import Client
 from treeclaim.client.copy import CopyOutcome, compare, copy
-from treeclaim.client.loading import LoadOutcome, apply_plan, make_plan, with_endpoint_problems
+from treeclaim.client.loading import LoadOutcome, apply_plan, make_plan
 from treeclaim.client.provider_batches import Action
-from treeclaim.client.topology import Topology, TopologyError, read_topology
+from treeclaim.client.topology import TopologyError, read_topology
 from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50
@@ -41,10 +40,9 @@ class LoadProviders(CloudAction):
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
-            with _nothing_is_changed_yet():
-                topology = _read(client, options.file)
             with shown_progress() as progress:
                 with _nothing_is_changed_yet():
+                    topology = read_topology(options.file)
                     plan = make_plan(client, topology, prune=options.prune, progress=progress)
                 outcome = apply_plan(client, plan, dry_run=options.dry_run, progress=progress)
         except TopologyError as error:
@@ -52,14 +50,6 @@ class LoadProviders(CloudAction):
         if options.dry_run:
             _show_difference(outcome)
         return _report(outcome, dry_run=options.dry_run)
-
-
-def _read(client: Client, file: Path) -> Topology:
-    """Read a file; report its problems together with those that the service knows."""
-    try:
-        return read_topology(file)
-    except TopologyError as error:
-        raise with_endpoint_problems(client, error) from error
 
 
 class CopyService(DeclaredCommand):

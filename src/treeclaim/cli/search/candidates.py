@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines, picture
+from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines
 from treeclaim.cli.names import (
     DOMAINS_HELP,
     domains_of,
@@ -29,9 +29,8 @@ from treeclaim.cli.query_arguments import (
 )
 from treeclaim.cli.search.explanation import (
     explanation,
-    funnel_table,
     limits_of,
-    nearest_trees,
+    reason_in_words,
     useful_advice,
 )
 from treeclaim.client import CandidateQuery, Client, Flavor
@@ -145,7 +144,7 @@ class ExplainCandidates(CloudShow):
             root = find_provider(client, options.tree)["root_provider_uuid"]
             search = search.with_parameter("tree", root)
         answer = client.explain(search)
-        limits, names = limits_of(client, answer), read_aggregate_names(client) or {}
+        names = read_aggregate_names(client) or {}
         fields = {
             "query": in_words(query),
             "feasible": answer["feasible"],
@@ -154,15 +153,23 @@ class ExplainCandidates(CloudShow):
                 answer["trees"],
                 lambda trees: [f"{trees['matching']} of {trees['considered']} match"],
             ),
-            "funnel": picture(answer["funnel"], funnel_table(answer, names)),
-            "nearest": picture(answer["nearest"], nearest_trees(answer["nearest"], limits, names)),
+            "funnel": Cell(
+                answer["funnel"],
+                lambda steps: [
+                    f"{reason_in_words(step, names)}: {step['trees_before']} → {step['trees_after']}"
+                    for step in steps
+                ],
+            ),
+            "nearest": Cell(
+                answer["nearest"], lambda trees: [tree["root_provider"]["name"] for tree in trees]
+            ),
             "advice": lines(useful_advice(answer, query)),
         }
         return Result(
             tuple(fields),
             tuple(fields.values()),
             answer,
-            explanation(answer, query, limits, names),
+            explanation(answer, query, limits_of(client, answer), names),
         )
 
 

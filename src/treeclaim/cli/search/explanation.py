@@ -2,7 +2,7 @@
 """An explanation for people: the funnel as bars, the nearest trees and what rules them out, and the advice."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -13,18 +13,14 @@ from treeclaim.cli.printing import Line, bar, line, lines
 from treeclaim.cli.query_arguments import in_words
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
-from treeclaim.client.states import read_rows
-from treeclaim.model.inventory import MAXIMUM_INTEGER
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS
-
-_MOST_TRAITS = 12
-"""Traits shown of a provider that lacks some: of real hosts there are hundreds."""
+from treeclaim.client.states import fields_in_words, read_rows
+from treeclaim.model.parts import AGGREGATES, INVENTORIES
 
 _WITHOUT = re.compile(r"Without (resources[^=]*)=(\S+) ")
 
 
 Limits = Mapping[str, Any]
-"""A provider with its inventories, traits and aggregates, as GET /treeclaim/providers has it."""
+"""Inventories of a provider, as GET /treeclaim/providers has them."""
 
 
 def explanation(
@@ -38,7 +34,7 @@ def explanation(
     Args:
         answer: The document.
         query: The query that it explains.
-        limits: The limits of the providers that it names, by uuid; may be incomplete.
+        limits: Inventories of the providers that it names, by uuid; may be incomplete.
         names: The names of aggregates.
     """
     if not answer["trees"]["considered"]:
@@ -49,7 +45,7 @@ def explanation(
         funnel_table(answer, names),
     ]
     if answer["nearest"]:
-        parts.append(nearest_trees(answer["nearest"], limits, names))
+        parts.append(_nearest_trees(answer["nearest"], limits, names))
     parts += [line(f"→ {advice}", style="bold") for advice in useful_advice(answer, query)]
     return Group(*parts)
 
@@ -89,7 +85,7 @@ def funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
     for step in answer["funnel"]:
         table.add_row(
             _group(step["group"]),
-            f"{step['reason']} {_detail(step['detail'], names)}",
+            reason_in_words(step, names),
             bar(step["trees_after"], considered),
             f"{step['trees_before']} → {step['trees_after']}",
         )
@@ -98,6 +94,11 @@ def funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
 
 def _group(suffix: str | None) -> str:
     return "" if suffix is None else suffix or "(unsuffixed)"
+
+
+def reason_in_words(step: Mapping[str, Any], names: AggregateNames) -> str:
+    """Return the reason of a step of the funnel, or of what blocks a tree, with its details."""
+    return f"{step['reason']} {_detail(step['detail'], names)}"
 
 
 def _detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
@@ -110,7 +111,7 @@ def _detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
     return " ".join(f"{name}={words(name, value)}" for name, value in detail.items())
 
 
-def nearest_trees(
+def _nearest_trees(
     trees: Sequence[Mapping[str, Any]],
     limits: Mapping[str, Limits],
     names: AggregateNames,
@@ -124,8 +125,7 @@ def nearest_trees(
             branch.add("matches")
         for blocked in tree["blocked_by"]:
             group = _group(blocked["group"])
-            words = f"{group} {blocked['reason']} {_detail(blocked['detail'], names)}".strip()
-            leaf = branch.add(words)
+            leaf = branch.add(f"{group} {reason_in_words(blocked, names)}".strip())
             for provider in blocked["providers"]:
                 leaf.add(lines(_provider(provider, blocked, limits, names)))
     return top
@@ -147,68 +147,22 @@ def _provider(
     yield f"{provider['name']}: {free} {name} free, {requested} requested"
     if "attributes" in provider:
         yield f"  {attributes or 'has none of these attributes'}"
-    provider_limits = limits.get(provider["uuid"])
-    if provider_limits is None:
+    if provider["uuid"] not in limits:
         return
-    inventory = provider_limits[INVENTORIES.name].get(name)
+    inventory = limits[provider["uuid"]].get(name)
     if inventory is None:
         yield f"  has no inventory of {name}"
     elif blocked["reason"] in ("capacity", "amount_unit", "combined_capacity"):
-        yield f"  {limits_in_words(inventory)}"
-        nearest = nearest_amount(inventory, free, requested)
-        if nearest is None:
-            yield "  no amount would fit now"
-        elif nearest != requested:
-            yield f"  nearest amount that would fit: {nearest}"
-    if blocked["reason"].startswith(("trait", "root_trait")):
-        yield f"  its traits: {_some_of(provider_limits[TRAITS.name])}"
-    if "member_of" in blocked["reason"]:
-        shown = (shown_aggregate(names, uuid) for uuid in provider_limits[AGGREGATES.name])
-        yield f"  its aggregates: {_some_of(shown)}"
+        yield "  " + ", ".join(map(" ".join, fields_in_words(inventory)))
 
 
-def _some_of(names: Iterable[str]) -> str:
-    ordered = sorted(names)
-    remark = f" and {len(ordered) - _MOST_TRAITS} more" if len(ordered) > _MOST_TRAITS else ""
-    return (", ".join(ordered[:_MOST_TRAITS]) + remark) or "none"
-
-
-def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Read the limits of all providers that an explanation names, by uuid."""
+def limits_of(client: Client, answer: Mapping[str, Any]) -> dict[str, Limits]:
+    """Read the inventories of all providers that an explanation names, by uuid."""
     named = {
         provider["uuid"]
         for tree in answer["nearest"]
         for blocked in tree["blocked_by"]
         for provider in blocked["providers"]
     }
-    return read_rows(client, sorted(named), (INVENTORIES.name, TRAITS.name, AGGREGATES.name))
-
-
-def limits_in_words(inventory: Mapping[str, Any]) -> str:
-    """Return the limits of an inventory on how much can be taken at once."""
-    words = [f"total {inventory['total']}"]
-    if inventory["reserved"]:
-        words.append(f"reserved {inventory['reserved']}")
-    if inventory["allocation_ratio"] != 1.0:
-        words.append(f"ratio {inventory['allocation_ratio']}")
-    words.append(f"min_unit {inventory['min_unit']}")
-    if inventory["max_unit"] != MAXIMUM_INTEGER:
-        words.append(f"max_unit {inventory['max_unit']}")
-    words.append(f"step_size {inventory['step_size']}")
-    return ", ".join(words)
-
-
-def nearest_amount(inventory: Mapping[str, Any], free: int, requested: int) -> int | None:
-    """Return the amount nearest to what was requested that an inventory would give.
-
-    Returns:
-        The amount, the lower of two that are equally near; None if it gives none.
-    """
-    step: int = inventory["step_size"]
-    most: int = min(inventory["max_unit"], free) // step * step
-    least: int = -(-max(inventory["min_unit"], 1) // step) * step
-    if least > most:
-        return None
-    below = min(max(requested // step * step, least), most)
-    above = min(max(below + step, least), most)
-    return above if above - requested < requested - below else below
+    rows = read_rows(client, sorted(named), [INVENTORIES.name])
+    return {uuid: row[INVENTORIES.name] for uuid, row in rows.items()}

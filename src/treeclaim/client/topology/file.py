@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a whole file: returns its providers, or raises with all its faults."""
+"""Reads a whole file: its providers, and all its faults."""
 
 import sys
 import uuid
@@ -60,15 +60,17 @@ class Topology:
 
     Attributes:
         source: Name of the file.
+        problems: Its faults; such a topology is never written, but an endpoint may find more faults in it.
         providers: Parents before the children that are written below them.
         traits, classes: The line of each name, where it comes first.
         aggregates: The words for aggregates that are named in words, by uuid.
     """
 
     source: str
-    providers: Sequence[PlannedProvider]
-    traits: Mapping[str, int]
-    classes: Mapping[str, int]
+    problems: Sequence[DocumentFault] = ()
+    providers: Sequence[PlannedProvider] = ()
+    traits: Mapping[str, int] = field(default_factory=dict)
+    classes: Mapping[str, int] = field(default_factory=dict)
     aggregates: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -78,24 +80,16 @@ class TopologyError(Exception):
     Attributes:
         problems: All faults, by line.
         lines: The faults in words, with the place of each.
-        readable: The part that could be read, in which an endpoint may find more faults.
     """
 
-    def __init__(
-        self, source: str, problems: Iterable[DocumentFault], readable: Topology | None = None
-    ) -> None:
+    def __init__(self, source: str, problems: Iterable[DocumentFault]) -> None:
         self.problems = tuple(sorted(set(problems)))
-        self.readable = readable
         self.lines = tuple(problem.at(source) for problem in self.problems)
         super().__init__("\n".join(self.lines))
 
 
 def read_topology(path: Path) -> Topology:
-    """Read a file; `-` is standard input.
-
-    Raises:
-        TopologyError: if it cannot be read or understood.
-    """
+    """Read a file; `-` is standard input."""
     is_input = str(path) == STANDARD_INPUT
     source = "standard input" if is_input else str(path)
     try:
@@ -103,10 +97,10 @@ def read_topology(path: Path) -> Topology:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise TopologyError(source, [DocumentFault(line, "this is not UTF-8")]) from error
+        return Topology(source, [DocumentFault(line, "this is not UTF-8")])
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise TopologyError(source, [DocumentFault(0, f"it cannot be read: {reason}")]) from error
+        return Topology(source, [DocumentFault(0, f"it cannot be read: {reason}")])
     return parse_topology(text, source)
 
 
@@ -116,9 +110,6 @@ def parse_topology(text: str, source: str) -> Topology:
     Args:
         text: In YAML.
         source: Name of the file in messages.
-
-    Raises:
-        TopologyError: with all faults.
     """
     problems: list[DocumentFault] = []
     document = read_document(text, problems)
@@ -139,10 +130,7 @@ def parse_topology(text: str, source: str) -> Topology:
         problems.append(DocumentFault(1, "a mapping with a list 'providers' is expected"))
     planned = _expand_all(entries, problems)
     _check_unique(planned, problems)
-    topology = Topology(source, planned, reader.traits, reader.classes, reader.aggregates)
-    if problems:
-        raise TopologyError(source, problems, topology if planned else None)
-    return topology
+    return Topology(source, problems, planned, reader.traits, reader.classes, reader.aggregates)
 
 
 def _expand_all(

@@ -7,33 +7,15 @@ import sys
 import uuid
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
 from tests.cli.services import refused, succeed
 from tests.paths import EXAMPLE
 from tests.service import InProcess, WithoutExtension
 from treeclaim.cli.providers.contents import read_contents
-from treeclaim.cli.search.explanation import nearest_amount
 from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
-
-LIMITS = st.builds(
-    dict, min_unit=st.integers(1, 12), max_unit=st.integers(1, 30), step_size=st.integers(1, 9)
-)
-
-
-@given(LIMITS, st.integers(0, 40), st.integers(1, 40))
-def test_nearest_amount_satisfies_every_limit(limits, free, requested):
-    fitting = [
-        amount
-        for amount in range(limits["min_unit"], min(limits["max_unit"], free) + 1)
-        if amount % limits["step_size"] == 0
-    ]
-    best = min(fitting, key=lambda amount: (abs(amount - requested), amount), default=None)
-    assert nearest_amount(limits, free, requested) == best
 
 
 @pytest.mark.parametrize(
