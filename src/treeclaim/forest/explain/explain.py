@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explains why a search finds nothing, or what it finds (contract page 97, section 3).
 
-A request is taken apart into single constraints. The whole explanation is the outcome of
-searching with some of them: the funnel adds one after the other, an advice leaves one out, and a
-tree is blocked by what must be left out for it to match. Each of these searches asks only which
-trees have a candidate at all, for all trees at once, and none is made twice.
+A request is decomposed into single constraints. The whole explanation results from
+searches with some of them: the funnel adds one constraint after the other, an advice leaves one out, and a
+tree is blocked by the constraints that must be left out for it to match. Each of these searches only determines
+which trees have a candidate, for all trees at once, and none is repeated.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -47,11 +47,11 @@ class Focus:
 
 @dataclass(frozen=True)
 class Beyond:
-    """Rules that a candidate has to keep beyond its request.
+    """Rules for a candidate beyond its request.
 
     Attributes:
         rules: As constraints of the reason `rule`, in their order.
-        judge: Tells which trees have candidates that keep some of them.
+        judge: Returns which trees have candidates that keep some of them.
     """
 
     rules: Sequence[Constraint]
@@ -68,14 +68,14 @@ def explain_request(
     """Return the whole explanation as a document.
 
     Args:
-        forest: Where to search.
-        request: What is to be explained.
-        focus: What the caller wants to know more of.
-        budget: What the whole of it may cost.
-        beyond: Rules that close the list of constraints; None for none.
+        forest: The Forest to search.
+        request: The request to explain.
+        focus: The part of the explanation that the caller wants in detail.
+        budget: The budget of the whole explanation.
+        beyond: Rules that end the list of constraints; None for none.
 
     Raises:
-        SearchGivenUpError, SearchTooLargeError: if it took more.
+        SearchGivenUpError, SearchTooLargeError: if the budget is exceeded.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
@@ -249,8 +249,8 @@ def _still_blocking(
     kept = list(constraints)
     met = 0
     while not trees.matching(kept)[tree]:
-        # The first that cannot be met beside those before: they are in the order of the search, in
-        # which more constraints never let more trees match.
+        # The first constraint that cannot be met beside those before it. Bisection is possible, as
+        # more constraints never let more trees match.
         first, end = met, len(kept)
         while end - first > 1:
             middle = (first + end) // 2
@@ -297,7 +297,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
             yield constraint
     if is_blocked:
         return
-    # Each is met by some provider, but no provider meets them all: tell where it ends.
+    # Each constraint is met by some provider, but no provider meets all: show the first that leaves none.
     for number, constraint in enumerate(group_constraints, 1):
         if not trees.matching(group_constraints[:number], [suffix])[tree]:
             yield constraint
@@ -307,7 +307,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 def _providers(
     trees: MatchingTrees, tree: int, constraint: Constraint, unnamed_held: HeldColumns | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the providers of a tree that have what a constraint, or its groups, ask for."""
+    """Yield the providers of a tree that satisfy a constraint, or its groups."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
     amount_by_class = _amounts_of(trees.request, constraint)
@@ -334,7 +334,7 @@ def _providers(
             if shown == _MOST_PROVIDERS:
                 return
         if constraint.attributes and not amount_by_class:
-            # A provider that gives nothing, such as the root, is shown only with its attributes.
+            # A provider without amounts, such as the root, is shown only with its attributes.
             provider = forest.provider(row)
             document = {"uuid": provider.uuid, "name": provider.name}
             yield document | _attributes(forest, row, constraint)
@@ -383,10 +383,10 @@ def _advice(trees: MatchingTrees) -> Iterator[str]:
 
 
 def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:
-    """Return whether a group asks for nothing without some constraint, so that it is not there then.
+    """Return whether a group vanishes without some constraint.
 
-    Without a class nothing is asked of the group without a suffix. Others still ask for a provider,
-    if something else is asked of it or a list of `same_subtree` names it.
+    The unsuffixed group vanishes without classes. A suffixed group still requires a provider,
+    if it has other conditions, or a list of `same_subtree` names it.
     """
     if constraint.reason != Reason.NO_INVENTORY:
         return False

@@ -127,9 +127,9 @@ class MatchingTrees:
     def needed_by(self, constraint: Constraint) -> list[Constraint]:
         """Return the constraints on which a constraint of the same group depends.
 
-        An amount depends on its class. Conditions of providers depend on a class too. So does a
-        condition of the unsuffixed group, which without classes places
-        nothing.
+        An amount depends on its class. So do conditions of providers, and a
+        condition of the unsuffixed group, which places nothing
+        without classes.
         """
         if constraint.group is None or constraint.reason == Reason.NO_INVENTORY:
             return []

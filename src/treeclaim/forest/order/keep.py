@@ -42,7 +42,7 @@ class KeepTerm(TermScorer):
         if options.problem.plan.split or not options.are_own:
             return ceiling
         slots = options.problem.plan.slots
-        # Groups that ask for the same have equal options.
+        # Equal groups have equal options.
         for slot in {
             (slots[slot].group, slots[slot].part): slot for slot in options.problem.giving
         }.values():

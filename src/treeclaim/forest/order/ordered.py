@@ -45,7 +45,7 @@ SORTED_FIRST = 256
 """Trees that are sorted by their ceilings before all others are."""
 
 KINDS_FROM = 4096
-"""Candidates of visited trees after which trees that cannot be told apart are scored once."""
+"""Number of candidates in visited trees from which trees of one kind are scored once."""
 
 
 @dataclass(slots=True)
@@ -196,8 +196,8 @@ class OrderedSearch:
         Args:
             problem: The search.
             scoring: Its scores.
-            wanted: How many candidates will be drawn at most; None for all there are.
-            anchors: Numbers of the only anchors to look at, ascending; None for all.
+            wanted: The most candidates that will be drawn; None for all.
+            anchors: Numbers of the anchors to search, ascending; None for all.
         """
         if wanted == 1:
             problem = without_exchanges(problem, scoring.order)
@@ -212,7 +212,7 @@ class OrderedSearch:
         self._visited = 0
         self._kinds: TreeKinds | None = None
         self._of_tree: dict[int, tuple[CandidateRows, Units]] = {}
-        """Candidates of trees, for those that cannot be told apart from them."""
+        """Candidates of trees, for other trees of the same kind."""
 
     def __iter__(self) -> Iterator[RankedCandidates]:
         """Yield candidates in order, some at a time."""
@@ -242,9 +242,9 @@ class OrderedSearch:
                 size *= 2
 
     def _by_ceiling(self) -> Iterator[tuple[Floats, Trees]]:
-        """Yield ceilings and trees, by descending ceiling, of equal ones the first trees first.
+        """Yield ceilings and trees, by descending ceiling, then in canonical order.
 
-        To sort all trees would take longer than to look at the few that matter.
+        Sorting all trees would take longer than examining the few that matter.
         """
         ceiling, least = self._scoring.ceilings(self._anchors), -np.inf
         if len(ceiling) > SORTED_FIRST:
@@ -297,7 +297,7 @@ class OrderedSearch:
         self._pool.add(_ScoredCandidates(trees, rows, round_scores(units)))
 
     def _keep(self, tree: int, rows: CandidateRows, units: Units) -> None:
-        """Keep the candidates of a tree for those that cannot be told apart from it."""
+        """Keep the candidates of a tree for the other trees of its kind."""
         if self._wanted is not None and len(rows) > self._wanted:
             # Scores that are rounded alike are within this distance of each other.
             least = np.partition(units, -self._wanted)[-self._wanted] - int(ONE * 2e-12)
@@ -307,7 +307,7 @@ class OrderedSearch:
         self._of_tree[tree] = rows, units
 
     def _copy(self, tree: int, first_tree: int, ceiling: float) -> None:
-        """Add the candidates of a tree that cannot be told apart from another one."""
+        """Add the candidates of a tree by those of another tree of its kind."""
         if first_tree not in self._of_tree:
             return
         self._problem.budget.check()

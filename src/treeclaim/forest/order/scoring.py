@@ -120,9 +120,9 @@ class Scoring:
         return self._sum(table.count, lambda _, term: term.exact(table))
 
     def by_tree(self, trees: Trees) -> Units:
-        """Return the part of a score that is a number of the tree alone, given by numbers of trees.
+        """Return the part of a score that depends on the tree alone, for numbers of trees.
 
-        Only for searches in which every provider that gives something is of its anchor's tree.
+        Only for searches in which all giving providers are in the anchor's tree.
         """
         units = np.zeros(len(trees), dtype=np.int64)
         for factor, term in self._terms:

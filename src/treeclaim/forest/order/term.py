@@ -60,10 +60,10 @@ class CandidateTable:
 
     Attributes:
         count: Number of candidates.
-        shares: What providers give.
+        shares: The amounts that providers give.
         served: Suffix, rows and presence of each provider of a group, also where it gives nothing.
         tree: Number of the tree by row.
-        sharing: Which rows are sharing providers; None if all providers are of the anchor's tree.
+        sharing: Which rows are sharing providers; None if all providers are in the anchor's tree.
     """
 
     count: int
@@ -128,7 +128,7 @@ class Amount:
     """The demand of a slot for a class.
 
     Attributes:
-        slot: The slot; those of divided classes follow upon all others.
+        slot: The slot; slots of divided classes follow all others.
         units: Units.
         is_divided: Whether several providers may give it.
     """
@@ -143,7 +143,7 @@ class SlotOptions:
 
     Attributes:
         problem: The search.
-        relations: Who may take each slot; those of divided classes follow upon all others.
+        relations: The possible providers of each slot; slots of divided classes follow all others.
         suffixes: The group of each slot.
         amounts: The slots of each class.
         are_own: Whether every provider that gives something is in its anchor's tree.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The terms of a score (contract page 98, section 2.1; page 101, section 3; page 102, section 1).
 
-Each term computes its exact value for all candidates of a table at once. It may also give bounds for each
+Each term computes its exact value for all candidates of a table at once. It may also return bounds for each
 tree: a ceiling that no candidate of the tree exceeds, and a floor. Bounds may be loose, never wrong.
 """
 
@@ -88,7 +88,7 @@ class PackTerm(_FilledTerm):
     def _extreme_share(self, name: str, *, is_ceiling: bool) -> Floats:
         """Return the greatest or the least value of one class under each root.
 
-        What a tree and the providers that share with it have used, over what they have, lies between the
+        The total usage of a tree and the providers that share with it, divided by their total capacity, lies between the
         least and the greatest of the single quotients, wherever the amount is added.
         """
         relations = [self.options.relations[amount.slot] for amount in self.options.amounts[name]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Used amounts and capacities, by provider and by tree, as scores want them: whole, at least 0."""
+"""Used amounts and capacities, by provider and by tree, in the form for scores: whole, at least 0."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing many consumers one after the other, and counting how many fit (contract page 98).
 
-Knows everything else of the Forest.
+This package may import all others of the Forest but `explain` and `planning`.
 """

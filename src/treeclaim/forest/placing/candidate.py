@@ -19,10 +19,10 @@ class Candidate:
     """A candidate.
 
     Attributes:
-        allocations: What it takes.
+        allocations: The amounts it takes.
         served: Group and row of each provider that serves a group.
         trees: Numbers of its trees, ascending.
-        is_approximate: Whether it was found heuristically, so that a better one may be missing.
+        is_approximate: Whether a heuristic found it, so that a better one may exist.
     """
 
     allocations: tuple[Allocation, ...]

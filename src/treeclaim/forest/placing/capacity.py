@@ -280,7 +280,7 @@ class CapacityCount:
         counts = np.zeros(domains.count, dtype=np.int64)
         with self._until_the_end():
             self._count_domains(domains, counts)
-        # What was counted is reported, although the time for counting is over.
+        # Completed counts are reported, although the time for counting is over.
         shown_domains = np.flatnonzero(counts > 0)
         if len(shown_domains) > limit:
             # All that are equal to the last one shown are compared by their UUIDs.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The outcome of placing, as a child sends it to its parent, and why a consumer finds no place (contract page 98, section 4).
 
-A rule is one more constraint: what is told of constraints, in the funnel, of the nearest trees and as
-advice (page 97, section 3), is told of rules too.
+A rule is one more constraint: the funnel, the nearest trees and the advice (page 97, section 3)
+include rules as they include constraints.
 """
 
 import json
@@ -47,14 +47,14 @@ def explain_with_rules(
     budget: Budget,
     eligible: EligibleDomains = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Explain a request that rules concern, which close the funnel in their order.
+    """Explain a request with rules, which end the funnel in their order.
 
     Args:
-        forest: As it is beside what was placed before.
-        request: What is explained.
-        rules: Those that are kept.
-        budget: What it may cost.
-        eligible: For rules on skew: which domains had a candidate when the call began.
+        forest: The Forest with the consumers placed before.
+        request: The request to explain.
+        rules: The rules of the request.
+        budget: The budget of the explanation.
+        eligible: For rules on skew: the domains that had a candidate when the call began.
     """
 
     def judge(
@@ -65,7 +65,7 @@ def explain_with_rules(
     ) -> Mask:
         with budget.scope():
             problem = relate(forest, judged_request, SearchOptions(), budget)
-            # Where nothing is given, as is asked without some constraint, the anchor's tree is the one that counts.
+            # If no provider gives anything, because a constraint is left out, the anchor's tree counts.
             is_giving = problem.giving or problem.split_relations
             if not is_giving or not problem.may_leave_anchors:
                 masks = [rule.open_trees(eligible) for rule in rule_states]
@@ -94,9 +94,9 @@ class PlacingOutcome:
     """The outcome of a call.
 
     Attributes:
-        placed: The consumers with a place, those that held before included.
+        placed: The placed consumers, including those that existed before.
         unplaced: The consumers without a place, in the order of the call.
-        explanation: Why the first of them has none, if the call wants to know.
+        explanation: Why the first of them has no place, if the call requests that.
         given: The member `given` of the response; None without assumptions.
     """
 

@@ -28,11 +28,11 @@ class Attempt:
     """The progress of a call.
 
     Attributes:
-        placed: By consumer, those that held before included.
-        unplaced: Who found nothing, in the order of the call.
-        reached: How many consumers were looked at before the first that found nothing.
+        placed: By consumer, including those that existed before.
+        unplaced: Consumers without a place, in the order of the call.
+        reached: Number of consumers that were tried before the first without a place.
         domain: The domain that was tried for `same_domain`; None without such a rule, or if none may be tried.
-        request: Number of the request of the first that found nothing; None if all did.
+        request: Number of the request of the first consumer without a place; None if all are placed.
     """
 
     placed: dict[str, Placement] = field(default_factory=dict)
@@ -140,12 +140,12 @@ class Placer:
     def _domains_in_order(
         self, affine: Rule, domains: Domains, open_domains: Mask
     ) -> Iterator[int]:
-        """Yield domains in the order in which the candidates of the first new consumer name them.
+        """Yield domains in the order in which the first new consumer's candidates reach them.
 
         Args:
             affine: The rule.
             domains: Its domains.
-            open_domains: Which domains may still be of interest; the callee changes it.
+            open_domains: Domains that may still be tried; the callee changes it.
         """
         first = self._first_new(affine)
         if first is None:
@@ -200,7 +200,7 @@ class Placer:
         """Place the consumers before the first unplaced one once more.
 
         Returns:
-            What is used then, and held by holds from which that consumer may not draw; its rules without the
+            The used amounts, and the amounts of holds from which that consumer may not draw; its rules without the
             soft ones, which are dropped; for rules on skew, the domains that had a candidate at the beginning.
         """
         room, rules = Room(self.forest, self.budget), self._rule_states(attempt.domain)

@@ -66,11 +66,11 @@ class Query:
         return relate_request(self.scratch.forest, self.request, self.budget)
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
-        """Return the first candidate that may be taken.
+        """Return the first acceptable candidate.
 
         Args:
-            allowed: Which trees may be the only one of a candidate, shape (roots,).
-            keeps: Judges candidates, whatever trees they have.
+            allowed: Trees that a candidate in one tree may use, shape (roots,).
+            keeps: Judges candidates in any trees.
         """
         problem = self.search()
         anchors = None
@@ -78,7 +78,7 @@ class Query:
             # Every candidate has the tree of its anchor, and no other.
             anchors = all_anchors(problem)
             anchors = anchors[allowed[anchors]]
-        # Of a scored search the first one is found much sooner alone, and is usually kept.
+        # The first candidate of a scored search is found much sooner alone, and usually accepted.
         for wanted in (None,) if self.request.order is None else (1, None):
             for candidate in self._draw(problem, anchors, wanted):
                 self.budget.check()
@@ -130,7 +130,7 @@ class Query:
         return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
 
     def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
-        """Return the trees of a candidate, given by the rows of the providers that give something."""
+        """Return the trees of a candidate, for the rows of its giving providers."""
         return trees_of(self.scratch.forest, providers)
 
     def _scoring_of(self, problem: Problem) -> Scoring | None:
@@ -212,11 +212,11 @@ class IndependentQuery(Query):
         return is_single
 
     def _catch_up(self) -> None:
-        """Let the trees in which something has changed be searched again before all others."""
+        """Search the trees with changes again before all others."""
         scratch = self.scratch
         if self._seen != scratch.moment:
             grown = (scratch.followed_at > self._seen) & self._is_possible
-            # What did not fit does not fit with less room.
+            # A tree without room for the request has none after a claim.
             changed = grown | ((scratch.taken_at > self._seen) & (self._value > -np.inf))
             self._chosen[grown & ~self._is_single] = NO_ROW
             self._value[changed] = np.inf

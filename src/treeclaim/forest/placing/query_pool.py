@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queries of all who want something in one scratch Forest."""
+"""The queries of all requests in one scratch Forest."""
 
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
@@ -23,12 +23,12 @@ class QueryPool:
     """
 
     def __init__(self, scratch: Scratch, budget: Budget, most_bytes: int | None = None) -> None:
-        """Begin without a query.
+        """Create an empty pool.
 
         Args:
-            scratch: Where they search.
-            budget: What all of them may cost.
-            most_bytes: Bytes beyond which all are made anew; None for as many as the budget permits.
+            scratch: The scratch Forest.
+            budget: The budget of all queries together.
+            most_bytes: The pool drops all queries that exceed this; None for the budget's memory.
         """
         self.scratch = scratch
         self._budget = budget
@@ -62,14 +62,14 @@ class QueryPool:
         eligible: EligibleDomains = MappingProxyType({}),
         accepts: Callable[[Candidate], bool] = lambda _: True,
     ) -> tuple[int, Candidate] | None:
-        """Return the first candidate of the first request that has one, and the number of that request.
+        """Return the first candidate of the first request with a candidate, and the number of that request.
 
         Args:
             alternatives: The requests.
-            allowed: Which trees a candidate may have.
-            rules: Rules that it must keep.
+            allowed: Trees that a candidate may use.
+            rules: Rules for the candidate.
             eligible: The domains that count for rules on skew.
-            accepts: What else a candidate must be; rarely false.
+            accepts: A further condition on candidates; rarely false.
         """
         masks = [allowed, *(rule.open_trees(eligible) for rule in rules)]
         alone = allowed if len(masks) == 1 else np.logical_and.reduce(masks)
@@ -81,7 +81,7 @@ class QueryPool:
 
         for number, request in enumerate(alternatives):
             query = self.query(request)
-            # What is searched again for each consumer is not held together.
+            # Searches that are repeated for each consumer are not in memory at the same time.
             with self._budget.scope():
                 candidate = query.first(alone, keeps)
                 if candidate is not None and not accepts(candidate):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room beside the placed consumers, for those that draw from holds and for those that do not.
+"""The room beside the placed consumers, for consumers that draw from holds and for those that do not.
 
-A consumer that draws takes first what its holds have, which counts as used already, and only the rest
-out of what is free (contract page 100, section 2). So what is free differs between those who may draw
-from different holds: each set of holds has a scratch of its own, and what a consumer takes is taken in
-each, less what it drew from holds that are not that one's.
+A consumer first takes the amounts of its holds, which already count as used, and only the remainder
+from the free units (contract page 100, section 2). The free units therefore differ between sets of holds: each
+set has its own scratch, and a consumer's amounts are taken in each scratch, less the amounts drawn from holds
+outside of its set.
 """
 
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ Holds = tuple[str, ...]
 
 
 class Room:
-    """The room, and the queries that are answered from it.
+    """The room, and the queries in it.
 
-    What a query begins with takes much longer than to place a consumer. So where all begins again with
-    another domain, what was taken is given back, and the queries stay.
+    Preparing a query takes much longer than placing a consumer. Where placing starts again with
+    another domain, amounts are released, and the queries stay.
     """
 
     def __init__(self, forest: Forest, budget: Budget) -> None:
@@ -41,11 +41,11 @@ class Room:
         """The present amounts of the holds that were drawn from."""
 
     def pool(self, request: CandidateRequest, placing_request: PlacingRequest) -> QueryPool:
-        """Return the queries of those who want something.
+        """Return the queries of some consumers.
 
         Args:
             request: One of the alternatives.
-            placing_request: From which holds consumers may draw, and whether they will be holds, to which
+            placing_request: States the holds of the consumers, and whether they will be holds, to which
                 min_unit, max_unit and step_size do not apply.
         """
         holds, is_hold = placing_request.from_holds, placing_request.hold is not None
@@ -70,9 +70,9 @@ class Room:
         return self._left[hold]
 
     def place(self, allocations: Iterable[Allocation], holds: Holds = ()) -> None:
-        """Place a consumer that takes first what some holds have.
+        """Place a consumer that first takes the amounts of some holds.
 
-        What a hold had that was drawn counts as used as before, and is not there to be drawn again.
+        Drawn amounts still count as used, and cannot be drawn again.
         """
         allocations = list(allocations)
         drawn = self._drawn(allocations, holds)
@@ -90,7 +90,7 @@ class Room:
             pool.scratch.place(allocations, taken)
 
     def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
-        """Draw what some allocations may; return for each which hold gave how much."""
+        """Draw the amounts of some allocations as far as possible; return the holds and units of each."""
         drawn: list[list[tuple[str, int]]] = []
         for row, name, amount in allocations:
             parts: list[tuple[str, int]] = []

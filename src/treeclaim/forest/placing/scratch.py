@@ -18,11 +18,11 @@ from treeclaim.forest.table.forest import Forest
 class Scratch:
     """A copy of the used amounts, to be changed; everything else belongs to the Forest.
 
-    A query that caches results of single trees compares the moments of these trees with the moment of its results.
-    So a change costs only the trees that it touches.
+    A query caches results of single trees, and compares the moments of these trees with the moment of its results.
+    A change therefore invalidates only the trees that it touches.
 
     Attributes:
-        forest: To be searched as any other, but not to be changed.
+        forest: A Forest that searches may read, and only this class changes.
         moment: Rises with each change.
         taken_at: The moment of the last increase of a used amount in each tree, int64, shape (roots,).
         followed_at: The moment of the last other change of a used amount, see `follow` and `give_back`.
@@ -65,8 +65,8 @@ class Scratch:
         """Place a consumer, until all that were placed are removed again.
 
         Args:
-            allocations: What it holds; this begins conditions.
-            taken: What is no longer free because of that; None for all of it.
+            allocations: Its allocations; these begin conditions.
+            taken: The units that are no longer free; None for all of the allocations.
         """
         allocations = list(allocations)
         taken = allocations if taken is None else list(taken)
@@ -159,15 +159,15 @@ class Scratch:
     # -- following the Forest --------------------------------------------------------------------
 
     def follow(self, forest: Forest) -> bool:
-        """Set the used amounts to those of the Forest now: nothing more is taken.
+        """Set the used amounts to those of the Forest; all taken amounts are released.
 
         Args:
-            forest: That of the beginning, where nothing but what is used has changed since, and no
-                class is asked for that was not copied at once (`copy_used`).
+            forest: The original Forest, in which only used amounts have changed, and only in
+                classes that were copied at the beginning (`copy_used`).
 
         Returns:
-            False if the trees in which another amount is used than here are not known any more, or
-            are many: this is of no more use then.
+            False if the trees with different used amounts are unknown or
+                many: this object must then be replaced.
         """
         self.moment += 1
         names = forest.catalogue.class_by_id

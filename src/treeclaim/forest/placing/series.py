@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers of separate calls, placed one after the other in a copy of the Forest that follows it.
 
-Each consumer is placed beside the consumers before it, as if these were written already. A query takes much longer to
-begin than to place one consumer. So all consumers with equal requests share a query, which is kept while only used
-amounts change. Before the next consumers, the used amounts are compared with the Forest where either has changed, and
+Each consumer is placed beside the consumers before it, as if these were written already. Preparing a query takes
+much longer than placing one consumer. All consumers with equal requests therefore share a query, which is kept while
+only used amounts change. Before the next consumers, the used amounts are compared with the Forest, and
 only the trees that differ are searched again. A consumer that was placed and then written makes no difference.
 """
 
@@ -78,17 +78,17 @@ class Series:
         """Find a place for the single consumer of a call, and take the room.
 
         Args:
-            request: What it wants.
-            end: When the time for that is over, in the thread's processor time: a placement that had to
-                wait for a processor takes no longer than it did.
+            request: Its request.
+            end: End of its time, in the thread's processor time, so that waiting for a processor
+                does not count.
 
         Returns:
-            None if there is none beside those placed before.
+            None if there is no place beside the consumers before it.
 
         Raises:
-            TraitsNotFoundError, ResourceClassNotFoundError: if it names what does not exist.
-            OutOfTimeError: if it takes too long, or a condition has begun whose keys later calls may tolerate.
-            SearchTooLargeError: if it holds too much.
+            TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+            OutOfTimeError: if its time ends, or a condition has begun whose keys later calls may tolerate.
+            SearchTooLargeError: if the search exceeds its memory.
         """
         if self._is_over:
             raise OutOfTimeError

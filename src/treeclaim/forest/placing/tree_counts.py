@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts of the consumers of one request in many trees at once (contract page 98, section 5).
 
-In trees that share nothing, these counts are independent of each other. `counts_at_once` computes a count from the
+The counts of independent trees are independent. `counts_at_once` computes a count from the
 options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers in the usual
 order: one search finds the first candidate of each tree, which stays the first while it fits. `at_most` and
 `at_most_by_tree` are upper bounds.
@@ -138,7 +138,7 @@ def _pairs_of(relation: Relation, trees: Trees) -> Integers:
 def _once_where_armed(forest: Forest, providers: Rows, times: Rows) -> Rows:
     """Return how often providers serve a slot where a first use begins an `on_use` condition.
 
-    Such a condition lets one consumer into its subtree.
+    Such a condition admits one consumer to its subtree.
     """
     heads = armed_heads(forest)
     if heads is None:
@@ -154,16 +154,16 @@ def _once_where_armed(forest: Forest, providers: Rows, times: Rows) -> Rows:
 def fill_trees(
     scratch: Scratch, request: CandidateRequest, trees: Trees, budget: Budget
 ) -> Iterator[tuple[Trees, Integers]]:
-    """Place consumers in some trees until nothing fits.
+    """Place consumers in some trees until no tree has room.
 
     Args:
-        scratch: Where; no query may be in use there.
+        scratch: The scratch; no query may be in use there.
         request: A request that splits nothing, without an order, for which trees are independent.
         trees: Numbers of trees, ascending.
-        budget: What it may cost.
+        budget: The budget.
 
     Yields:
-        Trees, and how many more consumers were placed in each.
+        Trees, and the number of consumers newly placed in each.
     """
     while len(trees):
         budget.check()
@@ -202,7 +202,7 @@ def _times_of(forest: Forest, uses: ClassUses, count: int) -> Integers:
 
 
 def _find_first_uses(forest: Forest, plan: Plan, chosen: Choices) -> Mask:
-    """Return which candidates begin an `on_use` condition, which lets no other consumer in."""
+    """Return which candidates begin an `on_use` condition, which admits no other consumer."""
     heads = armed_heads(forest)
     if heads is None:
         return np.zeros(len(chosen), dtype=np.bool_)

@@ -27,19 +27,19 @@ from treeclaim.model.request import CandidateRequest
 
 @dataclass(frozen=True, slots=True)
 class PlannedConsumer:
-    """A consumer that holds something.
+    """A consumer with allocations.
 
     Attributes:
         uuid: The consumer's UUID.
         project: Its owner's project; empty for a consumer without a record.
         type: Name of its type; None if it never got one.
         generation: Its generation; 0 without a record.
-        allocations: What it holds.
+        allocations: Its allocations.
         requests: The alternatives of its valid request that can be read; none without one.
-        numbers: The number of each of these in the whole request.
-        drawn: What goes back when it is released, by hold.
+        numbers: The position of each alternative in the kept request.
+        drawn: Amounts that return to holds when it is released, by hold.
         is_hold: Whether it is a hold.
-        is_made_up: Whether it was placed only for the call.
+        is_made_up: Whether it exists only for the call.
     """
 
     uuid: str
@@ -134,7 +134,7 @@ def _put_together(
 
 
 def demand(request: CandidateRequest) -> Counter[str]:
-    """Return what a request asks for of each class."""
+    """Return the requested amount of each class."""
     amounts: Counter[str] = Counter()
     for group in request.groups:
         amounts.update(group.resources)
@@ -148,13 +148,13 @@ def attach_requests(
     forest: Forest,
     parse: Callable[[str], CandidateRequest],
 ) -> Consumers:
-    """Return consumers with their valid requests (contract page 100, section 4): those of a call before kept ones.
+    """Return consumers with their valid requests (contract page 100, section 4); requests of the call come first.
 
     Args:
-        consumers: Who holds something.
+        consumers: Consumers with allocations.
         kept: Kept requests, JSON lists of queries, by consumer.
         named: Queries of the call by consumer.
-        forest: Where the names in queries are looked for.
+        forest: The Forest that knows the names in queries.
         parse: Parses a query, or raises a TreeclaimError; checks the deadline.
     """
     read_list = cache(orjson.loads)
@@ -202,7 +202,7 @@ def need_in(forest: Forest) -> Callable[[PlannedConsumer], tuple[Fraction, str]]
 
     @cache
     def share(sums: frozenset[tuple[str, int]]) -> Fraction:
-        # What there is none of is needed most.
+        # A class without any capacity has the greatest share.
         shares = [
             Fraction(amount, capacity(name) or 1) + (0 if capacity(name) else 10**12)
             for name, amount in sums

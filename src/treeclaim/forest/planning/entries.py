@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wanted states of providers, applied to a Forest (contract page 101, section 1; page 99, section 8).
 
-Who is meant, and what is above what, is judged by the same code as a batch that is written.
+The code for batch writes also determines here the providers of entries, and their ancestors.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

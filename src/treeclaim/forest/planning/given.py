@@ -32,13 +32,13 @@ _MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
 
 @dataclass(slots=True)
 class AssumedWorld:
-    """Things as they would be.
+    """The world under assumptions.
 
     Attributes:
-        forest: The Forest that was given, changed.
-        held: What holds have.
-        consumers: Who holds something.
-        placed: How many consumers of each query of `place` were placed.
+        forest: The Forest, changed in place.
+        held: Held amounts.
+        consumers: Consumers with allocations.
+        placed: Number of consumers placed for each query of `place`.
     """
 
     forest: Forest
@@ -50,14 +50,14 @@ class AssumedWorld:
 def apply_assumptions(
     forest: Forest, consumers: Consumers, given: AssumptionSet, held: HeldAmounts, budget: Budget
 ) -> AssumedWorld:
-    """Change a Forest to what it would be.
+    """Apply assumptions to a Forest.
 
     Args:
-        forest: It is changed, so it must be the caller's own; a child's is.
+        forest: Changed in place, so it must be the caller's own, as in a child.
         consumers: The present consumers, at least those that are released.
-        given: What is taken for granted.
-        held: What holds have.
-        budget: What it may cost.
+        given: The assumptions.
+        held: Held amounts.
+        budget: The budget of the call.
 
     Raises:
         BatchRefusedError: if the entries of providers are faulty.
@@ -82,7 +82,7 @@ def apply_assumptions(
 
 
 def _release(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> None:
-    """Take from consumers all that they hold; what they have drawn goes back to holds."""
+    """Remove all allocations of consumers; drawn amounts return to holds."""
     # A hold whose amounts are all drawn holds nothing, and can be released too.
     gone = set(uuids)
     used = Counter[tuple[str, str]]()
@@ -153,7 +153,7 @@ def _sum_amounts(before: Amounts, amounts: Amounts, sign: int) -> dict[str, dict
 
 
 def _use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
-    """Let more be used in a Forest, by provider uuid and class; less for negative amounts."""
+    """Add to the used amounts of a Forest, by provider uuid and class; negative amounts are subtracted."""
     used: dict[int, dict[int, int]] = defaultdict(dict)
     for (provider, name), amount in amounts.items():
         budget.check()
@@ -191,7 +191,7 @@ def _remove_trees(world: AssumedWorld, uuids: Sequence[str], budget: Budget) -> 
         hold: _without_providers(units_by_provider, removed)
         for hold, units_by_provider in world.held.by_hold.items()
     }
-    # What is held of providers that are gone is overlooked.
+    # Held amounts of removed providers are ignored.
     world.held = HeldAmounts(by_hold, world.held.everywhere)
 
 

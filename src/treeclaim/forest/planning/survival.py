@@ -100,7 +100,7 @@ def check_survival(
     Args:
         forest: The Forest, with the held amounts.
         consumers: All consumers with allocations.
-        call: Which failures.
+        call: The failures to examine.
         budget: Its end is the deadline; domains not examined by then count as unknown.
     """
     verdicts: list[_Verdict] = []
@@ -175,7 +175,7 @@ class _Survey:
             "without_request": verdict.without_request,
             "unplaced": len(unplaced),
             "first_unplaced": unplaced[0] if unplaced else None,
-            # Without its request, nobody knows what a consumer needs: only a failure can be proven.
+            # The needs of a consumer without a request are unknown: only a failure can be proven.
             "proven": verdict.is_proven and verdict.survives is not None,
         }
 
@@ -261,7 +261,7 @@ class _Trials:
         self._pool = QueryPool(self._scratch, budget, _QUERY_BYTES)
 
     def can_bar(self, failure: _Failure) -> bool:
-        """Return whether the answer is the same if the trees are there and nobody may take them.
+        """Return whether the answer stays the same if the trees are there, but closed to all consumers.
 
         It is not if trees affect each other, by sharing providers or by the order.
         """
@@ -282,7 +282,7 @@ class _Trials:
             is_proven = not unplaced
             if unplaced:
                 self._scratch.remove_placed()
-                # The verdict stands without time; the next look at the clock ends the survey.
+                # The verdict needs no time; the next check of the clock ends the survey.
                 with suppress(SearchGivenUpError):
                     is_proven = self._cannot_place(failure, unplaced)
         return _Verdict(failure, unplaced, is_proven)
@@ -310,7 +310,7 @@ class _Trials:
             self._scratch.take(freed)
 
     def _changes(self, consumer: PlannedConsumer) -> Iterator[tuple[Amounts, int]]:
-        """Yield what a released consumer gives back, and with the sign -1 what returns to holds."""
+        """Yield the amounts that a released consumer frees, and with the sign -1 those that return to holds."""
         yield consumer.allocations, 1
         for hold, drawn in consumer.drawn.items():
             if hold not in self._call.from_holds:
@@ -333,7 +333,7 @@ class _Trials:
     # -- proving that they have no place ---------------------------------------------------------
 
     def _cannot_place(self, failure: _Failure, unplaced: Sequence[str]) -> bool:
-        """Return whether it is proven that not all find a place, with nobody placed yet."""
+        """Return whether it is proven that not all consumers find a place, before any is placed."""
         groups = Counter(consumer.requests for consumer in failure.placed_anew)
         unplaced_uuids = set(unplaced)
         unplaced_requests = dict.fromkeys(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Divides an amount over a viable set of offers (contract page 97, section 2.2), and candidates with such divisions.
 
-An offer is what one provider can give: the multiples of a step in a range. All offers of a division have
+An offer is the amounts that one provider can give: the multiples of a step in a range. All offers of a division have
 the same step, so a set of offers can give each multiple of the step between two sums.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A class whose amount may be divided: what each provider can give, and the divisions (contract page 97, 2.2).
+"""A class with a divisible amount: the offers of providers, and the divisions (contract page 97, 2.2).
 
-Each division is over a minimal viable set of offers: one of which no proper subset can give the amount.
+Each division is over a minimal viable set of offers: no proper subset of it can give the amount.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -184,7 +184,7 @@ class SplitClass:
     def _offers(
         self, givers: Sequence[_Giver], used_units: Mapping[int, int], step: int
     ) -> Offers:
-        """Return what some providers can give besides the amounts of other groups."""
+        """Return the offers of some providers beside the amounts of other groups."""
         offers = (
             Offer.of(giver.position, self._bounds(giver, used_units), step) for giver in givers
         )

@@ -25,9 +25,9 @@ from treeclaim.forest.table.columns import Trees
 
 
 def divide_candidates(problem: Problem) -> Iterator[SplitCandidate]:
-    """Yield the candidates of a problem that splits, as the limit and the operator's options ask.
+    """Yield the candidates of a problem with split classes, within the limit and the operator's options.
 
-    They are all found before the first one is yielded.
+    All of them are found before the first one is yielded.
     """
     candidates: list[SplitCandidate] = []
     most = sys.maxsize if problem.wanted is None else min(problem.wanted, sys.maxsize)

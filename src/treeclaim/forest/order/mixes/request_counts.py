@@ -70,10 +70,10 @@ class RequestCounts:
     """The tests of the count of a request in the trees of a Forest.
 
     Attributes:
-        parts: The parts that ask for resources.
+        parts: The parts with resources.
         amounts: Amount of each class in the whole request.
-        possible: Which trees pass the third test, shape (trees,).
-        are_apart: Whether no tree is served by providers of another one.
+        possible: Trees that pass the third test, shape (trees,).
+        are_apart: Whether trees are independent: no tree is served by providers of another one.
     """
 
     def __init__(self, forest: Forest, request: CandidateRequest, budget: Budget) -> None:

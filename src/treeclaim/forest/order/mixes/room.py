@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the room that candidates cost a mix, and amounts that are useless to it (contract page 101, section 3).
 
-What changes only with shapes, inventories, traits and aggregates is worked out once and kept: the requests of the
-mix, what fits into each tree if nothing were allocated, and so what a consumer less costs there. What fits now, and
-what fits once a candidate is taken, is counted for the trees that are asked for, each time: so no answer
-depends on what was asked or changed before.
+The requests of the mix, and their counts in each unallocated tree, change only with shapes, inventories, traits
+and aggregates. They are computed once and cached. The counts now, and after a candidate is taken, are computed for
+the requested trees each time, so no answer depends on earlier questions or changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -150,13 +149,13 @@ class MixRoom:
     """The room of a mix in one Forest, whose use may change."""
 
     def __init__(self, forest: Forest, mix: Mix, resource_class: str, budget: Budget) -> None:
-        """Take what candidates are judged by.
+        """Prepare to judge candidates.
 
         Args:
-            forest: Where they are searched.
+            forest: The Forest to search.
             mix: The mix.
-            resource_class: The class that is scarce.
-            budget: What the search may cost.
+            resource_class: The scarce class.
+            budget: The budget of the search.
         """
         self._mix = mix
         self._forest = forest
@@ -246,18 +245,18 @@ def stranded_by_group(
     count: int,
     budget: Budget = UNBOUNDED,
 ) -> dict[str, list[int]]:
-    """Return what is stranded of each class that a mix asks for, in units, in each group of providers.
+    """Return the stranded units of each class of a mix, in each group of providers.
 
     A tree counts for a class in a group if the group has all its providers with the class, and none of
     these is a sharing one.
 
     Args:
         forest: All providers.
-        mix: What is expected.
+        mix: The mix.
         group: The number of the group of each membership.
         rows: The provider of each membership; none is twice in a group.
         count: The number of groups.
-        budget: What it may cost.
+        budget: The budget of the count.
 
     Raises:
         SearchGivenUpError: if the time is over.
@@ -268,7 +267,7 @@ def stranded_by_group(
     stranded = {}
     for name in sorted(mix.classes & forest.catalogue.resource_classes.keys()):
         budget.check()
-        # Those that fit nowhere, as a name in them is gone, count too.
+        # Requests that fit nowhere, because a name in them is unknown, count too.
         whole = sum(
             entry.weight
             for entry in mix.requests.values()
@@ -306,14 +305,14 @@ def _free(forest: Forest, name: str, sharing: Mask) -> Integers:
 
 
 def _lost(requests: MixRequests, now: Integers, name: str, free: Integers, whole: int) -> Integers:
-    """Return what is free and of no use to a request, times its weight, summed over requests, by tree.
+    """Return the free units that are useless to a request, times its weight, summed over requests, by tree.
 
     Args:
         requests: The requests of the mix.
-        now: How many of each fit into each tree, shape (trees, requests).
+        now: Count of each request in each tree, shape (trees, requests).
         name: The class.
-        free: How much of it is free in each tree.
-        whole: The weights of all that ask for it, those that fit nowhere included.
+        free: Free units in each tree.
+        whole: The sum of the weights of all requests for the class, including those that fit nowhere.
     """
     # Consumers beyond what is free make no difference, so that no product is too large.
     kind = np.int64 if int(free.max(initial=0)) * whole < _MOST else object

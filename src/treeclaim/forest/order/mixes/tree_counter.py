@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of requests in trees, and how they change when candidates take something (contract page 101, definitions).
+"""Counts of requests in trees, and their changes when candidates are taken (contract page 101, definitions).
 
-Parts of several requests that want the same classes are counted together.
+Parts of several requests for the same classes are counted together.
 """
 
 from collections import Counter
@@ -79,10 +79,10 @@ class _TestGroup:
         amounts: Units of each class, shape (classes, tests).
         keys: Tree and row of the providers, as one number, ascending.
         width: More than any row.
-        starts: Where the providers of each tree begin, shape (trees + 1,).
+        starts: Start of the providers of each tree, shape (trees + 1,).
         kind: The kind of each provider; those of one kind may serve the same tests.
         serves: Which tests each kind may serve, 1 or 0, shape (kinds, tests).
-        indices: Where the inventory of each class of each provider is.
+        indices: Index of the inventory of each class of each provider.
     """
 
     names: tuple[str, ...]
@@ -209,12 +209,12 @@ class TreeCounter:
         return self.possible.nbytes + sum(group.nbytes for group in self._groups)
 
     def count(self, forest: Forest, trees: Rows, takes: Sequence[Take] = ()) -> Counts:
-        """Return the counts in some trees, each a state, once something is taken there.
+        """Return the counts in some trees, each in an assumed state.
 
         Args:
             forest: The Forest.
-            trees: The tree of each state; a tree may be in several.
-            takes: What each state takes.
+            trees: The tree of each state; a tree may have several states.
+            takes: The amounts taken in each state.
         """
         counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group in self._groups:

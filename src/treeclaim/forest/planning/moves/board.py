@@ -113,7 +113,7 @@ class Board:
                 self._scratch.begin_conditions(earlier.candidate.allocations)
 
     def take(self, cells: Mapping[Cell, int], sign: int = 1) -> None:
-        """Take some units by cell, or with the sign -1 give them back."""
+        """Take some units by cell, or with the sign -1 release them."""
         if cells:
             self._scratch.take((row, name, sign * n) for (row, name), n in cells.items())
 

@@ -108,7 +108,7 @@ class MoveModel:
         self._moving: set[Mover] = set()
         self.offset = 0
         self._objectives: list[dict[int, int]] = []
-        """What is minimized before the number of moves, one after the other."""
+        """Objectives that are minimized before the number of moves, one after the other."""
         self._fits: Counter[int] = Counter()
         """The columns that add to the count of the goals `fit` and `keep`, with their factors."""
         self._fits_elsewhere = 0
@@ -325,7 +325,7 @@ class MoveModel:
                 self._add_part(part, tree, count)
 
     def _add_part(self, part: RequestPart, tree: int, count: int) -> None:
-        """Let a part be served as often as its providers can serve it together."""
+        """Limit a part to the number of times that its providers can serve it together."""
         served = {count: part.copies}
         for row in part.served.of_tree(tree).tolist():
             most = self._program.upper[count] * part.copies

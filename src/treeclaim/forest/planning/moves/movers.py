@@ -76,11 +76,11 @@ class MoveSituation:
     Attributes:
         forest: The Forest with `given` applied.
         call: The call.
-        sharing: Which rows are sharing providers.
-        cleared: Which rows the goal empties.
-        closed: Which rows take nothing new: the cleared ones, and for the goal `leave` those where
+        sharing: Whether each row is a sharing provider.
+        cleared: Whether the goal empties each row.
+        closed: Whether each row takes nothing new: the cleared ones, and for the goal `leave` those where
             consumers would have to leave after the first use.
-        emptied: Which trees are cleared as a whole.
+        emptied: Trees that are cleared as a whole.
         occupied: Numbers of the trees in which each consumer has allocations, by UUID.
         rules: The rules of the call, with their domains.
         budget: The time and memory of the call.
@@ -236,7 +236,7 @@ class MoveSituation:
         ]
 
     def may_take(self, mover: Mover, candidate: Candidate) -> bool:
-        """Return whether the goal and its sharing providers let a mover take a candidate."""
+        """Return whether a mover may take a candidate, by the goal and its sharing providers."""
         return not any(
             self.closed[row]
             or (self.sharing[row] and mover.pools is not None and row not in mover.pools)

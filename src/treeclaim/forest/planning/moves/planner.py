@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of moves (contract page 101, section 5).
 
-Consumers that must leave are first moved to their first candidates. If that is not proven to be the best plan, integer
-programs are solved: of the few trees that look most promising, then of the whole cloud, or of more such trees if that
-is too large. A solution is put into a legal order; a solution for which none is found is excluded, and the
+Consumers that must leave are first moved to their first candidates. If that plan is not proven to be the best, integer
+programs are solved: first of the few most promising trees, then of the whole cloud, or of more promising trees if the
+cloud is too large. A solution is put into a legal order. A solution without a legal order is excluded, and the
 program is solved again. Only a program of the whole cloud proves anything.
 """
 
