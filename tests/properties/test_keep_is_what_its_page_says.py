@@ -39,7 +39,7 @@ from tests.reference.world import uuid_of
 from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.room import stranded_by_group
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
 from treeclaim.model.extension.planning import Mix, MixRequest
@@ -202,7 +202,7 @@ def place_in_turn(world, mix, calls):
         request = request_for(asked, mix)
         key = str(request)
         if key not in queries:
-            queries[key] = query_of(scratch, request, Budget())
+            queries[key] = Query(scratch, request, Budget())
         found = queries[key].first(everywhere, lambda _: True)
         body = b"".join(
             search(forest_of(world), request_for(asked, mix, 1), SearchOptions()).pieces()

@@ -14,7 +14,7 @@ import pytest
 from tests.replica.worlds import claim
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import queries, series
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.order import Order, Term, TermName
@@ -152,11 +152,11 @@ def test_processor_wait_does_not_mark_a_request_as_slow(batches, monkeypatch):
 
     def late(*arguments):
         time.sleep(2 * patience)
-        return query_of(*arguments)
+        return Query(*arguments)
 
     patience = 0.5
     monkeypatch.setattr(batches_module, "_LONGEST_SEARCH", patience)
-    monkeypatch.setattr(queries, "query_of", late)
+    monkeypatch.setattr(queries, "Query", late)
     assert batches.place(wanted()) is not None
 
 

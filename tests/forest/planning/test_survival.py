@@ -9,7 +9,7 @@ import pytest
 
 from tests.forest.building import CLASSES, forest_of, news, provider_uuid, record
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.survival import check_survival
@@ -66,7 +66,7 @@ class World:
             if shape == "pool" and dice.random() < 0.6:
                 amounts["DISK_GB"] = dice.randint(1, 3)
             answer = request(order, **amounts)
-            result = list(query_of(scratch, answer, UNBOUNDED).candidates())
+            result = list(Query(scratch, answer, UNBOUNDED).candidates())
             if not result:
                 continue
             one = dice.choice(result)
@@ -117,7 +117,7 @@ class World:
         def fit(left):
             if not left:
                 return True
-            query = query_of(scratch, left[0].requests[0], UNBOUNDED)
+            query = Query(scratch, left[0].requests[0], UNBOUNDED)
             for one in list(query.candidates()):
                 scratch.take(one.allocations)
                 if fit(left[1:]):

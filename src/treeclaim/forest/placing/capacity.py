@@ -19,16 +19,16 @@ from treeclaim.forest.domains.consumed import classes_with_consumed, times_toget
 from treeclaim.forest.domains.followed import follow
 from treeclaim.forest.order.mixes.request_counts import relate_request
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Keeps, Query, query_of
+from treeclaim.forest.placing.queries import Keeps, Query
 from treeclaim.forest.placing.rules import Domains
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import (
-    TreesInteractError,
     at_most,
     at_most_by_tree,
     counts_at_once,
     fill_trees,
 )
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.tree_kinds import kinds_of_trees, kinds_where_slow
 from treeclaim.forest.table.columns import GREATEST, Integers, Mask, Trees, shown, sum_of
 from treeclaim.forest.table.forest import Forest
@@ -98,6 +98,10 @@ def count_now(
     return count
 
 
+class _TreesInteractError(Exception):
+    """The count in one tree depends on others, as they share providers or a mix, or an amount is split."""
+
+
 class CapacityCount:
     """The number of consumers of one request that fit, and how it is counted.
 
@@ -151,7 +155,7 @@ class CapacityCount:
             self._budget.check()
             try:
                 self._count_trees(with_empty=with_empty)
-            except TreesInteractError:
+            except _TreesInteractError:
                 self._count_together(with_empty=with_empty)
 
     def _count_trees(self, *, with_empty: bool) -> None:
@@ -189,12 +193,16 @@ class CapacityCount:
 
     def _count_in(self, forest: Forest, trees: Trees) -> Integers:
         """Return how many fit into each of some trees, and an upper bound of that, shape (2, roots)."""
-        counts, remaining_trees = counts_at_once(forest, self._request, trees, self._budget)
+        problem = relate_request(forest, self._request, self._budget)
+        # The room of a mix in other trees decides which candidate of a tree comes first.
+        if not problem.are_trees_apart or (self._request.order and self._request.order.mixes):
+            raise _TreesInteractError
+        counts, remaining_trees = counts_at_once(problem, trees)
         self._counts.append(counts)
         if not len(remaining_trees):
             return np.stack([counts, counts])
         bounds = at_most_by_tree(forest, self._request, self._budget)
-        self._fill_trees(forest, remaining_trees, counts)
+        self._fill_trees(problem, remaining_trees, counts)
         most = counts.copy()
         most[remaining_trees] = np.maximum(bounds[remaining_trees], counts[remaining_trees])
         return np.stack([counts, most])
@@ -206,59 +214,43 @@ class CapacityCount:
         everywhere = np.ones(len(self._forest.order.roots), dtype=np.bool_)
         for forest in [self._forest, *([self._forest.emptied()] if with_empty else [])]:
             self._counts.append(np.zeros(1, dtype=np.int64))
-            self._fill(self._query(forest), everywhere, self._counts[-1], 0)
+            self._fill(forest, everywhere, self._counts[-1], 0)
 
-    def _fill_trees(self, forest: Forest, trees: Trees, counts: Integers) -> None:
+    def _fill_trees(self, problem: Problem, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once where that is slow."""
+        # With an order, each consumer takes a search.
         is_ordered = self._request.order is not None
-        kinds = None
-        if len(trees) > 1:
-            problem = relate_request(forest, self._request, self._budget)
-            kinds = (
-                kinds_of_trees([problem], trees)
-                if is_ordered
-                else kinds_where_slow(problem, trees)
-            )
+        kinds = (
+            kinds_of_trees([problem], trees) if is_ordered else kinds_where_slow(problem, trees)
+        )
         if kinds is None:
             kinds = np.arange(len(trees))
         _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
         first_trees = trees[first]
-        if is_ordered:
-            query = self._query(forest)
-            for kind, tree in enumerate(first_trees.tolist()):
-                self._budget.check()
-                only = np.zeros(len(counts), dtype=np.bool_)
-                only[tree] = True
-                self._fill(query, only, counts, tree)
-                counts[trees[kind_of == kind]] = counts[tree]
-            return
-        filled = fill_trees(Scratch(forest), self._request, np.sort(first_trees), self._budget)
-        for filled_trees, times in filled:
+        query = Query(Scratch(problem.forest), self._request, self._budget)
+        for filled_trees, times in fill_trees(query, np.sort(first_trees)):
             counts[filled_trees] = np.minimum(counts[filled_trees] + times, GREATEST)
             counts[trees] = counts[first_trees][kind_of]
 
-    def _query(self, forest: Forest) -> Query:
-        return query_of(Scratch(forest), self._request, self._budget)
-
     def _fill(
         self,
-        query: Query,
+        forest: Forest,
         allowed: Mask,
         counts: Integers,
         number: int,
         keeps: Keeps = lambda _: True,
     ) -> None:
         """Place consumers until nothing fits, and add them to one of the counts."""
-        scratch = query.scratch
+        query = Query(Scratch(forest), self._request, self._budget)
         while counts[number] < GREATEST:
             self._budget.check()
             with self._budget.scope():
                 candidate = query.first(allowed, keeps)
             if candidate is None:
                 return
-            times = self._times(scratch, candidate)
-            scratch.take([(row, name, times * n) for row, name, n in candidate.allocations])
-            scratch.begin_conditions(candidate.allocations)
+            times = self._times(query.scratch, candidate)
+            query.scratch.take([(row, name, times * n) for row, name, n in candidate.allocations])
+            query.scratch.begin_conditions(candidate.allocations)
             counts[number] = shown(int(counts[number]) + times)
 
     def _times(self, scratch: Scratch, candidate: Candidate) -> int:
@@ -304,7 +296,7 @@ class CapacityCount:
         for domain in range(domains.count):
             allowed = domains.with_any(np.arange(domains.count) == domain)
             keeps = partial(_is_in, domains, domain)
-            self._fill(self._query(self._forest), allowed, counts, domain, keeps)
+            self._fill(self._forest, allowed, counts, domain, keeps)
 
 
 def _is_in(domains: Domains, domain: int, trees: Sequence[int]) -> bool:

@@ -18,7 +18,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
 from treeclaim.forest.placing.placer import Attempt, Placer
-from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import relate
@@ -72,7 +72,7 @@ def explain_with_rules(
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
             keeping = np.zeros(len(matching), dtype=np.bool_)
-            for anchor, candidate in query_of(
+            for anchor, candidate in Query(
                 Scratch(forest), judged_request, budget
             ).candidates_by_anchor():
                 budget.check()

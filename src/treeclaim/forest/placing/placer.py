@@ -14,7 +14,7 @@ from treeclaim.forest.placing.candidate import (
     rows_of,
     trees_of,
 )
-from treeclaim.forest.placing.queries import IndependentQuery, Query
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import Domains, EligibleDomains, RuleState, rules_in_force
 from treeclaim.forest.placing.tree_counts import at_most_by_tree
@@ -120,7 +120,7 @@ class Placer:
 
     def _at_most(self, query: Query, domains: Domains) -> Integers:
         """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
-        if not isinstance(query, IndependentQuery):
+        if not query.are_apart:
             return np.full(domains.count, GREATEST)
         return domains.sums(at_most_by_tree(query.scratch.forest, query.request, self.budget))
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first candidate of queries, again and again, while room is taken in a scratch Forest."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from treeclaim.forest.order.ordered import TOGETHER, OrderedSearch
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import Candidate, trees_of
+from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.combine import (
     anchors_of,
@@ -48,9 +50,14 @@ Keeps = Callable[[Sequence[int]], bool]
 
 
 class Query:
-    """A query in a scratch Forest, which is searched each time.
+    """A query in a scratch Forest.
+
+    Where trees do not affect each other, the first candidate of each tree is kept: a tree is searched when its turn
+    comes, and again after something changed in it. Otherwise each call searches anew.
 
     Attributes:
+        plan: What is asked.
+        are_apart: Whether each candidate is of one tree, and trees do not affect each other.
         nbytes: The bytes that the query takes, about, with what it was made from.
     """
 
@@ -60,6 +67,38 @@ class Query:
         self.request = replace(request, limit=None)
         self.budget = budget
         self.nbytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
+        problem = self.search()
+        scratch.copy_used(request.classes)
+        mixes = () if request.order is None else request.order.mixes
+        self.plan = problem.plan
+        self.are_apart = problem.are_trees_apart and all(
+            requests_of(scratch.forest, mix, budget).are_apart for mix in mixes
+        )
+        if self.are_apart:
+            self._begin_trees(problem)
+
+    def _begin_trees(self, problem: Problem) -> None:
+        """Bound the scores of all trees, and choose where there is nothing to choose."""
+        self._begin = problem
+        self._seen = self.scratch.moment
+        """The moment up to which the changes of trees are taken in."""
+        self._now: tuple[int, Problem] = self.scratch.moment, problem
+        self._scoring = self._scoring_of(problem)
+        roots = len(problem.order.roots)
+        anchors = all_anchors(problem)
+        self._value = np.full(roots, -np.inf)
+        """The score of the first candidate of each tree, or where it is not known a score that it does not exceed."""
+        self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
+        self._is_known = np.zeros(roots, dtype=np.bool_)
+        self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
+        """The providers of the first candidate of each tree that has any; none where another may be the first now."""
+        self._is_approximate = np.zeros(roots, dtype=np.bool_)
+        self.nbytes += self._chosen.nbytes + roots * _BYTES_FOR_A_TREE
+        self._is_single = self._without_choice()
+        single = anchors[self._is_single[anchors]]
+        self._is_known[single] = True
+        if self._scoring is not None and len(single):
+            self._value[single] = self._scoring.scores(self._chosen[single])
 
     def search(self) -> Problem:
         """Relate the request to the scratch as it is now."""
@@ -72,6 +111,8 @@ class Query:
             allowed: Trees that a candidate in one tree may use, shape (roots,).
             keeps: Judges candidates in any trees.
         """
+        if self.are_apart:
+            return self._first_of_trees(allowed)
         problem = self.search()
         anchors = None
         if not problem.plan.split and not problem.may_leave_anchors:
@@ -126,12 +167,13 @@ class Query:
         for name, row, units in parts:
             served.append((NO_GROUP, row))
             allocations.append((row, name, units))
-        trees = self._trees_of([row for row, _, _ in allocations])
+        providers = [row for row, _, _ in allocations]
+        trees = (
+            tuple(map(int, problem.order.tree[providers[:1]]))
+            if self.are_apart
+            else trees_of(self.scratch.forest, providers)
+        )
         return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
-
-    def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
-        """Return the trees of a candidate, for the rows of its giving providers."""
-        return trees_of(self.scratch.forest, providers)
 
     def _scoring_of(self, problem: Problem) -> Scoring | None:
         order = self.request.order
@@ -162,38 +204,7 @@ class Query:
                 for rows in block.tolist():
                     yield self.make_candidate(problem, rows)
 
-
-class IndependentQuery(Query):
-    """A query whose candidates are each of one tree, the first of which is kept for each tree.
-
-    A tree is searched when its turn comes, and again after something changed in it.
-    """
-
-    def __init__(
-        self, scratch: Scratch, request: CandidateRequest, budget: Budget, problem: Problem
-    ) -> None:
-        """Bound the scores of all trees, and choose where there is nothing to choose."""
-        super().__init__(scratch, request, budget)
-        self._begin = problem
-        self._seen = scratch.moment
-        """The moment up to which the changes of trees are taken in."""
-        self._now: tuple[int, Problem] = scratch.moment, problem
-        self._scoring = self._scoring_of(problem)
-        roots = len(scratch.forest.order.roots)
-        anchors = all_anchors(problem)
-        self._value = np.full(roots, -np.inf)
-        """The score of the first candidate of each tree, or where it is not known a score that it does not exceed."""
-        self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
-        self._is_known = np.zeros(roots, dtype=np.bool_)
-        self._chosen = np.full((roots, len(problem.relations)), NO_ROW, dtype=np.int64)
-        """The providers of the first candidate of each tree that has any; none where another may be the first now."""
-        self._is_approximate = np.zeros(roots, dtype=np.bool_)
-        self.nbytes += self._chosen.nbytes + roots * _BYTES_FOR_A_TREE
-        self._is_single = self._without_choice()
-        single = anchors[self._is_single[anchors]]
-        self._is_known[single] = True
-        if self._scoring is not None and len(single):
-            self._value[single] = self._scoring.scores(self._chosen[single])
+    # -- the first candidate of each tree --------------------------------------------------------
 
     def _without_choice(self) -> Mask:
         """Choose the providers of the trees with one provider for each slot, whatever is free."""
@@ -223,9 +234,8 @@ class IndependentQuery(Query):
             self._is_known[changed] = False
             self._seen = scratch.moment
 
-    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
+    def _first_of_trees(self, allowed: Mask) -> Candidate | None:
         """Return the first candidate of the best tree that is allowed."""
-        del keeps
         self._catch_up()
         size = TREES_TOGETHER
         while (tree := self._best_of(allowed)) is not None and not self._is_known[tree]:
@@ -244,10 +254,6 @@ class IndependentQuery(Query):
             self._begin, self._chosen[tree].tolist(), is_approximate=is_approximate
         )
 
-    def _trees_of(self, providers: Sequence[int]) -> tuple[int, ...]:
-        """Return the one tree of a candidate."""
-        return tuple(map(int, self._begin.order.tree[providers[:1]]))
-
     def _best_of(self, allowed: Mask) -> int | None:
         """Return the tree with the greatest value of those allowed, the first of equals."""
         if not len(allowed):
@@ -256,6 +262,13 @@ class IndependentQuery(Query):
         if not allowed[tree]:
             tree = int(np.where(allowed, self._value, -np.inf).argmax())
         return tree if allowed[tree] and self._value[tree] > -np.inf else None
+
+    def search_each(self, trees: Trees) -> tuple[Trees, Choices]:
+        """Search some trees (numbers, ascending), and return those that have a candidate, with the first of each."""
+        self._catch_up()
+        self._search_trees(trees)
+        found = trees[self._value[trees] > -np.inf]
+        return found, self._chosen[found]
 
     def _look_at(self, trees: Trees) -> None:
         """Find the first candidates of some trees (numbers, ascending) as things are now."""
@@ -341,17 +354,79 @@ class IndependentQuery(Query):
         self._value[trees] = scores
 
 
-def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
-    """Return a query that keeps the first candidate of each tree, where trees do not affect each other."""
-    problem = relate_request(scratch.forest, request, budget)
-    mixes = () if request.order is None else request.order.mixes
-    # Scores are read again and again from what is used.
-    scratch.copy_used(request.classes if mixes else ())
-    are_apart = (
-        not problem.plan.split
-        and all(relation.pairs.is_local for relation in problem.relations)
-        and all(requests_of(scratch.forest, mix, budget).are_apart for mix in mixes)
-    )
-    if not are_apart:
-        return Query(scratch, request, budget)
-    return IndependentQuery(scratch, request, budget, problem)
+class QueryPool:
+    """The queries in a scratch Forest, each made when it is first needed.
+
+    Attributes:
+        scratch: Where they search.
+    """
+
+    def __init__(self, scratch: Scratch, budget: Budget, most_bytes: int | None = None) -> None:
+        """Create an empty pool.
+
+        Args:
+            scratch: The scratch Forest.
+            budget: The budget of all queries together.
+            most_bytes: The pool drops all queries that exceed this; None for the budget's memory.
+        """
+        self.scratch = scratch
+        self._budget = budget
+        self._most_bytes = most_bytes
+        self._queries: dict[CandidateRequest, Query] = {}
+        self._query_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that the queries and the scratch take, about."""
+        return self.scratch.nbytes + self._query_bytes
+
+    def query(self, request: CandidateRequest) -> Query:
+        """Return the query of a request."""
+        query = self._queries.get(request)
+        if query is None:
+            if self._most_bytes is not None and self.nbytes > self._most_bytes:
+                self._queries.clear()
+                self._query_bytes = 0
+            query = Query(self.scratch, request, self._budget)
+            self._query_bytes += query.nbytes
+            self._queries[request] = query
+        return query
+
+    def first(
+        self,
+        alternatives: Iterable[CandidateRequest],
+        allowed: Mask,
+        rules: Sequence[RuleState] = (),
+        eligible: EligibleDomains = MappingProxyType({}),
+        accepts: Callable[[Candidate], bool] = lambda _: True,
+    ) -> tuple[int, Candidate] | None:
+        """Return the first candidate of the first request with a candidate, and the number of that request.
+
+        Args:
+            alternatives: The requests.
+            allowed: Trees that a candidate may use.
+            rules: Rules for the candidate.
+            eligible: The domains that count for rules on skew.
+            accepts: A further condition on candidates; rarely false.
+        """
+        masks = [allowed, *(rule.open_trees(eligible) for rule in rules)]
+        alone = allowed if len(masks) == 1 else np.logical_and.reduce(masks)
+
+        def keeps(trees: Sequence[int]) -> bool:
+            return bool(allowed[list(trees)].all()) and all(
+                rule.keeps(trees, eligible) for rule in rules
+            )
+
+        for number, request in enumerate(alternatives):
+            query = self.query(request)
+            # Searches that are repeated for each consumer are not in memory at the same time.
+            with self._budget.scope():
+                candidate = query.first(alone, keeps)
+                if candidate is not None and not accepts(candidate):
+                    every = (
+                        each for each in query.candidates() if keeps(each.trees) and accepts(each)
+                    )
+                    candidate = next(every, None)
+            if candidate is not None:
+                return number, candidate
+        return None

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
-from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.queries import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts, with_free

@@ -103,16 +103,24 @@ class Scratch:
         self.take((row, name, -amount) for row, name, amount in allocations)
 
     def take_of_class(self, class_id: int, indices: Rows, amounts: Integers) -> None:
-        """Take amounts of many inventories of a class at once, while no query is in use.
+        """Take amounts of many inventories of a class at once, where nothing is barred.
 
         Args:
             class_id: The class.
             indices: Indices of inventories, each once.
-            amounts: Units, without what they consume.
+            amounts: Units above zero, without what they consume.
         """
+        self.moment += 1
         columns = self._columns(class_id)
         columns.used.values[indices] += amounts
         columns.free.values[indices] -= amounts
+        rows = columns.row.values[indices]
+        trees = self.forest.order.tree[rows]
+        self.taken_at[trees] = self.moment
+        totals = self._totals.get(self.forest.catalogue.class_by_id[class_id].name)
+        if totals is not None:
+            totals.used[rows] += amounts
+            np.add.at(totals.tree_used, trees, amounts)
 
     # -- conditions that begin with the first use ------------------------------------------------
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts of the consumers of one request in many trees at once (contract page 98, section 5).
 
-The counts of independent trees are independent. `counts_at_once` computes a count from the
-options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers in the usual
-order: one search finds the first candidate of each tree, which stays the first while it fits. `at_most` and
-`at_most_by_tree` are upper bounds.
+In trees that share nothing, these counts are independent of each other. `counts_at_once` computes a count from the
+options of one consumer, where any order of consumers gives the same count. `fill_trees` places consumers: one search
+finds the first candidate of each tree. `at_most` and `at_most_by_tree` are upper bounds.
 """
 
 from collections import defaultdict
@@ -17,11 +16,12 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
-from treeclaim.forest.order.mixes.request_counts import RequestCounts, relate_request
+from treeclaim.forest.order.mixes.request_counts import RequestCounts
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.slots import Slot
-from treeclaim.forest.solve.combine import first_of_each, matching_anchors
+from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import GREATEST, NO_ROW, Integers, Mask, Rows, Trees, sums_by
@@ -30,10 +30,6 @@ from treeclaim.model.request import CandidateRequest
 
 ClassUses = dict[int, tuple[Rows, Integers, Integers]]
 """By class id: indices of inventories, the number of the candidate that uses each, and the units that it uses."""
-
-
-class TreesInteractError(Exception):
-    """The count in one tree depends on others, as they share providers or a mix, or an amount is split."""
 
 
 def at_most(forest: Forest, request: CandidateRequest, budget: Budget) -> int:
@@ -71,24 +67,18 @@ def _bounds(forest: Forest, counts: RequestCounts, part: Rows, parts: int) -> Ro
     return bounds
 
 
-def counts_at_once(
-    forest: Forest, request: CandidateRequest, trees: Trees, budget: Budget
-) -> tuple[Rows, Trees]:
+def counts_at_once(problem: Problem, trees: Trees) -> tuple[Rows, Trees]:
     """Return how many consumers fit into each of some trees, whatever the order in which they come.
+
+    Args:
+        problem: A request for which trees do not affect each other.
+        trees: Numbers of trees, ascending.
 
     Returns:
         One number for each root, 0 for other trees, and the numbers of the trees in which consumers must
         be placed to find out.
-
-    Raises:
-        TreesInteractError: if the trees are not independent.
     """
-    problem = relate_request(forest, replace(request, order=None), budget)
-    # The room of a mix in other trees decides which candidate of a tree comes first.
-    mixes = request.order and request.order.mixes
-    is_local = all(relation.pairs.is_local for relation in problem.relations)
-    if mixes or problem.plan.split or not is_local:
-        raise TreesInteractError
+    forest = problem.forest
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
     matching = forest.order.tree[matching_anchors(problem, trees)]
     if problem.consumes:
@@ -151,36 +141,31 @@ def _once_where_armed(forest: Forest, providers: Rows, times: Rows) -> Rows:
     return once
 
 
-def fill_trees(
-    scratch: Scratch, request: CandidateRequest, trees: Trees, budget: Budget
-) -> Iterator[tuple[Trees, Integers]]:
-    """Place consumers in some trees until no tree has room.
+def fill_trees(query: Query, trees: Trees) -> Iterator[tuple[Trees, Integers]]:
+    """Place consumers in some trees until nothing fits.
 
     Args:
-        scratch: The scratch; no query may be in use there.
-        request: A request that splits nothing, without an order, for which trees are independent.
+        query: A query for which trees do not affect each other. Its candidate of a tree stays the first while it
+            fits, unless an order makes scores of what is used.
         trees: Numbers of trees, ascending.
-        budget: The budget.
 
     Yields:
         Trees, and the number of consumers newly placed in each.
     """
+    is_ordered = query.request.order is not None
     while len(trees):
-        budget.check()
-        with budget.scope():
-            problem = relate_request(scratch.forest, request, budget)
-            blocks = list(first_of_each(problem, trees))
-        for block in blocks:
-            yield block.tree, _take(scratch, problem.plan, block.chosen)
-        trees = np.sort(np.concatenate([trees[:0], *(block.tree for block in blocks)]))
+        query.budget.check()
+        with query.budget.scope():
+            trees, chosen = query.search_each(trees)
+        yield trees, _take(query.scratch, query.plan, chosen, is_once=is_ordered)
 
 
-def _take(scratch: Scratch, plan: Plan, chosen: Choices) -> Integers:
-    """Take each candidate, all of different trees, as often as it fits; return how often."""
+def _take(scratch: Scratch, plan: Plan, chosen: Choices, *, is_once: bool) -> Integers:
+    """Take each candidate, all of different trees, once or as often as it fits; return how often."""
     uses = _class_uses(scratch.forest, plan, chosen)
     beginning = _find_first_uses(scratch.forest, plan, chosen)
     times = _times_of(scratch.forest, uses, len(chosen))
-    times[beginning] = 1
+    times[beginning | is_once] = 1
     for class_id, (indices, candidates, units) in uses.items():
         scratch.take_of_class(class_id, indices, units * times[candidates])
     for candidate in chosen[beginning].tolist():

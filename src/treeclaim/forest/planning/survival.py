@@ -17,8 +17,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import allocations_at, no_trees, rows_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
-from treeclaim.forest.placing.queries import IndependentQuery
-from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.queries import QueryPool
 from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree
@@ -267,7 +266,7 @@ class _Trials:
         """
         requests = {request for consumer in failure.placed_anew for request in consumer.requests}
         return all(
-            isinstance(self._pool.query(request), IndependentQuery)
+            self._pool.query(request).are_apart
             and (
                 request.order is None
                 or all(term.name in _LOCAL_TERMS for term in request.order.terms)
@@ -355,7 +354,7 @@ class _Trials:
     def _at_most(self, request: CandidateRequest) -> int:
         self._budget.check()
         with self._budget.scope():
-            if isinstance(self._pool.query(request), IndependentQuery):
+            if self._pool.query(request).are_apart:
                 bounds = at_most_by_tree(self.forest, request, self._budget)
                 return sum_of(bounds[~self._barred])
             return at_most(self.forest, request, self._budget)

@@ -80,6 +80,11 @@ class Problem:
         )
 
     @property
+    def are_trees_apart(self) -> bool:
+        """Return whether each candidate is of one tree, and what is taken in a tree concerns no other one."""
+        return not self.plan.split and all(relation.pairs.is_local for relation in self.relations)
+
+    @property
     def may_leave_anchors(self) -> bool:
         """Return whether some candidate may have another tree than its anchor's.
 

@@ -10,8 +10,7 @@ from operator import itemgetter
 import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
-from treeclaim.forest.placing.queries import IndependentQuery, Query, query_of
-from treeclaim.forest.placing.query_pool import QueryPool
+from treeclaim.forest.placing.queries import Query, QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
 from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
@@ -91,12 +90,10 @@ class PlaceLister:
     def _draw(self, request: CandidateRequest, trees: Mask | None) -> Iterator[Candidate]:
         """Yield the open candidates: of independent trees at most one more than are listed."""
         query = self._pool.query(request)
-        drawn = (
-            _of_trees(query, trees) if isinstance(query, IndependentQuery) else query.candidates()
-        )
+        drawn = _of_trees(query, trees) if query.are_apart else query.candidates()
         if request.can_split:
             now = Scratch(self._situation.forest)
-            drawn = chain(query_of(now, request, self._situation.budget).candidates(), drawn)
+            drawn = chain(Query(now, request, self._situation.budget).candidates(), drawn)
         for candidate in drawn:
             if self._is_open(candidate):
                 yield candidate
@@ -186,7 +183,7 @@ class PlaceLister:
 
 def _first_of_trees(query: Query) -> Iterator[Candidate]:
     """Yield the first candidate of each tree."""
-    if not isinstance(query, IndependentQuery):
+    if not query.are_apart:
         first: dict[tuple[int, ...], Candidate] = {}
         for candidate in islice(query.candidates(), MOST_PLACES):
             query.budget.check()
@@ -199,7 +196,7 @@ def _first_of_trees(query: Query) -> Iterator[Candidate]:
             yield query.make_candidate(problem, chosen)
 
 
-def _of_trees(query: IndependentQuery, trees: Mask | None) -> Iterator[Candidate]:
+def _of_trees(query: Query, trees: Mask | None) -> Iterator[Candidate]:
     """Yield the candidates of trees, at most one more of each than are listed."""
     problem = query.search()
     anchors = all_anchors(problem)
