@@ -34,8 +34,8 @@ def main() -> int:
         only=options.only,
     )
     # Thresholds are of a database on the same machine.
-    known = [] if options.delay else thresholds(options.database)
-    return 0 if show(console, rows, known) else 1
+    limits = [] if options.delay else thresholds(options.database)
+    return 0 if show(console, rows, limits) else 1
 
 
 def measured(
@@ -57,23 +57,25 @@ def measured(
     return list(measure(cases, services, extent, console))
 
 
-def show(console: Console, rows: Sequence[Row], known: Sequence[Threshold]) -> bool:
+def show(console: Console, rows: Sequence[Row], limits: Sequence[Threshold]) -> bool:
     """Print what was measured, and which thresholds are met; return whether none is missed."""
     table = Table(title="Measured over HTTP", title_justify="left")
     for name in ("case", OURS, "without", PEER, "ratio"):
         table.add_column(name)
     cases = by_case(rows)
     for case, sides in cases.items():
-        ours, other = sides[OURS], sides.get(PEER)
+        ours, peer_row = sides[OURS], sides.get(PEER)
         base = "" if ours.base is None else figure(ours.base, ours.unit)
-        beside = ("", "") if other is None else (str(other), f"{speed_up(ours, other):,.1f} x")
+        beside = (
+            ("", "") if peer_row is None else (str(peer_row), f"{speed_up(ours, peer_row):,.1f} x")
+        )
         table.add_row(case, str(ours), base, *beside)
     console.print(table)
     table = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
     for name in ("case", "threshold", "measured", ""):
         table.add_column(name)
     is_good = True
-    for threshold in known:
+    for threshold in limits:
         value = threshold.value_of(cases.get(threshold.case, {}))
         if value is None:
             cells = ("", "only with --large" if threshold.is_large else "not measured")

@@ -57,8 +57,8 @@ def compare(
         SystemExit: if an interpreter does not import Treeclaim from its source tree.
     """
     folder = folder.resolve()
-    own = folder / ".venv" / "bin" / "python"
-    chosen = python or (own if own.exists() else Path(sys.executable))
+    interpreter = folder / ".venv" / "bin" / "python"
+    chosen = python or (interpreter if interpreter.exists() else Path(sys.executable))
     services = [
         checkout(THIS, Path(__file__).parents[1], Path(sys.executable)),
         checkout(OTHER, folder, chosen.absolute()),
@@ -135,14 +135,14 @@ def show(rows: list[Row], console: Console) -> bool:
         ]
         if not pairs:
             continue
-        ratios = sorted(speed_up(other, this) for this, other in pairs)
+        ratios = sorted(speed_up(base, this) for this, base in pairs)
         is_slower = median(ratios) > SLOWER
         slower += is_slower
         table.add_row(
             case,
             *(
-                figure(median([row.value for row in some]), some[0].unit)
-                for some in zip(*pairs, strict=True)
+                figure(median([row.value for row in row_pairs]), row_pairs[0].unit)
+                for row_pairs in zip(*pairs, strict=True)
             ),
             f"{median(ratios):.2f}",
             f"{ratios[0]:.2f} to {ratios[-1]:.2f}",

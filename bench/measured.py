@@ -26,9 +26,11 @@ from tests.databases import KINDS
 def main() -> int:
     """Measure, and write the page or the comparison."""
     parser = argparse.ArgumentParser(prog="python -m bench.measured", description=__doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--page", type=Path, help="hold a run against the thresholds; write it here")
-    what.add_argument(
+    choice = parser.add_mutually_exclusive_group(required=True)
+    choice.add_argument(
+        "--page", type=Path, help="hold a run against the thresholds; write it here"
+    )
+    choice.add_argument(
         "--beside",
         type=Path,
         metavar="PATH",
@@ -68,13 +70,13 @@ def _commit() -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def judged(known: Sequence[Threshold], rows: Sequence[Row]) -> Iterator[tuple[bool, str]]:
+def judged(limits: Sequence[Threshold], rows: Sequence[Row]) -> Iterator[tuple[bool, str]]:
     """Hold rows against thresholds; yield whether each is met, with its line of the page.
 
     A threshold that a short run should measure and did not is missed.
     """
     cases = by_case(rows)
-    for threshold in known:
+    for threshold in limits:
         sides = cases.get(threshold.case, {})
         value = threshold.value_of(sides)
         if value is None and threshold.is_large:

@@ -50,9 +50,9 @@ def figure(value: float, unit: str) -> str:
     )
 
 
-def speed_up(ours: Row, other: Row) -> float:
+def speed_up(ours: Row, theirs: Row) -> float:
     """Return how many times as fast, or as much a second, the first one is; infinite beside nothing."""
-    above, below = (ours, other) if ours.unit == RATE else (other, ours)
+    above, below = (ours, theirs) if ours.unit == RATE else (theirs, ours)
     return above.value / below.value if below.value else math.inf
 
 

@@ -109,9 +109,9 @@ def measure(
                     endpoint, process = _start(stack, service, world, extent)
                     endpoints.append(endpoint)
                     yield from _first_answer(endpoint, process, world)
-            for one in case.measures:
+            for measure_case in case.measures:
                 for number in range(extent.pairs):
-                    yield from one(world, endpoints[:: -1 if number % 2 else 1], extent)
+                    yield from measure_case(world, endpoints[:: -1 if number % 2 else 1], extent)
 
 
 def _start(

@@ -129,7 +129,7 @@ def _configuration(room: str, seconds: int) -> str:
 
 def _excluded(room: str) -> str:
     """Return the rooms within a room that have rows of their own, as TOML."""
-    below = [f"src/treeclaim/{other}/**/*.py" for other in ROOMS if other.startswith(f"{room}/")]
+    below = [f"src/treeclaim/{inner}/**/*.py" for inner in ROOMS if inner.startswith(f"{room}/")]
     return json.dumps(below)
 
 

@@ -119,23 +119,23 @@ def _needed(source: Path, extras: Sequence[str] = EXTRAS) -> set[str]:
     texts = [*project["dependencies"]]
     texts += [text for extra in extras for text in project["optional-dependencies"][extra]]
     waiting = [(Requirement(text), {""}) for text in texts]
-    found: dict[str, set[str]] = {}
+    requirements: dict[str, set[str]] = {}
     while waiting:
         requirement, active = waiting.pop()
         marker = requirement.marker
         if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in active):
             continue
         name = canonicalize_name(requirement.name)
-        new = {"", *requirement.extras} - found.setdefault(name, set())
-        found[name] |= new
+        new = {"", *requirement.extras} - requirements.setdefault(name, set())
+        requirements[name] |= new
         if new and name != _OWN:
             waiting += [(Requirement(text), new) for text in metadata.requires(name) or ()]
-    return found.keys() - {_OWN}
+    return requirements.keys() - {_OWN}
 
 
-def _wheels(source: Path, folder: Path, *what: str) -> None:
+def _wheels(source: Path, folder: Path, *requirements: str) -> None:
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
-    _run(source, *pip, "--no-deps", "--wheel-dir", str(folder), *what)
+    _run(source, *pip, "--no-deps", "--wheel-dir", str(folder), *requirements)
 
 
 def require_ready(folder: Path, version: str) -> None:
@@ -155,8 +155,8 @@ def require_ready(folder: Path, version: str) -> None:
 def section_of(changelog: str, version: str) -> str | None:
     """Return what a changelog says of a version; None without a dated section of it."""
     heading = rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)"
-    found = re.search(heading, changelog, re.MULTILINE | re.DOTALL)
-    return found[1].strip() if found else None
+    match = re.search(heading, changelog, re.MULTILINE | re.DOTALL)
+    return match[1].strip() if match else None
 
 
 def _run(folder: Path, *command: str) -> str:

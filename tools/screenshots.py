@@ -159,9 +159,9 @@ def _fill(url: str) -> str:
         requests = {}
         for _ in range(_CLAIM_COUNT):
             project, query = chance.choice(_CLAIMS)
-            found = client.candidates(query)["allocation_requests"]
+            candidates = client.candidates(query)["allocation_requests"]
             # Earlier hosts are filled more, so that the map has something to tell.
-            chosen = found[int(len(found) * chance.random() ** 2)]
+            chosen = candidates[int(len(candidates) * chance.random() ** 2)]
             consumer = str(uuid.UUID(int=chance.getrandbits(128), version=4))
             client.claim(consumer, chosen, project_id=project, user_id=f"{project}-user")
             requests[consumer] = [query]

@@ -63,10 +63,10 @@ class Endpoint:
         connection = self._connection()
         start = time.perf_counter()
         status, body = connection.get(path)
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         if status != HTTPStatus.OK:
             raise SystemExit(f"{self.name} answered {status}: {body.decode()}")
-        return Answer(taken, body)
+        return Answer(seconds, body)
 
     def ask(self, query: str, limit: int | None) -> Answer:
         """Ask for candidates."""

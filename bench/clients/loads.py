@@ -101,7 +101,10 @@ def at_fixed_rates(
             for step, rate in streams:
                 shared = iter(range(int(seconds * rate))), threading.Lock()
                 running.append([pool.submit(work, step, rate, *shared) for _ in range(clients)])
-            return [[taken for one in some for taken in one.result()] for some in running]
+            return [
+                [duration for future in futures for duration in future.result()]
+                for futures in running
+            ]
     finally:
         sys.setswitchinterval(before)
 
@@ -144,8 +147,8 @@ def pairs(endpoint: Endpoint, world: World) -> Step:
     dice = random.Random(9)
 
     def step(_: int) -> bool:
-        found = endpoint.ask(world.query, 1000).body
-        return endpoint.take({"allocations": draw_candidate(found, dice)})
+        body = endpoint.ask(world.query, 1000).body
+        return endpoint.take({"allocations": draw_candidate(body, dice)})
 
     return step
 

@@ -50,12 +50,12 @@ def after_shapes(world: World, endpoints: Sequence[Endpoint], extent: Extent) ->
 
 def _claimer(world: World, endpoint: Endpoint) -> Write:
     """Return what claims one candidate after the other, each of another tree."""
-    found = orjson.loads(endpoint.ask(world.query, LIMIT).body)["allocation_requests"]
-    random.Random(3).shuffle(found)
-    left = iter(found)
+    candidates = orjson.loads(endpoint.ask(world.query, LIMIT).body)["allocation_requests"]
+    random.Random(3).shuffle(candidates)
+    remaining = iter(candidates)
 
     def claim() -> None:
-        if not endpoint.take(next(left)):
+        if not endpoint.take(next(remaining)):
             raise SystemExit(f"{endpoint.name} refused a claim")
 
     return claim
@@ -63,7 +63,9 @@ def _claimer(world: World, endpoint: Endpoint) -> Write:
 
 def _grower(world: World, endpoint: Endpoint) -> Write:
     """Return what adds a provider to a tree, and takes it away the next time."""
-    roots = itertools.cycle(one.uuid for one in world.providers if one.parent is None)
+    roots = itertools.cycle(
+        provider.uuid for provider in world.providers if provider.parent is None
+    )
     added: list[str] = []
 
     def change() -> None:
@@ -86,24 +88,31 @@ def _after(
 ) -> Iterator[Row]:
     # The other client has connections of its own.
     writes = {
-        one.name: writer(world, Endpoint(one.name, one.url, has_extension=one.has_extension))
-        for one in endpoints
+        side.name: writer(
+            world,
+            Endpoint(
+                side.name,
+                side.url,
+                has_extension=side.has_extension,
+            ),
+        )
+        for side in endpoints
     }
-    quiet: dict[str, list[float]] = {one.name: [] for one in endpoints}
-    busy: dict[str, list[float]] = {one.name: [] for one in endpoints}
+    quiet: dict[str, list[float]] = {side.name: [] for side in endpoints}
+    busy: dict[str, list[float]] = {side.name: [] for side in endpoints}
 
-    def ask(endpoint: Endpoint, taken: list[float], before: Write | None) -> None:
+    def ask(endpoint: Endpoint, durations: list[float], before: Write | None) -> None:
         for _ in range(_IN_A_ROW):
-            if sum(taken) > extent.seconds and len(taken) >= _LEAST_ANSWERS:
+            if sum(durations) > extent.seconds and len(durations) >= _LEAST_ANSWERS:
                 return
             if before is not None:
                 before()
-            taken.append(endpoint.ask(world.question(next(_NEW_FLAVORS)), LIMIT).seconds)
+            durations.append(endpoint.ask(world.question(next(_NEW_FLAVORS)), LIMIT).seconds)
 
     for _ in range(extent.rounds):
-        for one in endpoints:
-            ask(one, quiet[one.name], None)
-            ask(one, busy[one.name], writes[one.name])
+        for side in endpoints:
+            ask(side, quiet[side.name], None)
+            ask(side, busy[side.name], writes[side.name])
     for name, seconds in busy.items():
         yield Row(case, name, 1000 * median(seconds), base=1000 * median(quiet[name]))
 
@@ -112,7 +121,7 @@ def one_claim(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> It
     """Time claims that one client makes one after the other."""
     for endpoint in endpoints:
         claim = loads.claims(endpoint, world)
-        taken = []
+        durations = []
         end = time.perf_counter() + extent.seconds
         for number in itertools.count():
             start = time.perf_counter()
@@ -120,22 +129,22 @@ def one_claim(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> It
                 break
             if not claim(number):
                 raise SystemExit(f"{endpoint.name} refused a claim")
-            taken.append(time.perf_counter() - start)
-        yield Row(f"{world.name}, one claim, one client", endpoint.name, 1000 * median(taken))
+            durations.append(time.perf_counter() - start)
+        yield Row(f"{world.name}, one claim, one client", endpoint.name, 1000 * median(durations))
 
 
 def contended(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
     """Let sixteen clients claim, and search and claim, as fast as they are answered, in a world with a pool."""
     pool = world.providers[0].uuid
     steps: dict[str, Callable[[Endpoint], loads.Step]] = {
-        "claims on 1000 hosts": lambda one: loads.claims(one, world),
-        "claims on one pool": lambda one: lambda _: one.claim(pool, {"DISK_GB": 1}),
-        "search and claim": lambda one: loads.pairs(one, world),
+        "claims on 1000 hosts": lambda endpoint: loads.claims(endpoint, world),
+        "claims on one pool": lambda endpoint: lambda _: endpoint.claim(pool, {"DISK_GB": 1}),
+        "search and claim": lambda endpoint: loads.pairs(endpoint, world),
     }
     for case, make in steps.items():
-        for one in endpoints:
-            rate = loads.per_second(make(one), _CLIENTS, _MOST_CLAIMS, extent.seconds)
-            yield Row(f"{world.name}, {case}, {_CLIENTS} clients", one.name, rate, RATE)
+        for endpoint in endpoints:
+            rate = loads.per_second(make(endpoint), _CLIENTS, _MOST_CLAIMS, extent.seconds)
+            yield Row(f"{world.name}, {case}, {_CLIENTS} clients", endpoint.name, rate, RATE)
 
 
 def open_loop(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:

@@ -44,12 +44,14 @@ def bulk(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[Row
             document = orjson.loads(answers[0].body)
             if len(document["providers"]) != len(hosts):
                 raise SystemExit(f"{len(document['providers'])} providers in the answer")
-            taken = 1000 * median([answer.seconds for answer in answers])
-            yield Row(case, endpoint.name, taken, base=orjson_ms(document))
+            milliseconds = 1000 * median([answer.seconds for answer in answers])
+            yield Row(case, endpoint.name, milliseconds, base=orjson_ms(document))
             continue
         listed = endpoint.get("/resource_providers").seconds
         sample = hosts[:: len(hosts) // _SAMPLE]
-        paths = [f"/resource_providers/{one.uuid}/{part}" for one in sample for part in _PARTS]
+        paths = [
+            f"/resource_providers/{provider.uuid}/{part}" for provider in sample for part in _PARTS
+        ]
         for path in paths[: len(_PARTS)]:
             endpoint.get(path)
         seconds = sum(endpoint.get(path).seconds for path in paths)

@@ -8,6 +8,7 @@ client, and a claim, one consumer after the other. Some of them are measured, an
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -31,7 +32,7 @@ _APART = {"domains": "tree", "max_per_domain": 1}
 _FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
 
-def nova_places(endpoint: Endpoint, query: str, taken: set[str]) -> bool:
+def nova_places(endpoint: Endpoint, query: str, used_hosts: set[str]) -> bool:
     """Place one consumer as Nova does: search, weigh, claim; return whether it was placed."""
     document = orjson.loads(endpoint.ask(query, _FOUND).body)
     summaries = document["provider_summaries"]
@@ -41,13 +42,13 @@ def nova_places(endpoint: Endpoint, query: str, taken: set[str]) -> bool:
         parts = summaries[host]["resources"].values()
         return sum(1 - float(part["used"]) / float(part["capacity"]) for part in parts)
 
-    others = (
+    other_requests = (
         candidate
         for candidate in document["allocation_requests"]
-        if not taken & set(candidate["allocations"])
+        if not used_hosts & set(candidate["allocations"])
     )
-    best = max(others, key=free)
-    taken.update(best["allocations"])
+    best = max(other_requests, key=free)
+    used_hosts.update(best["allocations"])
     return endpoint.take({"allocations": best["allocations"]})
 
 
@@ -60,15 +61,15 @@ def batch(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterat
     for endpoint in endpoints:
         if endpoint.has_extension:
             extended = endpoint.extended()
-            taken = median_ms(lambda: _require(_place_batch(extended)), extent.rounds)  # noqa: B023
+            milliseconds = median_ms(lambda: _require(_place_batch(extended)), extent.rounds)  # noqa: B023
         else:
             used: set[str] = set()
 
             def step(endpoint: Endpoint = endpoint, used: set[str] = used) -> None:
                 _require(nova_places(endpoint, _FLAVOR, used))
 
-            taken = _CONSUMERS * median_ms(step, _SAMPLE)
-        yield Row(f"{world.name}: 1,000 placed, spread, 1 a tree", endpoint.name, taken)
+            milliseconds = _CONSUMERS * median_ms(step, _SAMPLE)
+        yield Row(f"{world.name}: 1,000 placed, spread, 1 a tree", endpoint.name, milliseconds)
 
 
 def meanwhile(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
@@ -104,8 +105,8 @@ def single(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Itera
             count = 2 * _SAMPLE
         rates: list[list[float]] = [[] for _ in steps]
         for _ in range(extent.rounds if endpoint.has_extension else 1):
-            for step, some in zip(steps, rates, strict=True):
-                some.append(loads.per_second(step, _CLIENTS, count, 600.0))
+            for step, side_rates in zip(steps, rates, strict=True):
+                side_rates.append(loads.per_second(step, _CLIENTS, count, 600.0))
         rate, *base = map(median, rates)
         case = f"{world.name}: one placement a call, {_CLIENTS} clients"
         yield Row(case, endpoint.name, rate, RATE, *base)
@@ -116,23 +117,22 @@ def ordered(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
     numbers = itertools.count(1)
     order = "order_by=pack,near:_GPU:_NIC"
 
-    def search(endpoint: Endpoint, more: str, limit: int) -> None:
+    def search(endpoint: Endpoint, parameters: str, limit: int) -> None:
         query = world.query.replace("DISK_GB:10", f"DISK_GB:{10 + next(numbers)}")
-        endpoint.ask(query + more, limit)
+        endpoint.ask(query + parameters, limit)
 
     for endpoint in endpoints:
         base = None
         if endpoint.has_extension:
             extended = endpoint.extended()
             search(extended, f"&{order}", 10)
-            found = [
-                median_ms(lambda more=more: search(extended, more, 10), 10 * extent.rounds)  # type: ignore[misc] # noqa: B023
-                for more in ("", f"&{order}")
-            ]
-            base, taken = found
+            base, milliseconds = (
+                median_ms(partial(search, extended, parameters, 10), 10 * extent.rounds)
+                for parameters in ("", f"&{order}")
+            )
         else:
-            taken = median_ms(lambda: search(endpoint, "", _FOUND), 1)  # noqa: B023
-        yield Row(f"{world.name}: {order}, limit=10", endpoint.name, taken, base=base)
+            milliseconds = median_ms(partial(search, endpoint, "", _FOUND), 1)
+        yield Row(f"{world.name}: {order}, limit=10", endpoint.name, milliseconds, base=base)
 
 
 def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
@@ -142,7 +142,7 @@ def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
         for number in range(_FLAVORS)
     ]
     body = {"requests": {str(number): query for number, query in enumerate(flavors)}}
-    nodes = [one.uuid for one in world.providers if "VCPU" in one.inventories]
+    nodes = [provider.uuid for provider in world.providers if "VCPU" in provider.inventories]
     dice = random.Random(5)
     for endpoint in endpoints:
         if endpoint.has_extension:
@@ -150,12 +150,12 @@ def counted(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iter
             seconds = []
             for _ in range(5 * extent.rounds):
                 _require(extended.claim(dice.choice(nodes), {"VCPU": 1}))
-                count = median_ms(lambda: extended.send("POST", "/treeclaim/capacity", body), 1)  # noqa: B023
+                count = median_ms(partial(extended.send, "POST", "/treeclaim/capacity", body), 1)
                 seconds.append(count)
-            taken = median(seconds)
+            duration = median(seconds)
         else:
-            taken = _FLAVORS * median_ms(lambda: endpoint.ask(flavors[0], None), 1)  # noqa: B023
-        yield Row(f"{world.name}: capacity of 50 flavors after a claim", endpoint.name, taken)
+            duration = _FLAVORS * median_ms(partial(endpoint.ask, flavors[0], None), 1)
+        yield Row(f"{world.name}: capacity of 50 flavors after a claim", endpoint.name, duration)
 
 
 def _require(done: object) -> None:

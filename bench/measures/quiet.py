@@ -34,10 +34,10 @@ def searches(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Ite
     """
     for limit in world.limits:
         case = f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
-        bodies = {one.name: one.ask(world.query, limit).body for one in endpoints}
+        bodies = {endpoint.name: endpoint.ask(world.query, limit).body for endpoint in endpoints}
         _require_same(case, limit, list(bodies.values()))
-        same = lambda _: world.query  # noqa: E731
-        yield from _asked(case, endpoints, extent, bodies, question=same, limit=limit)
+        usual_query = lambda _: world.query  # noqa: E731
+        yield from _asked(case, endpoints, extent, bodies, question=usual_query, limit=limit)
         if world.has_questions:
             new = f"{case}, new questions"
             yield from _asked(new, endpoints, extent, bodies, question=world.question, limit=limit)
@@ -56,16 +56,16 @@ def _asked(
     numbers = {one.name: itertools.count(1) for one in endpoints}
     for _ in range(extent.rounds):
         for endpoint in endpoints:
-            taken = seconds[endpoint.name]
+            durations = seconds[endpoint.name]
             for _ in range(_IN_A_ROW):
-                if sum(taken) > extent.seconds and len(taken) >= _LEAST_ANSWERS:
+                if sum(durations) > extent.seconds and len(durations) >= _LEAST_ANSWERS:
                     break
                 query = question(next(numbers[endpoint.name]) % _QUESTIONS)
-                taken.append(endpoint.ask(query, limit).seconds)
-    for name, taken in seconds.items():
+                durations.append(endpoint.ask(query, limit).seconds)
+    for name, durations in seconds.items():
         body = bodies[name]
         base = None if len(body) > _LARGEST_READ else orjson_ms(orjson.loads(body))
-        yield Row(case, name, 1000 * median(taken), base=base)
+        yield Row(case, name, 1000 * median(durations), base=base)
 
 
 def orjson_ms(document: object) -> float:
@@ -77,16 +77,17 @@ def _require_same(case: str, limit: int | None, bodies: Sequence[bytes]) -> None
     """Check that all endpoints give the same answer, or under a limit as many candidates."""
     if len(bodies) == 1:
         return
-    found = [orjson.loads(body)["allocation_requests"] for body in bodies]
-    if len({len(some) for some in found}) > 1 or (
-        limit is None and len({tuple(sorted(map(_canonical, some))) for some in found}) > 1
+    candidate_lists = [orjson.loads(body)["allocation_requests"] for body in bodies]
+    if len({len(candidates) for candidates in candidate_lists}) > 1 or (
+        limit is None
+        and len({tuple(sorted(map(_canonical, candidates))) for candidates in candidate_lists}) > 1
     ):
         raise SystemExit(f"{case}: the endpoints do not give the same candidates")
 
 
 def _canonical(candidate: dict[str, Any]) -> bytes:
     """Write a candidate so that equal ones are equal; the order of providers means nothing."""
-    mappings = {suffix: sorted(some) for suffix, some in candidate["mappings"].items()}
+    mappings = {suffix: sorted(uuids) for suffix, uuids in candidate["mappings"].items()}
     return orjson.dumps(candidate | {"mappings": mappings}, option=orjson.OPT_SORT_KEYS)
 
 
@@ -96,8 +97,8 @@ def explain(world: World, endpoints: Sequence[Endpoint], _: Extent) -> Iterator[
     for endpoint in endpoints:
         if endpoint.has_extension:
             extended, numbers = endpoint.extended(), itertools.count(100_000)
-            taken = median_ms(lambda: extended.get(path.format(next(numbers))), 10)  # noqa: B023
-            yield Row(f"{world.name}: explain", endpoint.name, taken)
+            milliseconds = median_ms(lambda: extended.get(path.format(next(numbers))), 10)  # noqa: B023
+            yield Row(f"{world.name}: explain", endpoint.name, milliseconds)
 
 
 def work(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterator[Row]:
@@ -106,29 +107,29 @@ def work(world: World, endpoints: Sequence[Endpoint], extent: Extent) -> Iterato
     steps: dict[str, tuple[int, Callable[[Endpoint], loads.Step]]] = {}
     if world.claim:
         steps = {
-            "claims, 1 client": (1, lambda one: loads.claims(one, world)),
-            "claims, 16 clients": (16, lambda one: loads.claims(one, world)),
+            "claims, 1 client": (1, lambda endpoint: loads.claims(endpoint, world)),
+            "claims, 16 clients": (16, lambda endpoint: loads.claims(endpoint, world)),
             "claims on one provider, 16 clients": (
                 16,
-                lambda one: lambda _: one.claim(first, world.claim),
+                lambda endpoint: lambda _: endpoint.claim(first, world.claim),
             ),
-            "search and claim, 16 clients": (16, lambda one: loads.pairs(one, world)),
+            "search and claim, 16 clients": (16, lambda endpoint: loads.pairs(endpoint, world)),
         }
-    steps["refreshes of a host"] = (1, lambda one: loads.refreshes(one, world))
+    steps["refreshes of a host"] = (1, lambda endpoint: loads.refreshes(endpoint, world))
     for name, path in loads.READS.items():
         steps[name] = (1, partial(loads.reads, world=world, path=path))
     for name, (clients, make) in steps.items():
-        for one in endpoints:
-            rate = loads.per_second(make(one), clients, extent.steps, extent.seconds)
-            yield Row(f"{world.name}: {name}", one.name, rate, RATE)
+        for endpoint in endpoints:
+            rate = loads.per_second(make(endpoint), clients, extent.steps, extent.seconds)
+            yield Row(f"{world.name}: {name}", endpoint.name, rate, RATE)
 
 
 def searches_beside_claims(
     world: World, endpoints: Sequence[Endpoint], _: Extent
 ) -> Iterator[Row]:
     """Time searches while another client claims as fast as it can."""
-    for one in endpoints:
-        with loads.in_background(loads.claims(one, world)):
-            seconds = [one.ask(world.query, 10).seconds for _ in range(5 * _IN_A_ROW)]
+    for endpoint in endpoints:
+        with loads.in_background(loads.claims(endpoint, world)):
+            seconds = [endpoint.ask(world.query, 10).seconds for _ in range(5 * _IN_A_ROW)]
         case = f"{world.name}: limit=10 while one client claims"
-        yield Row(case, one.name, 1000 * median(seconds))
+        yield Row(case, endpoint.name, 1000 * median(seconds))

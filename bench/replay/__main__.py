@@ -81,11 +81,11 @@ class Plan:
         amounts = requested(arrivals, self.counted)
         if not any(amounts.values()):
             raise ReplayError(f"no arrival requests {self.counted}")
-        left = self.until * capacity
+        remaining = self.until * capacity
         while True:
             event = shuffled.pop() if shuffled else draw.choice(arrivals)
-            left -= amounts[event.query or ""]
-            if left < 0:
+            remaining -= amounts[event.query or ""]
+            if remaining < 0:
                 return
             yield event
 
@@ -128,7 +128,7 @@ class Run:
         return {
             "unplaced": self._unplaced,
             "empty_trees": sum(
-                not any(one["used"] for one in part["totals"].values()) for part in parts
+                not any(sums["used"] for sums in part["totals"].values()) for part in parts
             ),
             "placements_per_second": self._arrivals / max(seconds, 1e-9),
             "allocated": _shares(totals, "used"),
@@ -163,9 +163,9 @@ class Run:
 def _shares(totals: Mapping[str, Mapping[str, int]], member: str) -> dict[str, float]:
     """Return a member of each class that has it, as a share of the capacity."""
     return {
-        name: one[member] / max(one["capacity"], 1)
-        for name, one in totals.items()
-        if member in one
+        name: sums[member] / max(sums["capacity"], 1)
+        for name, sums in totals.items()
+        if member in sums
     }
 
 
@@ -192,11 +192,12 @@ def replay(plan: Plan, orders: Sequence[str | None]) -> list[dict[str, Any]]:
                 outcomes.append(Run(client, endpoint, plan, order).run(seed))
         first = outcomes[0]
         document: dict[str, Any] = {
-            name: _spread([one[name] for one in outcomes]) for name in NUMBERS
+            name: _spread([outcome[name] for outcome in outcomes]) for name in NUMBERS
         }
         for kind in ("allocated", "stranded"):
             document[kind] = {
-                name: _spread([one[kind][name] for one in outcomes]) for name in first[kind]
+                name: _spread([outcome[kind][name] for outcome in outcomes])
+                for name in first[kind]
             }
         name = order or "as the queries say"
         documents.append({"order": name, "seeds": len(outcomes), **document})
