@@ -113,25 +113,6 @@ def test_each_help_has_a_description_the_defaults_and_an_example(name):
     assert missing == []
 
 
-def test_options_of_one_meaning_have_one_name():
-    options = {
-        name: set(entry.load()().get_parser(name)._option_string_actions)
-        for name, entry in COMMANDS.items()
-    }
-    amounts = {"allocation place", "hold create", "plan make-room"}
-    types = {"allocation claim", "allocation place", "survival", "plan drain", "plan make-room"}
-    holds = {"allocation claim", "allocation place", "survival"}
-    orders = {"candidate list", "allocation place", "hold create"}
-    assert {name for name in options if "--amount" in options[name]} == amounts
-    assert {name for name in options if "--consumer-type" in options[name]} >= types
-    assert {name for name in options if "--from-hold" in options[name]} == holds
-    assert {name for name in options if "--order-by" in options[name]} == orders
-    assert {name for name in options if "--domains" in options[name]} == {
-        "candidate count",
-        "survival",
-    }
-
-
 def test_query_may_follow_an_option():
     parser = COMMANDS["allocation place"].load()().get_parser("place")
     options = parser.parse_args(["--amount", "2", "--dry-run", "resources=VCPU:1"])

@@ -55,11 +55,6 @@ def tree_filter(client: Client, options: argparse.Namespace) -> dict[str, str]:
     return {"in_tree": find_provider(client, options.in_tree)["uuid"]}
 
 
-def providers_of_tree(client: Client, provider: Row) -> list[Row]:
-    """Return all providers of a provider's tree."""
-    return client.providers(in_tree=provider["uuid"])
-
-
 def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
     """Return a question with the uuids of providers that it names by name."""
     return CandidateQuery(

@@ -24,36 +24,13 @@ class KnownDifference:
 
     Attributes:
         number: The number of its row in `docs/differences.md`, or of the first of several.
-        name: The note of the contract, or a few words.
         reason: Where the contract says so.
         applies: Recognises the exchanges that show it.
     """
 
     number: int
-    name: str
     reason: str
     applies: Callable[[ResponsePair], bool]
-
-
-KNOWN: list[KnownDifference] = []
-"""All known differences of reads; the first that applies explains an exchange."""
-
-
-def _known(
-    number: int, name: str, reason: str
-) -> Callable[[Callable[[ResponsePair], bool]], Callable[[ResponsePair], bool]]:
-    """Declare the function below as the rule of a known difference."""
-
-    def register(applies: Callable[[ResponsePair], bool]) -> Callable[[ResponsePair], bool]:
-        KNOWN.append(KnownDifference(number, name, reason, applies))
-        return applies
-
-    return register
-
-
-def recognised(exchange: ResponsePair) -> KnownDifference | None:
-    """Return the known difference that explains how the responses differ; None without one."""
-    return next((known for known in KNOWN if known.applies(exchange)), None)
 
 
 def _groups(exchange: ResponsePair) -> dict[str, dict[str, list[str]]]:
@@ -75,12 +52,6 @@ def _have_statuses(exchange: ResponsePair, ours: int, theirs: int) -> bool:
     return (exchange.ours.status, exchange.theirs.status) == (ours, theirs)
 
 
-@_known(
-    1,
-    "N1",
-    "page 90, section 7: an unsuffixed group served by sharing providers that are reachable from several"
-    " anchors keeps one arbitrary anchor when suffixed groups join it",
-)
 def _loses_anchors(exchange: ResponsePair) -> bool:
     groups = _groups(exchange)
     if len(groups) < 2 or "resources" not in groups.get("", {}):  # noqa: PLR2004
@@ -91,12 +62,6 @@ def _loses_anchors(exchange: ResponsePair) -> bool:
     return theirs.total() < ours.total() if exchange.has_limit else theirs < ours
 
 
-@_known(
-    2,
-    "N2",
-    "page 90, section 7: a class in the unsuffixed and in a suffixed group inflates amounts across"
-    " candidates, or loses candidates",
-)
 def _inflates_amounts(exchange: ResponsePair) -> bool:
     groups = _groups(exchange)
     unsuffixed = _classes(groups.pop("", {}))
@@ -105,12 +70,6 @@ def _inflates_amounts(exchange: ResponsePair) -> bool:
     return is_shared and policy == "isolate" and _have_statuses(exchange, _OK, _OK)
 
 
-@_known(
-    3,
-    "N3",
-    "page 90, section 7: resourceless groups with only forbidden traits, only forbidden aggregates or only"
-    " in_tree have no candidates, and in_tree does nothing in others",
-)
 def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
     if not _have_statuses(exchange, _OK, _OK):
         return False
@@ -123,11 +82,6 @@ def _ignores_resourceless_groups(exchange: ResponsePair) -> bool:
     return False
 
 
-@_known(
-    5,
-    "N4",
-    "page 90, section 7: a non-root sharing provider used from a foreign anchor is a 500",
-)
 def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
     return (
         "resources" in _groups(exchange).get("", {})
@@ -136,11 +90,6 @@ def _fails_with_sharing_children(exchange: ResponsePair) -> bool:
     )
 
 
-@_known(
-    6,
-    "N5",
-    "page 90, section 7: of a repeated limit or group_policy only the last is validated",
-)
 def _accepts_repetitions(exchange: ResponsePair) -> bool:
     names = [name for name, _ in exchange.request.parameters]
     return (
@@ -151,23 +100,12 @@ def _accepts_repetitions(exchange: ResponsePair) -> bool:
     )
 
 
-@_known(
-    8,
-    "N6",
-    "page 90, section 7: an amount beyond the integers of the database is a 500",
-)
 def _cannot_store_amounts(exchange: ResponsePair) -> bool:
     values = " ".join(value for _, value in exchange.request.parameters)
     amounts = map(int, re.findall(r":(\d+)", values))
     return exchange.theirs.status == _SERVER_ERROR and any(n > _LARGEST_INTEGER for n in amounts)
 
 
-@_known(
-    10,
-    "N8",
-    "page 90, section 2 step G and section 7; page 20, section 2.6: once the answer is known to be empty,"
-    " unknown names go unreported",
-)
 def _ignores_unknown_names(exchange: ResponsePair) -> bool:
     return (
         exchange.request.route in {_CANDIDATES, "/resource_providers"}
@@ -177,11 +115,6 @@ def _ignores_unknown_names(exchange: ResponsePair) -> bool:
     )
 
 
-@_known(
-    19,
-    "one unknown name of several",
-    "page 90, section 2: within one step the order of the parameters is that of the query",
-)
 def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
     if exchange.request.route != _CANDIDATES:
         return False
@@ -194,14 +127,64 @@ def _reports_other_unknown_names(exchange: ResponsePair) -> bool:
     )
 
 
-@_known(
-    18,
-    "no time of no inventories",
-    "page 00, section 8: without inventories Last-Modified may be omitted",
-)
 def _omits_time_of_no_inventories(exchange: ResponsePair) -> bool:
     return (
         exchange.request.route.endswith("/inventories")
         and [difference.what for difference in differences(exchange)] == ["header last-modified"]
         and exchange.ours.document.get("inventories") == {}
     )
+
+
+KNOWN = (
+    KnownDifference(
+        1,
+        "page 90, section 7: an unsuffixed group served by sharing providers that are reachable from several anchors keeps one arbitrary anchor when suffixed groups join it",
+        _loses_anchors,
+    ),
+    KnownDifference(
+        2,
+        "page 90, section 7: a class in the unsuffixed and in a suffixed group inflates amounts across candidates, or loses candidates",
+        _inflates_amounts,
+    ),
+    KnownDifference(
+        3,
+        "page 90, section 7: resourceless groups with only forbidden traits, only forbidden aggregates or only in_tree have no candidates, and in_tree does nothing in others",
+        _ignores_resourceless_groups,
+    ),
+    KnownDifference(
+        5,
+        "page 90, section 7: a non-root sharing provider used from a foreign anchor is a 500",
+        _fails_with_sharing_children,
+    ),
+    KnownDifference(
+        6,
+        "page 90, section 7: of a repeated limit or group_policy only the last is validated",
+        _accepts_repetitions,
+    ),
+    KnownDifference(
+        8,
+        "page 90, section 7: an amount beyond the integers of the database is a 500",
+        _cannot_store_amounts,
+    ),
+    KnownDifference(
+        10,
+        "page 90, section 2 step G and section 7; page 20, section 2.6: once the answer is known to be empty, unknown names go unreported",
+        _ignores_unknown_names,
+    ),
+    KnownDifference(
+        19,
+        "page 90, section 2: within one step the order of the parameters is that of the query",
+        _reports_other_unknown_names,
+    ),
+    KnownDifference(
+        18,
+        "page 00, section 8: without inventories Last-Modified may be omitted",
+        _omits_time_of_no_inventories,
+    ),
+)
+"""All known differences of reads; the first that applies explains an exchange."""
+
+
+def recognised(exchange: ResponsePair) -> KnownDifference | None:
+    """Return the known difference that explains how the responses differ; None without one."""
+    return next((known for known in KNOWN if known.applies(exchange)), None)

@@ -89,7 +89,7 @@ providers:
         ("providers: [{name: a, inventories: }]", 1, "write {}"),
         ("providers: [{name: a, inventories: {VCPU: -1}}]", 1, "VCPU.total: it must be"),
         ("providers: [{name: a, inventories: {VCPU: 3000000000}}]", 1, "VCPU.total: it must be"),
-        ("providers: [{name: a, inventories: {VCPU: true}}]", 1, "a total or"),
+        ("providers: [{name: a, inventories: {VCPU: true}}]", 1, "not 'true'"),
         ("providers: [{name: a, inventories: {MEMORY_MB: 64GB}}]", 1, "not '64GB'"),
         ("providers: [{name: a, inventories: {VCPU: {total: 1, reserved: 2}}}]", 1, "reserved"),
         ("providers: [{name: a, inventories: {VCPU: {allocation_ratio: .nan}}}]", 1, "ratio"),

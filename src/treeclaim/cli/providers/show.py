@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any
 
 from treeclaim.cli.command import Cell, CloudAction, CloudShow, Result, lines
-from treeclaim.cli.names import find_provider, provider_names, providers_of_tree
+from treeclaim.cli.names import find_provider, provider_names
 from treeclaim.cli.output import CommandError, say, say_document
 from treeclaim.cli.printing import amounts_in_words
-from treeclaim.cli.providers.contents import read_contents, stock_in_words, texts_of
+from treeclaim.cli.providers.contents import read_documents, stock_in_words, texts_of
 from treeclaim.client import Client, ClientError
 from treeclaim.client.aggregates import read_aggregate_names
-from treeclaim.client.session import no_progress
 from treeclaim.client.watching import watch
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import SHOWN_PARTS
@@ -33,24 +32,19 @@ class ShowProvider(CloudShow):
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
         row = find_provider(client, options.provider)
-        documents = read_contents(client, [row], SHOWN_PARTS, no_progress)
-        if row["uuid"] not in documents:
+        tree = read_documents(client, SHOWN_PARTS, in_tree=row["uuid"])
+        if row["uuid"] not in tree:
             raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
         path = f"/resource_providers/{row['uuid']}/allocations"
         allocations = client.get(path)["allocations"]
-        tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
+        document = {**tree[row["uuid"]], "allocations": allocations}
         names = read_aggregate_names(client) or {}
-        parent = tree.get(row.get("parent_provider_uuid") or "")
+        parent = tree.get(document["parent_provider_uuid"] or "")
         children = sorted(
             provider["name"]
             for provider in tree.values()
-            if provider.get("parent_provider_uuid") == row["uuid"]
+            if provider["parent_provider_uuid"] == row["uuid"]
         )
-        document = {
-            **documents[row["uuid"]],
-            "parent_provider_uuid": row.get("parent_provider_uuid"),
-            "allocations": allocations,
-        }
         fields = {
             "Name": row["name"],
             "UUID": row["uuid"],

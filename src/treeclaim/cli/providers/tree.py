@@ -2,7 +2,7 @@
 """`provider tree`: provider trees, and how full they are."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,34 +10,27 @@ from rich.console import Group
 from rich.tree import Tree
 
 from treeclaim.cli.command import Cell, CloudLister, Result
-from treeclaim.cli.names import Row, find_provider, providers_of_tree
-from treeclaim.cli.printing import Line, bar, line, lines, shown_progress
+from treeclaim.cli.names import find_provider
+from treeclaim.cli.printing import Line, bar, line, lines, shown_waiting
 from treeclaim.cli.providers.contents import (
     Document,
     add_held,
-    details_of,
     fields_in_words,
+    holds_in_words,
     load_of,
-    read_contents,
+    read_documents,
     stock_in_words,
     texts_of,
 )
 from treeclaim.client import Client
 from treeclaim.client.aggregates import AggregateNames, read_aggregate_names
-from treeclaim.model.parts import (
-    AGGREGATES,
-    CONDITIONS,
-    INVENTORIES,
-    SHOWN_PARTS,
-    TRAITS,
-    ProviderPart,
-)
+from treeclaim.model.parts import AGGREGATES, CONDITIONS, INVENTORIES, SHOWN_PARTS, TRAITS
 
 _FIELDS = ("total", "reserved", "allocation_ratio")
 """Fields of inventories that `--inventories` shows."""
 
-DepthRow = tuple[int, Row]
-"""A provider and the number of its ancestors."""
+TreeRow = tuple[int, Document]
+"""The number of a provider's ancestors, and its document; without parts if it is shown for those below it."""
 
 
 class ListTrees(CloudLister):
@@ -57,21 +50,34 @@ class ListTrees(CloudLister):
     """
 
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        rows, documents = _read_trees(client, options)
-        has_aggregates = any(document.get(AGGREGATES.name) for document in documents.values())
+        parts = SHOWN_PARTS if options.roots else (CONDITIONS,)
+        roots = [find_provider(client, name)["root_provider_uuid"] for name in options.roots]
+        filters = {"in_tree": f"in:{','.join(dict.fromkeys(roots))}"} if roots else {}
+        with shown_waiting("reading providers"):
+            documents = read_documents(client, parts, **filters)
+        add_held(client, documents, filters)
+        rows = list(_preorder(documents.values(), options.depth))
+        is_filtered = bool(options.classes or options.trait or options.load is not None)
+        if is_filtered:
+            rows = _matching(client, rows, options)
+        columns = (
+            "Name",
+            "UUID",
+            "Root",
+            "Depth",
+            "Inventories",
+            *(p.name.title() for p in parts),
+        )
+        if not rows:
+            none = "No provider matches." if is_filtered else "There are no providers."
+            return Result(columns, (), [], notes=[none])
+        has_aggregates = any(document.get(AGGREGATES.name) for _, document in rows)
         names = (has_aggregates and read_aggregate_names(client)) or {}
         fields = _FIELDS if options.inventories else ()
-        parts = _shown_parts(options)
-        shown_names = (part.name.title() for part in (INVENTORIES, *parts))
-        columns = ("Name", "UUID", "Root", "Depth", *shown_names)
-        if not rows:
-            none = "No provider matches." if _is_filtered(options) else "There are no providers."
-            return Result(columns, (), [], notes=[none])
 
-        def cells(depth: int, row: Row) -> Iterator[Any]:
-            document = documents.get(row["uuid"], {})
-            yield Cell(row["name"], lambda name: ["  " * depth + name])
-            yield from (row["uuid"], row.get("root_provider_uuid"), depth)
+        def cells(depth: int, document: Document) -> Iterator[Any]:
+            yield Cell(document["name"], lambda name: ["  " * depth + name])
+            yield from (document["uuid"], document["root_provider_uuid"], depth)
             stock = document.get(INVENTORIES.name, {})
             yield Cell(stock, partial(stock_in_words, shown_fields=fields))
             for part in parts:
@@ -80,114 +86,79 @@ class ListTrees(CloudLister):
 
         return Result(
             columns,
-            [tuple(cells(depth, row)) for depth, row in rows],
-            _nest(rows, documents),
-            Group(*_pictures(rows, documents, fields, names)),
+            [tuple(cells(*row)) for row in rows],
+            _nest(rows),
+            Group(*_pictures(rows, fields, names)),
         )
 
 
-def _read_trees(
-    client: Client, options: argparse.Namespace
-) -> tuple[list[DepthRow], dict[str, Document]]:
-    """Return the providers to show, and the documents of those that pass the filters, by uuid."""
-    rows = list(_preorder(_providers(client, options.roots), options.depth))
-    chosen = [row for _, row in rows]
+def _matching(
+    client: Client, rows: Sequence[TreeRow], options: argparse.Namespace
+) -> list[TreeRow]:
+    """Return the providers that pass the filters of the options, and those above them."""
+    uuids = {document["uuid"] for _, document in rows}
     if options.trait:
-        matching = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
-        chosen = [row for row in chosen if row["uuid"] in matching]
-    with shown_progress() as report:
-        documents = read_contents(client, chosen, _shown_parts(options), report)
-    roots = [row["uuid"] for depth, row in rows if not depth]
-    add_held(client, documents, roots if options.roots else ())
-    for uuid, document in list(documents.items()):
+        uuids = {row["uuid"] for row in client.providers(required=",".join(options.trait))}
+    above: set[str | None] = set()
+    matching: list[TreeRow] = []
+    for depth, document in reversed(rows):
+        stock = document[INVENTORIES.name]
         if options.classes:
-            stock = document[INVENTORIES.name]
-            document[INVENTORIES.name] = {
-                name: fields for name, fields in stock.items() if name in options.classes
-            }
-        if not _is_shown(document, options):
-            del documents[uuid]
-    return (_with_ancestors(rows, documents) if _is_filtered(options) else rows), documents
+            stock = {name: fields for name, fields in stock.items() if name in options.classes}
+        is_loaded = options.load is None or any(
+            load_of(fields) >= options.load for fields in stock.values()
+        )
+        if document["uuid"] in uuids and is_loaded and (stock or not options.classes):
+            matching.append((depth, {**document, INVENTORIES.name: stock}))
+        elif document["uuid"] in above:
+            kept = ("uuid", "name", "parent_provider_uuid", "root_provider_uuid")
+            matching.append((depth, {name: document[name] for name in kept}))
+        else:
+            continue
+        above.add(document["parent_provider_uuid"])
+    return matching[::-1]
 
 
-def _shown_parts(options: argparse.Namespace) -> Sequence[ProviderPart[Any]]:
-    return SHOWN_PARTS if options.roots else (CONDITIONS,)
-
-
-def _providers(client: Client, names: Sequence[str]) -> list[Row]:
-    """Return all providers, or those of some trees: a cloud has more than fits a screen."""
-    if not names:
-        return client.providers()
-    trees = [providers_of_tree(client, find_provider(client, name)) for name in names]
-    return list({row["uuid"]: row for tree in trees for row in tree}.values())
-
-
-def _preorder(rows: Sequence[Row], depth: int | None) -> Iterator[DepthRow]:
+def _preorder(documents: Iterable[Document], depth: int | None) -> Iterator[TreeRow]:
     """Yield providers below each other, by name, down to a depth."""
-    uuids = {row["uuid"] for row in rows}
-    children: dict[str | None, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: str(row["name"]), reverse=True):
-        parent = row.get("parent_provider_uuid")
-        children.setdefault(parent if parent in uuids else None, []).append(row)
+    by_name = sorted(documents, key=lambda document: str(document["name"]), reverse=True)
+    uuids = {document["uuid"] for document in by_name}
+    children: dict[str | None, list[Document]] = {}
+    for document in by_name:
+        parent = document["parent_provider_uuid"]
+        children.setdefault(parent if parent in uuids else None, []).append(document)
     # Not by recursion: a tree may be deeper than Python's stack.
-    stack = [(0, row) for row in children.get(None, ())]
+    stack = [(0, document) for document in children.get(None, ())]
     while stack:
-        level, row = stack.pop()
-        yield level, row
+        level, document = stack.pop()
+        yield level, document
         if depth is None or level < depth:
-            stack += [(level + 1, child) for child in children.get(row["uuid"], ())]
+            stack += [(level + 1, child) for child in children.get(document["uuid"], ())]
 
 
-def _with_ancestors(rows: Sequence[DepthRow], documents: Mapping[str, Any]) -> list[DepthRow]:
-    kept: set[str | None] = set(documents)
-    for _, row in reversed(rows):
-        if row["uuid"] in kept:
-            kept.add(row.get("parent_provider_uuid"))
-    return [(depth, row) for depth, row in rows if row["uuid"] in kept]
-
-
-def _is_filtered(options: argparse.Namespace) -> bool:
-    return bool(options.classes or options.trait or options.load is not None)
-
-
-def _is_shown(document: Document, options: argparse.Namespace) -> bool:
-    stock = document[INVENTORIES.name]
-    if options.classes and not stock:
-        return False
-    return options.load is None or any(
-        load_of(fields) >= options.load for fields in stock.values()
-    )
-
-
-def _nest(rows: Sequence[DepthRow], documents: Mapping[str, Document]) -> list[Document]:
+def _nest(rows: Sequence[TreeRow]) -> list[Document]:
     levels: list[list[Document]] = [[]]
-    for depth, row in rows:
-        document = documents.get(row["uuid"], {"uuid": row["uuid"], "name": row["name"]})
+    for depth, document in rows:
         children: list[Document] = []
         levels[depth].append({**document, "children": children})
         levels[depth + 1 :] = [children]
     return levels[0]
 
 
-def _pictures(
-    rows: Sequence[DepthRow],
-    documents: Mapping[str, Document],
-    fields: Sequence[str],
-    names: AggregateNames,
-) -> list[Tree]:
+def _pictures(rows: Sequence[TreeRow], fields: Sequence[str], names: AggregateNames) -> list[Tree]:
     branches: list[Tree] = []
     roots: list[Tree] = []
-    for depth, row in rows:
-        label = lines(_lines(row, documents.get(row["uuid"], {}), fields, names))
+    for depth, document in rows:
+        label = lines(_lines(document, fields, names))
         branches[depth:] = [branches[depth - 1].add(label) if depth else Tree(label)]
         roots += branches if not depth else ()
     return roots
 
 
 def _lines(
-    row: Row, document: Document, shown_fields: Sequence[str], names: AggregateNames
+    document: Document, shown_fields: Sequence[str], names: AggregateNames
 ) -> Iterator[Line]:
-    yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
+    yield line((document["name"], "bold"), (f" {document['uuid']}", "dim"))
     for part in SHOWN_PARTS:
         word = "" if part is TRAITS else f"{part.single} "
         texts = texts_of(part, names, document[part.name]) if part.name in document else ()
@@ -198,5 +169,5 @@ def _lines(
         used, capacity = fields["used"], fields["capacity"]
         full = f"  {name} {bar(used, capacity, held=held, width=20)} {used}/{capacity}"
         yield line(full, (fields_in_words(fields, shown_fields), "dim"))
-        for text in details_of(fields):
+        for text in holds_in_words(fields):
             yield line(f"    {text}", style="dim")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """YAML with the line of each member, read within bounds on depth, size and aliases.
 
-Numbers remember how they are written, since `007` may be a name; plain scalars that only YAML reads as a number,
-a truth value or a date, such as `on` and `12:30`, are ambiguous texts.
+Scalars are texts as they are written, since `007` may be a name; those that YAML reads as a number, a truth value or
+a date, such as `on` and `12:30`, are plain texts.
 """
 
 import re
@@ -23,7 +23,6 @@ _UNQUOTED_BRACES = re.compile(r"[\[{,][^\"']*\{\w*(:\d+)?\}")
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,22 +58,10 @@ class Items(list[Any]):
     lines: list[int] = field(default_factory=list)
 
 
-class AmbiguousText(str):
+class PlainText(str):
     """A text without quotes that YAML reads as something else."""
 
     __slots__ = ()
-
-
-class Integer(int):
-    """An integer that remembers how it is written."""
-
-    text: str
-
-
-class Number(float):
-    """A number that remembers how it is written."""
-
-    text: str
 
 
 def read_document(text: str, problems: list[DocumentFault]) -> Any:
@@ -155,19 +142,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             items.lines.append(item.start_mark.line + 1)
         return items
 
-    def plain(self, node: yaml.ScalarNode) -> Any:
+    def plain(self, node: yaml.ScalarNode) -> PlainText:
         """Construct a scalar that YAML does not read as a text."""
-        kind, text = node.tag.removeprefix(_TAG), node.value
-        if kind == "null":
-            return None
-        if kind == "bool" and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        number = Integer if kind == "int" else Number
-        if kind in ("int", "float") and _DECIMAL.fullmatch(text):
-            number_as_written = number(text)
-            number_as_written.text = text
-            return number_as_written
-        return AmbiguousText(text)
+        return PlainText(node.value)
 
     def unknown(self, node: yaml.Node) -> None:
         """Report a tag, which would have Python construct something."""
@@ -175,7 +152,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         self.problems.append(DocumentFault(node.start_mark.line + 1, text))
 
 
-for _kind in ("null", "bool", "int", "float", "timestamp"):
+for _kind in ("bool", "int", "float", "timestamp"):
     _Loader.add_constructor(_TAG + _kind, _Loader.plain)
 _Loader.add_constructor(f"{_TAG}map", _Loader.members)
 _Loader.add_constructor(f"{_TAG}seq", _Loader.items)

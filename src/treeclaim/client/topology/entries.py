@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from treeclaim.client.topology.document import AmbiguousText, DocumentFault, Items, Members
+from treeclaim.client.topology.document import DocumentFault, Items, Members, PlainText
 from treeclaim.client.topology.mig import CARDS, Card
 from treeclaim.model.attributes import (
     LONGEST_TEXT,
@@ -32,6 +32,7 @@ from treeclaim.model.inventory import (
 from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 
+_INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,18})")
 _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 
 
@@ -95,13 +96,17 @@ def _check_attribute_name(name: str) -> str:
     return name
 
 
-def _check_attribute(value: Any) -> bool | int | str:
-    if isinstance(value, AmbiguousText) or not is_attribute_value(value):
+def _read_attribute(value: Any) -> Any:
+    if isinstance(value, PlainText) and _INTEGER.fullmatch(value):
+        value = int(value)
+    elif isinstance(value, PlainText):
+        value = {"true": True, "false": False}.get(value.lower())
+    if not is_attribute_value(value):
         raise ValueError(
             f"true, false, an integer or a text of 1 to {LONGEST_TEXT} characters is expected; "
             "in quotes, anything is a text"
         )
-    return int(value) if type(value) not in (bool, str) else value
+    return value
 
 
 def _read_uuid(text: str) -> str:
@@ -116,17 +121,13 @@ def _read_card(name: Any) -> Card:
     return CARDS[name]
 
 
-_Text = Annotated[
-    str, BeforeValidator(lambda value: getattr(value, "text", value)), Field(min_length=1)
-]
-"""A text as it is written, also where it is written like a number."""
-
+_Text = Annotated[str, Field(min_length=1)]
 _CustomName = Annotated[_Text, AfterValidator(_check_custom)]
 _Count = Annotated[int, Field(ge=1, le=MAXIMUM_INTEGER)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
 class _Consumed(_Model):
@@ -151,11 +152,10 @@ class _Inventory(_Model):
     @model_validator(mode="before")
     @classmethod
     def _read_total(cls, value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, str):
             return {"total": value}
         if not isinstance(value, dict) or not value:
-            shown = f", not {value[:40]!r}" if isinstance(value, str) else ""
-            raise ValueError(f"a total or a mapping of fields is expected{shown}")
+            raise ValueError("a total or a mapping of fields is expected")
         return value
 
     @model_validator(mode="after")
@@ -178,7 +178,7 @@ class _Members(_Model):
     attributes: Annotated[
         dict[
             Annotated[str, AfterValidator(_check_attribute_name)],
-            Annotated[Any, AfterValidator(_check_attribute)],
+            Annotated[Any, AfterValidator(_read_attribute)],
         ],
         Field(max_length=MOST_ATTRIBUTES),
     ] = {}
@@ -323,6 +323,8 @@ def _problem(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
     words = fault["msg"].replace("Input should", "it must").replace("Field required", "is needed")
     if fault["type"] == "value_error":
         words = str(fault["ctx"]["error"])
+    elif "_parsing" in fault["type"]:
+        words = f"it must be a number, not {str(fault['input'])[:40]!r}"
     elif fault["type"] == "extra_forbidden":
         models: Mapping[int, type[BaseModel]] = {1: _Members, 3: _Inventory}
         member_fields = models.get(len(path), _Consumed).model_fields

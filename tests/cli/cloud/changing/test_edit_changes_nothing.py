@@ -17,7 +17,7 @@ from treeclaim.client.copy import copy
 from treeclaim.client.loading import apply_topology, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.states import State, state_of
-from treeclaim.client.topology import as_written, parse_topology
+from treeclaim.client.topology import parse_topology
 from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS
@@ -126,18 +126,6 @@ def test_editing_traits_keeps_the_name(places, tmp_path):
         assert "CUSTOM_EDITED" in output
         assert "name" not in output.partition("\n")[2]
     assert names_in(environment) == before
-
-
-@pytest.mark.slow
-def test_file_of_existing_providers_loads_without_change(places, tmp_path):
-    environment, _ = places
-    entries = [
-        {"name": as_written(name), "uuid": own} for own, name in names_in(environment).items()
-    ]
-    file = tmp_path / "topology.yaml"
-    file.write_text(yaml.safe_dump({"providers": entries}))
-    output = succeed(environment, "load", str(file), "--dry-run", "--prune")
-    assert output == f"0 would be created, 0 changed, 0 deleted, {len(HOSTILE)} unchanged\n"
 
 
 @pytest.mark.slow

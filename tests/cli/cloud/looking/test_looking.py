@@ -10,12 +10,8 @@ import pytest
 
 from tests.cli.processes import call, run
 from tests.cli.services import refused, succeed
-from tests.paths import EXAMPLE
-from tests.service import InProcess, WithoutExtension
-from treeclaim.cli.providers.contents import read_contents
-from treeclaim.client import Client, UnsupportedFeatureError
 from treeclaim.client.loading import apply_topology
-from treeclaim.client.topology import parse_topology, read_topology
+from treeclaim.client.topology import parse_topology
 
 
 @pytest.mark.parametrize(
@@ -34,26 +30,6 @@ def test_piped_output_is_complete_and_plain(environment, arguments):
     assert "\x1b[" not in shown
     assert shown == run(environment, *arguments).stdout
     assert "…" not in shown
-
-
-def silent(*_progress):
-    """Show no progress."""
-
-
-def test_a_service_without_the_extension_is_refused_in_words(fresh_service):
-    client = Client(adapter=WithoutExtension(InProcess(fresh_service())))
-    with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
-        read_contents(client, client.providers(), (), silent)
-
-
-def test_provider_deleted_during_the_read_is_left_out(fresh_service):
-    client = Client(adapter=InProcess(fresh_service()))
-    apply_topology(client, read_topology(EXAMPLE))
-    rows = client.providers()
-    (gone,) = client.providers(name="edge-1")
-    client.call("DELETE", f"/resource_providers/{gone['uuid']}")
-    documents = read_contents(client, rows, (), silent)
-    assert documents.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
 
 
 def editor(folder, *steps):
