@@ -67,8 +67,15 @@ def _copy(connection: sa.Connection, count: int, number: int) -> None:
         ),
     ):
         # An inventory gets an id of its own.
-        columns = [each for each in table.c if not (each.name == "id" and key.name != "id")]
-        values = [changed.get(each.name, lambda column: column)(each) for each in columns]
+        columns = [
+            table_column
+            for table_column in table.c
+            if not (table_column.name == "id" and key.name != "id")
+        ]
+        values = [
+            changed.get(table_column.name, lambda column: column)(table_column)
+            for table_column in columns
+        ]
         connection.execute(
             sa.insert(table).from_select(columns, sa.select(*values).where(key <= count))
         )

@@ -96,9 +96,11 @@ class WorldMaker:
         used: dict[str, int] | None = None,
     ) -> str:
         """Add a provider; return its uuid."""
-        one = BenchProvider(self.uuid(), name, parent, inventories, traits, aggregates, used or {})
-        self._made.append(one)
-        return one.uuid
+        provider = BenchProvider(
+            self.uuid(), name, parent, inventories, traits, aggregates, used or {}
+        )
+        self._made.append(provider)
+        return provider.uuid
 
 
 _HOST = {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}

@@ -34,7 +34,7 @@ def provider_uuid(number):
     return str(uuid.UUID(int=number))
 
 
-def record(number, parent=None, root=None, inventories=None, traits=(), aggregates=(), **given):
+def record(number, parent=None, root=None, inventories=None, traits=(), aggregates=(), **columns):
     """A provider record; inventories are {class name: Inventory or total} or with (.., used)."""
     made = []
     for name, given_amount in (inventories or {}).items():
@@ -49,19 +49,19 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
         "parent_id": parent,
         "root_id": root if root is not None else number,
         "modified_at": 0.0,
-        "inventories": tuple(sorted(made, key=lambda one: one.class_id)),
+        "inventories": tuple(sorted(made, key=lambda entry: entry.class_id)),
         "links": {
             "traits": tuple(sorted(TRAITS.index(name) + 1 for name in traits)),
             "aggregates": tuple(sorted(aggregates)),
             "conditions": (),
         },
     }
-    return ProviderRecord(**(values | given))
+    return ProviderRecord(**(values | columns))
 
 
-def having(one, **links):
+def having(provider, **links):
     """A copy of a record with other traits (ids) or aggregates."""
-    return replace(one, links={**one.links, **links})
+    return replace(provider, links={**provider.links, **links})
 
 
 def complete(records):

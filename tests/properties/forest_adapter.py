@@ -139,7 +139,7 @@ def candidate_request(request, limit=None):
             for group in request.groups
         ),
         root=_conditions(request.root),
-        same_subtree=tuple(SubtreeList(*one) for one in request.same_subtree),
+        same_subtree=tuple(SubtreeList(*suffixes) for suffixes in request.same_subtree),
         isolated=request.isolated,
         values=tuple(ValueList(*value) for value in request.values),
         can_split=request.can_split,
@@ -157,7 +157,7 @@ def _order(request):
         tuple(
             Term(TermName(name), arguments, weight) for name, arguments, weight in request.order
         ),
-        tuple(Preference(*one) for one in request.preferred),
+        tuple(Preference(*preference) for preference in request.preferred),
     )
 
 
@@ -165,7 +165,7 @@ def _conditions(group):
     return ProviderConditions(
         required=group.required,
         forbidden=group.forbidden,
-        member_of=tuple(frozenset(map(uuid_of, one)) for one in group.member_of),
+        member_of=tuple(frozenset(map(uuid_of, aggregates)) for aggregates in group.member_of),
         forbidden_aggregates=frozenset(map(uuid_of, group.not_member_of)),
         in_tree=tuple(map(uuid_of, group.in_tree)),
         in_subtree=tuple(map(uuid_of, group.in_subtree)),
@@ -185,8 +185,8 @@ class FoundCandidates:
             (
                 frozenset(
                     (names[provider], name, amount)
-                    for provider, given in allocation_request["allocations"].items()
-                    for name, amount in given["resources"].items()
+                    for provider, resources in allocation_request["allocations"].items()
+                    for name, amount in resources["resources"].items()
                 ),
                 frozenset(
                     (suffix, frozenset(names[provider] for provider in providers))

@@ -52,8 +52,8 @@ GROUPED = (
 
 
 def uuids(draw):
-    some = draw.sample(PROVIDERS, draw.randint(1, 3))
-    return f"in:{','.join(some)}" if len(some) > 1 else some[0]
+    names = draw.sample(PROVIDERS, draw.randint(1, 3))
+    return f"in:{','.join(names)}" if len(names) > 1 else names[0]
 
 
 def aggregates(draw):
@@ -84,8 +84,8 @@ def conditions(draw):
 
 
 def amounts(draw):
-    some = draw.sample(CLASSES, draw.randint(1, 2))
-    return ",".join(f"{name}:{draw.randint(1, 3)}" for name in some)
+    classes = draw.sample(CLASSES, draw.randint(1, 2))
+    return ",".join(f"{name}:{draw.randint(1, 3)}" for name in classes)
 
 
 VALUES = {
@@ -157,9 +157,9 @@ def parameters(path):
     # The description of the search has those of the standard; the extension's are explained too.
     described = DESCRIBED[SEARCHING[1] if path == SEARCHING[0] else path]["get"]["parameters"]
     names = []
-    for one in described:
-        if one["in"] == "query":
-            names += one["schema"].get("properties", {one["name"]: None})
+    for parameter in described:
+        if parameter["in"] == "query":
+            names += parameter["schema"].get("properties", {parameter["name"]: None})
     not_of_the_search = ("tree", "nearest") if path == SEARCHING[0] else ()
     return [name for name in names if name not in not_of_the_search]
 
@@ -170,8 +170,8 @@ def searched(draw, names):
     pairs = [("resources" + suffix, amounts(draw)) for suffix in suffixes]
     if len(suffixes) > 1:
         pairs.append(("group_policy", VALUES["group_policy"](draw)))
-    others = [name for name in names if name not in ("resources", "group_policy")]
-    for name in draw.sample(others, draw.randint(0, 3)):
+    optional_names = [name for name in names if name not in ("resources", "group_policy")]
+    for name in draw.sample(optional_names, draw.randint(0, 3)):
         needs_both = name in ("same_subtree", "isolate", "match", "distinct")
         if needs_both and not {"1", "_B"} <= set(suffixes):
             continue
@@ -219,9 +219,11 @@ def placements(draw):
         # Who may hold something already.
         requests[0]["consumers"].append(draw.choice(CONSUMERS))
     rules = [rule(draw, count) for _ in range(draw.randint(0, 2))]
-    if sum("same_domain" in one for one in rules) > 1:
+    if sum("same_domain" in placed_rule for placed_rule in rules) > 1:
         del rules[1:]
-    partial = draw.random() < 0.5 and not any("same_domain" in one for one in rules)
+    partial = draw.random() < 0.5 and not any(
+        "same_domain" in placed_rule for placed_rule in rules
+    )
     flags = {"dry_run": True, "explain": draw.random() < 0.5, "partial": partial}
     return {"requests": requests, "rules": rules, **flags}
 
@@ -241,11 +243,11 @@ def _with_holds(draw, request):
 
 def rule(draw, count):
     name, value = draw.choice([("max_per_domain", 1), ("max_skew", 1), ("same_domain", True)])
-    others = [consumer for consumer in CONSUMERS if draw.random() < 0.5]
-    more: dict[str, object] = {"with": others, "requests": [draw.randrange(count)]}
+    partners = [consumer for consumer in CONSUMERS if draw.random() < 0.5]
+    members: dict[str, object] = {"with": partners, "requests": [draw.randrange(count)]}
     if name != "same_domain":
-        more = {**more, "soft": True}
-    return {"domains": domains(draw), name: value, **chosen(draw, more)}
+        members = {**members, "soft": True}
+    return {"domains": domains(draw), name: value, **chosen(draw, members)}
 
 
 def chosen(draw, members):
@@ -262,7 +264,7 @@ def given(draw):
         "step_size": 1,
     }
     stock = {"total": 4, **chosen(draw, amounts | {"allocation_ratio": 2.0})}
-    more = {
+    additions = {
         "parent_provider_uuid": None,
         "root_provider_uuid": None,
         "aggregates": AGGREGATES,
@@ -277,7 +279,7 @@ def given(draw):
         draw, {"consumes": [{"provider": new, "resource_class": "MEMORY_MB", "amount": 2}]}
     )
     entry = {"uuid": new, "name": "new", "inventories": {"VCPU": stock, "MEMORY_MB": {"total": 9}}}
-    entry |= chosen(draw, more)
+    entry |= chosen(draw, additions)
     members = {
         "release": draw.sample(CONSUMERS, 2),
         "without": [str(UUID(int=9000))],
@@ -380,8 +382,8 @@ def questions(draw):
     while path in SEARCHING:
         path = draw.choice(READS)
     has = parameters(path)
-    some = draw.sample(has, draw.randint(0, min(len(has), 2)))
-    query = "&".join(f"{name}={quote(VALUES[name](draw), safe=',:*!')}" for name in some)
+    parts = draw.sample(has, draw.randint(0, min(len(has), 2)))
+    query = "&".join(f"{name}={quote(VALUES[name](draw), safe=',:*!')}" for name in parts)
     path = path.replace("{uuid}", draw.choice(PROVIDERS)).replace(
         "{consumer_uuid}", draw.choice(CONSUMERS)
     )
@@ -394,11 +396,11 @@ def write(draw, service):
     """Write something; what the service refuses changes nothing."""
     provider = draw.choice(PROVIDERS)
     at = f"/resource_providers/{provider}"
-    known = send(service, "GET", at)
+    response = send(service, "GET", at)
     if draw.random() < 0.05:
         mix(draw, service)
         return
-    if known.status == 404 or draw.random() < 0.08:
+    if response.status == 404 or draw.random() < 0.08:
         name = f"p{PROVIDERS.index(provider)}"
         body = {"name": name, "uuid": provider}
         if draw.random() < 0.6:
@@ -406,7 +408,7 @@ def write(draw, service):
         call(service, "POST", "/resource_providers", body)
         put_inventories(draw, service, at, 0)
         return
-    generation = known.json()["generation"]
+    generation = response.json()["generation"]
     kind = draw.choice(
         [
             "inventories",
@@ -466,7 +468,7 @@ def mix(draw, service):
     """Let something else be expected."""
     queries = [f"resources={amounts(draw)}" for _ in range(2)] + ["resources=VCPU:1"]
     body = {
-        str(at): {"query": one, "weight": draw.randint(1, 9)} for at, one in enumerate(queries)
+        str(at): {"query": query, "weight": draw.randint(1, 9)} for at, query in enumerate(queries)
     }
     call(service, "PUT", f"/treeclaim/mixes/{MIX}", {"requests": body})
 
@@ -476,9 +478,9 @@ def put_inventories(draw, service, at, generation):
     stock = {name: {"total": draw.randint(1, 9)} for name in CLASSES if draw.random() < 0.8}
     if len(stock) > 1 and draw.random() < 0.3:
         # One class of the provider consumes another one of it, or nothing any more.
-        one, other = draw.sample(sorted(stock), 2)
-        entry = {"provider": at[-36:], "resource_class": other, "amount": draw.randint(1, 2)}
-        stock[one]["consumes"] = draw.choice([[entry], [entry], []])
+        consuming, consumed = draw.sample(sorted(stock), 2)
+        entry = {"provider": at[-36:], "resource_class": consumed, "amount": draw.randint(1, 2)}
+        stock[consuming]["consumes"] = draw.choice([[entry], [entry], []])
     body = {"inventories": stock, "resource_provider_generation": generation}
     call(service, "PUT", f"{at}/inventories", body)
 
@@ -528,18 +530,18 @@ def test_worker_with_a_history_responds_like_a_new_one(seed, tmp_path):
         mix(draw, old)
         for _ in range(ROUNDS):
             # Asked before the writes too, so that what is kept must follow them.
-            some = [questions(draw) for _ in range(QUESTIONS_EACH)]
-            for question in some:
+            round_of_questions = [questions(draw) for _ in range(QUESTIONS_EACH)]
+            for question in round_of_questions:
                 asked(old, question)
             for _ in range(WRITES_EACH):
                 write(draw, old)
             with start_on(url, tmp_path) as new:
-                while some:
-                    question = some.pop()
-                    known, fresh = asked(old, question), asked(new, question)
-                    assert known == fresh, question
-                    seen[known[0]] += 1
-                    some += next_page(question, known[1])
+                while round_of_questions:
+                    question = round_of_questions.pop()
+                    long_lived, fresh = asked(old, question), asked(new, question)
+                    assert long_lived == fresh, question
+                    seen[long_lived[0]] += 1
+                    round_of_questions += next_page(question, long_lived[1])
     assert seen[200] > 0.6 * sum(seen.values()), seen
 
 

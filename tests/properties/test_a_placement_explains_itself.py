@@ -51,11 +51,11 @@ def test_rules_are_explained_like_constraints(question):
 def test_single_blocking_rule_is_reported():
     """Two hosts with room for many consumers, and three consumers that are to be apart."""
     world = World(tuple(Provider(f"h{number}", None, {"VCPU": Stock(8)}) for number in range(2)))
-    wanted = Wanted((Request((Group("", {"VCPU": 1}),)),), ("a", "b", "c"))
-    call = Call((wanted,), (Rule(TREES, max_per_domain=1, requests=frozenset({0})),))
+    wish = Wanted((Request((Group("", {"VCPU": 1}),)),), ("a", "b", "c"))
+    call = Call((wish,), (Rule(TREES, max_per_domain=1, requests=frozenset({0})),))
     result = compare(world, call)
     assert result["advice"] == ["Without rule 0 2 trees would match."]
-    assert [one["blocked_by"][0]["reason"] for one in result["nearest"]] == ["rule", "rule"]
+    assert [tree["blocked_by"][0]["reason"] for tree in result["nearest"]] == ["rule", "rule"]
 
 
 class Judged(Placer):
@@ -99,19 +99,22 @@ def compare(world, call):
     if not result["feasible"]:
         for text, less, without in lessened(request):
             expected.append((text, matching(less, without, rules)))
-        for left in rules:
-            others = [at for at in rules if at != left]
-            expected.append((f"rule {left}", matching(request, [], others)))
+        for omitted in rules:
+            remaining = [at for at in rules if at != omitted]
+            expected.append((f"rule {omitted}", matching(request, [], remaining)))
     sentences = [
-        f"Without {text} {len(found)} {'tree' if len(found) == 1 else 'trees'} would match."
-        for text, found in expected
-        if found
+        f"Without {text} {len(advice)} {'tree' if len(advice) == 1 else 'trees'} would match."
+        for text, advice in expected
+        if advice
     ]
     assert result["advice"] == sentences, (where, sentences)
     for tree in result["nearest"]:
         blocking = tree["blocked_by"]
-        kept = set(rules) - {one["detail"].get("rule") for one in blocking}
-        without = [(one["reason"], one["group"], one["detail"]) for one in blocking]
-        without = [one for one in without if one[0] != "rule"]
+        kept = set(rules) - {constraint["detail"].get("rule") for constraint in blocking}
+        without = [
+            (constraint["reason"], constraint["group"], constraint["detail"])
+            for constraint in blocking
+        ]
+        without = [constraint for constraint in without if constraint[0] != "rule"]
         assert tree["root_provider"]["uuid"] in matching(request, without, kept), (where, tree)
     return result

@@ -45,8 +45,8 @@ def questions(draw):
         lambda name: Request((Group("_A", {name: 1}),), order=(("spread", (), 1),))
     )
     kinds = st.one_of(plain, easy_requests(world), ordered_requests(world))
-    asked = draw(st.lists(kinds, min_size=1, max_size=3))
-    return world, [candidate_request(replace(one, nested=True)) for one in asked]
+    requests = draw(st.lists(kinds, min_size=1, max_size=3))
+    return world, [candidate_request(replace(request, nested=True)) for request in requests]
 
 
 @pytest.mark.slow
@@ -60,19 +60,25 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
         series = Series(forest, MOST_BYTES)
         for _ in range(ROUNDS):
             consumers = data.draw(st.lists(st.sampled_from(requests), max_size=4))
-            wanted = [
-                PlacingRequest((one,), (f"c{number}",), "p", "u", "t")
-                for number, one in enumerate(consumers)
+            placing_requests = [
+                PlacingRequest((placing_request,), (f"c{number}",), "p", "u", "t")
+                for number, placing_request in enumerate(consumers)
             ]
             if series.may_follow(forest):
                 event("followed")
             else:
                 event("made anew")
                 series = Series(forest, MOST_BYTES)
-            found = [series.place(one, thread_time() + LONG) for one in wanted]
-            assert found == placed(world, wanted), (str(world), consumers)
-            event("some placed" if any(found) else "none placed")
-            used = claimed(data, [one for one in found if one is not None])
+            placements = [
+                series.place(placing_request, thread_time() + LONG)
+                for placing_request in placing_requests
+            ]
+            assert placements == placed(world, placing_requests), (str(world), consumers)
+            event("some placed" if any(placements) else "none placed")
+            used = claimed(
+                data,
+                [placing_request for placing_request in placements if placing_request is not None],
+            )
             used.update(released(data, world))
             world = used_in(forest, world, used)
             if data.draw(st.integers(0, 4)) == 0:
@@ -84,17 +90,19 @@ def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
         check()
 
 
-def placed(world, wanted):
+def placed(world, placing_requests):
     """Return where one call places the same consumers; None for those without a place."""
-    call = Placing(tuple(wanted), (), partial=True)
+    call = Placing(tuple(placing_requests), (), partial=True)
     outcome = Placer(forest_of(world), call, {}, Budget()).place_all()
-    return [outcome.placed.get(one.consumers[0]) for one in wanted]
+    return [
+        outcome.placed.get(placing_request.consumers[0]) for placing_request in placing_requests
+    ]
 
 
-def claimed(data, found):
+def claimed(data, placements):
     """Return the used amounts of the placements that are written."""
     used = Counter()
-    for placement in found:
+    for placement in placements:
         if data.draw(st.integers(0, 3)):
             event("written")
             for provider, amounts in placement.allocations.items():

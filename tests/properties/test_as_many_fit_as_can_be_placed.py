@@ -52,8 +52,8 @@ def questions(draw):
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_capacity_equals_sequential_placements(question, domains):
     world, request = question
-    for what in compare(world, request, domains):
-        event(what)
+    for _ in compare(world, request, domains):
+        event(_)
 
 
 @pytest.mark.parametrize("domains", ["tree", ("A",), ("B",)])
@@ -83,11 +83,11 @@ def compare(world, request, domains):
     except TooManyError:
         return
     yield "some fit" if expected else "none fits"
-    asked = CapacityLimits(
+    limits = CapacityLimits(
         None if domains is None else () if domains == "tree" else tuple(map(uuid_of, domains)),
         100,
     )
-    result = count_capacity(forest_of(world), candidate_request(request), asked, Budget())
+    result = count_capacity(forest_of(world), candidate_request(request), limits, Budget())
     where = (str(world), request)
     assert (result["fits"], result["when_empty"]) == (expected, empty), where
     assert result["complete"]
@@ -124,20 +124,20 @@ def parts_of(world, request, domains):
             root: count(world, request, lambda trees, root=root: root in trees) for root in roots
         }
     return {
-        one: count(
+        domain: count(
             world,
             request,
-            lambda trees, one=one: any(one in reference.aggs(tree) for tree in trees),
+            lambda trees, domain=domain: any(domain in reference.aggs(tree) for tree in trees),
         )
-        for one in domains
+        for domain in domains
     }
 
 
 def trees_of(world, alloc):
     reference = Reference(world)
     givers = {p for p, _, _ in alloc}
-    own = {p for p in givers if SHARING not in reference.traits(p)}
-    return {reference.root(p) for p in own or givers}
+    unshared = {p for p in givers if SHARING not in reference.traits(p)}
+    return {reference.root(p) for p in unshared or givers}
 
 
 def is_exact(world, request):
@@ -146,8 +146,8 @@ def is_exact(world, request):
         SHARING in provider.traits or provider.conditions for provider in world.providers
     ):
         return False
-    (group, *others) = request.groups
-    if not others and (group.suffix or len(group.resources) == 1):
+    (group, *other_groups) = request.groups
+    if not other_groups and (group.suffix or len(group.resources) == 1):
         return True
     return all(most <= 1 for most in options(emptied(world), request))
 

@@ -70,11 +70,11 @@ def test_candidates_of_extended_worlds_match_the_reference(kind, sizes):
     compare_many(MORE_QUESTIONS[kind], sizes)
 
 
-def compare_many(asked, sizes):
+def compare_many(questions, sizes):
     """Compare answers in many worlds, with the usual thresholds or lower ones."""
 
     @many_examples(WORLDS if not sizes else max(WORLDS // 4, 1))
-    @given(asked)
+    @given(questions)
     def compare_each(question):
         compare_all(*question)
 
@@ -82,10 +82,10 @@ def compare_many(asked, sizes):
         compare_each()
 
 
-def compare_all(world, asked):
+def compare_all(world, requests):
     reference = Reference(world)
     forest = forest_of(world)
-    for request in asked:
+    for request in requests:
         try:
             # The definition tries every part of an amount.
             expected = (
@@ -115,11 +115,11 @@ def compare(world, reference, forest, request, expected):
     assert result.summaries.keys() == summaries, (str(world), request)
     for name, summary in result.summaries.items():
         assert summary["resources"] == {
-            one: {
+            class_name: {
                 "capacity": int((stock.total - stock.reserved) * stock.allocation_ratio),
-                "used": reference.used(name, one),
+                "used": reference.used(name, class_name),
             }
-            for one, stock in reference.P[name].stock.items()
+            for class_name, stock in reference.P[name].stock.items()
         }
         assert set(summary["traits"]) == reference.P[name].traits
     assert ask(forest, request) == body, "the same question has another answer"
@@ -142,14 +142,14 @@ def compare_limited(world, reference, forest, request, expected, limit):
         assert result.summaries.keys() == summaries, where
 
 
-def difference(world, request, found, expected):
+def difference(world, request, actual, expected):
     """Show a disagreement so that one can see it."""
     return "\n".join(
         [
             "The search and the definition disagree.",
             str(world),
             str(request),
-            f"only the search has {sorted(map(str, found - expected))}",
-            f"only the definition has {sorted(map(str, expected - found))}",
+            f"only the search has {sorted(map(str, actual - expected))}",
+            f"only the definition has {sorted(map(str, expected - actual))}",
         ]
     )

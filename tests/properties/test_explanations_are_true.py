@@ -59,9 +59,9 @@ def test_explanations_match_the_reference(kind):
     check_each()
 
 
-def check_all(world, asked):
+def check_all(world, requests):
     forest = forest_of(world)
-    for request in asked:
+    for request in requests:
         result = explain_request(forest, candidate_request(request), Focus(nearest=50))
         try:
             check(world, request, result)
@@ -69,57 +69,63 @@ def check_all(world, asked):
             continue
 
 
-def check(world, request, told):
-    where = f"{world}\n{request}\n{told}"
+def check(world, request, explanation):
+    where = f"{world}\n{request}\n{explanation}"
     matching = Reference(world).matching(request, MOST_COMBINATIONS)
     roots = [provider for provider in world.providers if provider.parent is None]
-    assert told["trees"] == {"considered": len(roots), "matching": len(matching)}, where
-    assert told["feasible"] == bool(matching), where
+    assert explanation["trees"] == {"considered": len(roots), "matching": len(matching)}, where
+    assert explanation["feasible"] == bool(matching), where
     empty = Reference(emptied(world)).matching(request, MOST_COMBINATIONS)
-    assert told["fits_when_empty"] == bool(empty), where
-    check_funnel(world, request, told, where)
-    check_nearest(told, {uuid_of(one) for one in matching}, where)
-    check_nothing_else_blocks(world, request, told, where)
-    check_order_of_nearest(world, request, told, where)
-    check_advice(world, request, told, where)
+    assert explanation["fits_when_empty"] == bool(empty), where
+    check_funnel(world, request, explanation, where)
+    check_nearest(explanation, {uuid_of(name) for name in matching}, where)
+    check_nothing_else_blocks(world, request, explanation, where)
+    check_order_of_nearest(world, request, explanation, where)
+    check_advice(world, request, explanation, where)
 
 
-def check_funnel(world, request, told, where):
+def check_funnel(world, request, explanation, where):
     expected = list(funnel(world, request, MOST_COMBINATIONS))
-    assert len(told["funnel"]) == len(expected), (where, expected)
-    left = told["trees"]["considered"]
-    for step, (reason, group, before, after) in zip(told["funnel"], expected, strict=True):
+    assert len(explanation["funnel"]) == len(expected), (where, expected)
+    remaining = explanation["trees"]["considered"]
+    for step, (reason, group, before, after) in zip(explanation["funnel"], expected, strict=True):
         assert step["reason"] in set(Reason), where
         if step["reason"] != Reason.NO_COMMON_TREE:
             assert (step["reason"], step["group"]) == (reason, group), (where, expected)
         assert (step["trees_before"], step["trees_after"]) == (before, after), (where, expected)
-        assert left == before
-        left = after
-    assert left == told["trees"]["matching"], where
+        assert remaining == before
+        remaining = after
+    assert remaining == explanation["trees"]["matching"], where
 
 
-def check_nearest(told, matching, where):
-    shown = {one["root_provider"]["uuid"]: one["blocked_by"] for one in told["nearest"]}
+def check_nearest(explanation, matching, where):
+    shown = {
+        nearest["root_provider"]["uuid"]: nearest["blocked_by"]
+        for nearest in explanation["nearest"]
+    }
     assert not shown.keys() & matching, where
-    assert len(shown) == told["trees"]["considered"] - len(matching), where
+    assert len(shown) == explanation["trees"]["considered"] - len(matching), where
     for blocked in shown.values():
         assert blocked, where
 
 
-def check_nothing_else_blocks(world, request, told, where):
+def check_nothing_else_blocks(world, request, explanation, where):
     """A tree matches once all is gone that is said to block it."""
-    for tree in told["nearest"]:
-        blocking = [(one["reason"], one["group"], one["detail"]) for one in tree["blocked_by"]]
+    for tree in explanation["nearest"]:
+        blocking = [
+            (constraint["reason"], constraint["group"], constraint["detail"])
+            for constraint in tree["blocked_by"]
+        ]
         matching = matching_without(world, request, blocking, MOST_COMBINATIONS)
         assert tree["root_provider"]["uuid"] in set(map(uuid_of, matching)), (where, tree)
 
 
-def check_order_of_nearest(world, request, told, where):
+def check_order_of_nearest(world, request, explanation, where):
     """Trees that satisfy more groups alone come first, of equal ones the older tree."""
     roots = [provider.name for provider in world.providers if provider.parent is None]
     satisfied = [satisfying(world, request, group) for group in request.groups]
     ranked = sorted(roots, key=lambda root: -sum(root in trees for trees in satisfied))
-    shown = [one["root_provider"]["uuid"] for one in told["nearest"]]
+    shown = [nearest["root_provider"]["uuid"] for nearest in explanation["nearest"]]
     assert shown == [uuid_of(root) for root in ranked if uuid_of(root) in shown], where
 
 
@@ -131,18 +137,18 @@ def satisfying(world, request, group):
     return Lenient(world, frozenset(judged), sums_groups=False).matching(alone, MOST_COMBINATIONS)
 
 
-def check_advice(world, request, told, where):
+def check_advice(world, request, explanation, where):
     """All constraints are told of which one alone stands in the way, and no others."""
-    expected = [] if told["feasible"] else list(advice(world, request))
-    assert told["advice"] == expected, (where, expected)
+    expected = [] if explanation["feasible"] else list(advice(world, request))
+    assert explanation["advice"] == expected, (where, expected)
     event("advice" if expected else "no advice")
 
 
 def advice(world, request):
     """The sentences of an explanation, where no tree matches."""
     consuming_classes = {name for provider in world.providers for name in provider.consumes}
-    for text, less, told in lessened(request, consuming_classes):
-        count = len(matching_without(world, less, told, MOST_COMBINATIONS))
+    for text, less, omitted in lessened(request, consuming_classes):
+        count = len(matching_without(world, less, omitted, MOST_COMBINATIONS))
         if count:
             yield f"Without {text} {count} {'tree' if count == 1 else 'trees'} would match."
 
@@ -160,7 +166,11 @@ def lessened(request, consuming_classes=()):
 
 def is_all_of_a_group(request, constraint):
     """Return whether a group requests nothing but a class; the unsuffixed group needs a class."""
-    named = {one for inside, outside in request.same_subtree for one in (*inside, *outside)}
+    named = {
+        named_suffix
+        for inside, outside in request.same_subtree
+        for named_suffix in (*inside, *outside)
+    }
     named.update(suffix for _, suffixes, _ in request.values for suffix in suffixes)
     (group,) = [group for group in request.groups if group.suffix == constraint.group]
     is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named

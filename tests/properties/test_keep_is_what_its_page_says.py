@@ -68,32 +68,34 @@ def questions(draw):
     else:
         world = draw(consuming_at_times(worlds()))
         kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
-    plain = kinds.map(lambda asked: replace(asked, nested=True, order=(), preferred=()))
+    plain = kinds.map(lambda request: replace(request, nested=True, order=(), preferred=()))
     mix = keeping.Mix(
         tuple((draw(plain), draw(st.integers(1, 5))) for _ in range(draw(st.integers(1, 3))))
     )
-    classes = sorted({c for asked, _ in mix.requests for g in asked.groups for c in g.resources})
+    classes = sorted(
+        {c for request, _ in mix.requests for g in request.groups for c in g.resources}
+    )
     if not classes:
         classes = list(CLASSES)
-    asked = draw(kinds)
+    request = draw(kinds)
     term = ("keep", ("m", draw(st.sampled_from(classes))), draw(st.sampled_from([1, 3])))
-    others = asked.order if draw(st.integers(0, 2)) == 0 else ()
-    if not others:
-        asked = replace(asked, preferred=())
-    return world, mix, replace(asked, nested=True, order=(term, *others))
+    terms = request.order if draw(st.integers(0, 2)) == 0 else ()
+    if not terms:
+        request = replace(request, preferred=())
+    return world, mix, replace(request, nested=True, order=(term, *terms))
 
 
 def model_mix(mix):
     """The mix as the Forest takes it."""
     named = {
-        f"r{number}": MixRequest(candidate_request(asked), weight)
-        for number, (asked, weight) in enumerate(mix.requests)
+        f"r{number}": MixRequest(candidate_request(request), weight)
+        for number, (request, weight) in enumerate(mix.requests)
     }
     return Mix("m", named)
 
 
-def request_for(asked, mix, limit=None):
-    request = candidate_request(asked, limit)
+def request_for(original, mix, limit=None):
+    request = candidate_request(original, limit)
     if request.order is None:
         return request
     return replace(request, order=replace(request.order, mixes=(model_mix(mix),)))
@@ -102,10 +104,10 @@ def request_for(asked, mix, limit=None):
 def listed(world, request):
     """All candidates in the usual order, of which few are tried."""
     plain = replace(request, order=(), preferred=())
-    found = FoundCandidates(world, ask(forest_of(world), plain)).listed
-    if len(found) > MOST_CANDIDATES:
+    candidates = FoundCandidates(world, ask(forest_of(world), plain)).listed
+    if len(candidates) > MOST_CANDIDATES:
         raise TooManyError
-    return found
+    return candidates
 
 
 @pytest.mark.slow
@@ -120,25 +122,26 @@ def test_candidates_are_ordered_by_their_cost_to_a_mix(sizes):
         check()
 
 
-def compare(world, mix, asked):
-    scores = keeping.KeepScores(world, asked, {"m": mix})
+def compare(world, mix, request):
+    scores = keeping.KeepScores(world, request, {"m": mix})
     try:
-        usual = listed(world, asked)
+        usual = listed(world, request)
         exact = [scores.score(candidate) for candidate in usual]
     except TooManyError:
         event("too many")
         return
-    if any(abs(one * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for one in exact):
+    if any(abs(exact_score * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for exact_score in exact):
         return
     expected = sorted(
-        zip((round(one, DECIMALS) for one in exact), usual, strict=True), key=lambda one: -one[0]
+        zip((round(exact_score, DECIMALS) for exact_score in exact), usual, strict=True),
+        key=lambda exact_score: -exact_score[0],
     )
     event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
     forest = forest_of(world)
     for limit in (None, 1, 2, len(usual) // 2 or 1):
-        body = b"".join(search(forest, request_for(asked, mix, limit), SearchOptions()).pieces())
+        body = b"".join(search(forest, request_for(request, mix, limit), SearchOptions()).pieces())
         result = FoundCandidates(world, body)
-        where = (str(world), mix, asked, limit)
+        where = (str(world), mix, request, limit)
         assert result.scores == [float(score) for score, _ in expected[:limit]], where
         assert result.listed == [candidate for _, candidate in expected[:limit]], where
 
@@ -146,14 +149,16 @@ def compare(world, mix, asked):
 @many_examples(WORLDS)
 @given(questions(), st.data())
 def test_stranded_amounts_match_the_reference(question, data):
-    world, mix, asked = question
-    scores = keeping.KeepScores(world, asked, {"m": mix})
+    world, mix, request = question
+    scores = keeping.KeepScores(world, request, {"m": mix})
     names = [provider.name for provider in world.providers]
-    some = data.draw(st.lists(st.sets(st.sampled_from(names)), max_size=3))
-    groups = [set(names), *some]
+    name_sets = data.draw(st.lists(st.sets(st.sampled_from(names)), max_size=3))
+    groups = [set(names), *name_sets]
     forest = forest_of(world)
     members = [
-        (at, forest.row_of(uuid_of(name))) for at, each in enumerate(groups) for name in each
+        (at, forest.row_of(uuid_of(name)))
+        for at, group_names in enumerate(groups)
+        for name in group_names
     ]
     group, rows = np.array(members, dtype=np.int64).reshape(-1, 2).T
     result = stranded_by_group(forest, model_mix(mix), group, rows, count=len(groups))
@@ -182,38 +187,40 @@ def test_sequential_placements_see_earlier_ones_as_written(sizes):
 @st.composite
 def calls(draw):
     """A world, a mix, and requests in the order in which they come; the same ones come again."""
-    world, mix, asked = draw(questions())
+    world, mix, request = draw(questions())
     kinds = st.one_of(
         easy_device_requests(), requests(world).map(lambda one: replace(one, nested=True))
     )
-    terms = ((), asked.order, asked.order[:1], (*asked.order[:1], ("spread", (), 2)))
-    others = [
+    terms = ((), request.order, request.order[:1], (*request.order[:1], ("spread", (), 2)))
+    more_requests = [
         replace(draw(kinds), order=draw(st.sampled_from(terms[:1] + terms[2:])), preferred=())
         for _ in range(2)
     ]
-    return world, mix, draw(st.lists(st.sampled_from([asked, *others]), max_size=6))
+    return world, mix, draw(st.lists(st.sampled_from([request, *more_requests]), max_size=6))
 
 
 def place_in_turn(world, mix, calls):
     scratch = Scratch(forest_of(world))
     queries = {}
     everywhere = np.ones(len(scratch.forest.order.roots), dtype=np.bool_)
-    for number, asked in enumerate(calls):
-        request = request_for(asked, mix)
+    for number, reference_request in enumerate(calls):
+        request = request_for(reference_request, mix)
         key = str(request)
         if key not in queries:
             queries[key] = Query(scratch, request, Budget())
-        found = queries[key].first(everywhere, lambda _: True)
+        candidate = queries[key].first(everywhere, lambda _: True)
         body = b"".join(
-            search(forest_of(world), request_for(asked, mix, 1), SearchOptions()).pieces()
+            search(
+                forest_of(world), request_for(reference_request, mix, 1), SearchOptions()
+            ).pieces()
         )
         expected = FoundCandidates(world, body).listed
         where = (str(world), mix, calls[: number + 1])
-        if found is None:
+        if candidate is None:
             assert expected == [], where
             continue
         names = {uuid_of(provider.name): provider.name for provider in world.providers}
-        result = found.body(scratch.forest)
+        result = candidate.body(scratch.forest)
         alloc = frozenset(
             (names[provider], name, amount)
             for provider, amounts in result.allocations.items()
@@ -225,5 +232,5 @@ def place_in_turn(world, mix, calls):
         )
         assert [(alloc, mapping)] == expected, where
         event(f"placed by {type(queries[key]).__name__}")
-        scratch.take(found.allocations)
+        scratch.take(candidate.allocations)
         world = taken(world, alloc)

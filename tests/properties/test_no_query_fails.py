@@ -37,11 +37,11 @@ def questions(draw):
 
 def answer_everything(world, request):
     """Search, explain, count, place and explain what found no place; return how many fit."""
-    forest, wanted = forest_of(world), candidate_request(request)
+    forest, unordered = forest_of(world), candidate_request(request)
     ask(forest, request)
-    explain_request(forest, replace(wanted, order=None), Focus(nearest=50))
-    counted = count_capacity(forest, wanted, CapacityLimits((), 100), Budget())
-    consumers = PlacingRequest((wanted,), CONSUMERS, "project", "user", "INSTANCE")
+    explain_request(forest, replace(unordered, order=None), Focus(nearest=50))
+    counted = count_capacity(forest, unordered, CapacityLimits((), 100), Budget())
+    consumers = PlacingRequest((unordered,), CONSUMERS, "project", "user", "INSTANCE")
     placer = Placer(forest, Placing((consumers,), (), partial=True, explain=True), {}, Budget())
     attempt = placer.place_all()
     explain_attempt(placer, attempt, Budget())
@@ -56,8 +56,8 @@ def test_every_query_is_answered(sizes):
     @settings(max_examples=CLOUDS, deadline=None, suppress_health_check=checks)
     @given(questions())
     def answer_each(question):
-        world, asked = question
-        for request in asked:
+        world, queries = question
+        for request in queries:
             answer_everything(world, request)
 
     with lowered(sizes):

@@ -81,10 +81,12 @@ def calls(draw, world, kinds=None):
             extended_requests(world),
         ).map(lambda request: replace(request, nested=True))
     count = draw(st.integers(1, 2))
-    wanted = []
+    requests_of_call = []
     for number in range(count):
         names = tuple(f"c{number}{at}" for at in range(draw(st.integers(1, 4))))
-        wanted.append(Wanted(tuple(draw(st.lists(kinds, min_size=1, max_size=2))), names))
+        requests_of_call.append(
+            Wanted(tuple(draw(st.lists(kinds, min_size=1, max_size=2))), names)
+        )
     made = draw(st.lists(rules(count), max_size=3))
     affine = [rule for rule in made if rule.same_domain][:1]
     holds = st.lists(
@@ -99,7 +101,7 @@ def calls(draw, world, kinds=None):
     ).map(frozenset)
     holders = draw(seldom(st.fixed_dictionaries({"c00": holds, OTHER: holds}), {}))
     return Call(
-        requests=tuple(wanted),
+        requests=tuple(requests_of_call),
         rules=tuple([rule for rule in made if not rule.same_domain] + affine),
         partial=not affine and draw(st.booleans()),
         holders=holders,
@@ -145,7 +147,7 @@ def ordered(world, request):
         return usual
     scores = Scores(Reference(world), request)
     exact = [scores.score(candidate) for candidate in usual]
-    if any(abs(one * 10**DECIMALS % 1 - 0.5) < 1e-3 for one in exact):
+    if any(abs(score * 10**DECIMALS % 1 - 0.5) < 1e-3 for score in exact):
         raise TooManyError
     ranked = sorted(range(len(usual)), key=lambda at: (-round(exact[at], DECIMALS), at))
     return [usual[at] for at in ranked]
@@ -169,18 +171,21 @@ def compare(world, call):
     where = (str(world), call)
     assert attempt.unplaced == expected.unplaced, where
     names = {provider.uuid: provider.name for provider in world.providers}
-    for consumer, found in expected.placed.items():
+    for consumer, placement in expected.placed.items():
         mine = attempt.placed[consumer]
-        if found is None:
+        if placement is None:
             assert mine.mappings is None
             continue
-        at, (alloc, mapping), dropped = found
+        at, (alloc, mapping), dropped = placement
         assert (mine.alternative, list(mine.dropped)) == (at, dropped), where
         assert {
-            (names[p], c, n) for p, some in mine.allocations.items() for c, n in some.items()
+            (names[p], c, n)
+            for p, resources in mine.allocations.items()
+            for c, n in resources.items()
         } == alloc, where
         assert {
-            (suffix, frozenset(names[p] for p in some)) for suffix, some in mine.mappings.items()
+            (suffix, frozenset(names[p] for p in resources))
+            for suffix, resources in mine.mappings.items()
         } == mapping, where
     assert attempt.placed.keys() == expected.placed.keys()
 
@@ -192,7 +197,7 @@ def placed(world, call, *, explain=False):
     def request_of(request):
         return made.setdefault(id(request), candidate_request(request))
 
-    asked = model.Placing(
+    placing_call = model.Placing(
         requests=tuple(
             model.PlacingRequest(
                 tuple(map(request_of, request.alternatives)), request.consumers, "p", "u", "t"
@@ -220,5 +225,5 @@ def placed(world, call, *, explain=False):
         for p, c, n in alloc:
             amounts.setdefault(uuid_of(p), {})[c] = n
         holders[consumer] = model.Holder(0, amounts, 1)
-    placer = Placing(forest_of(world), asked, holders, Budget())
+    placer = Placing(forest_of(world), placing_call, holders, Budget())
     return placer, placer.place_all()

@@ -149,9 +149,9 @@ def plan_of(cloud, goal, most, seconds=SECONDS):
     return plan
 
 
-def report(what, cloud, *figures):
+def report(title, cloud, *figures):
     hosts = len(cloud.used) // cloud.cells
-    print(f"\n{what}, {hosts} hosts of {cloud.cells}, {cloud.held.total()} consumers:", *figures)
+    print(f"\n{title}, {hosts} hosts of {cloud.cells}, {cloud.held.total()} consumers:", *figures)
 
 
 def room_in(cloud, filled):

@@ -153,9 +153,9 @@ def post(client, path, body):
     return answer.json()
 
 
-def placement(query, names, **more):
+def placement(query, names, **members):
     request = OWNER | {"alternatives": [query], "consumers": list(names)}
-    return {"requests": [request | {"consumer_type": "INSTANCE"} | more]}
+    return {"requests": [request | {"consumer_type": "INSTANCE"} | members]}
 
 
 def count_fits(client, query, given=None):
@@ -189,8 +189,8 @@ def check_count(cloud, query):
 
 def check_release(cloud, query):
     """An assumed release equals a deletion."""
-    gone = [uuid_of(name) for name in ("c0", "c1", "hold0") if cloud.dice.random() < 0.5]
-    given = {"release": gone}
+    released = [uuid_of(name) for name in ("c0", "c1", "hold0") if cloud.dice.random() < 0.5]
+    given = {"release": released}
     with cloud.copied() as client:
         counted = count_fits(client, query, given)
         survival = post(
@@ -199,16 +199,16 @@ def check_release(cloud, query):
         goal = {"goal": {"empty": [uuid_of("h0")]}}
         plan = post(client, "/treeclaim/moves", goal | {"given": given})
         totals = client.post("/treeclaim/totals", json={"given": given}).json()
-        for name in gone:
+        for name in released:
             assert client.delete(f"/allocations/{name}").status_code in (204, 404)
-        assert count_fits(client, query) == counted, (query, gone)
+        assert count_fits(client, query) == counted, (query, released)
         real = post(client, "/treeclaim/survival", {"domains": "tree", "all": True})
-        assert real | {"given": survival["given"]} == survival, gone
+        assert real | {"given": survival["given"]} == survival, released
         totals.pop("given")
-        assert client.get("/treeclaim/totals").json()["totals"] == totals["totals"], gone
+        assert client.get("/treeclaim/totals").json()["totals"] == totals["totals"], released
         after = post(client, "/treeclaim/moves", goal)
         for member in ("reached", "at_least", "optimal", "proven", "before"):
-            assert after[member] == plan[member], (gone, member, after, plan)
+            assert after[member] == plan[member], (released, member, after, plan)
 
 
 def check_plan(cloud):

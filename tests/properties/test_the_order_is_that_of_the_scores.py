@@ -80,9 +80,9 @@ def check(compare_one, sizes):
     @some_worlds
     @given(questions())
     def compare_each(question):
-        world, asked = question
+        world, queries = question
         forest = forest_of(world)
-        for request in asked:
+        for request in queries:
             compare_one(world, forest, request)
 
     with lowered(sizes):
@@ -101,12 +101,12 @@ def compare_heuristic(world, forest, request):
         result = FoundCandidates(world, ask(forest, request, limit))
         assert len(result.candidates) == len(result.listed) == len(usual[:limit]), where
         assert result.candidates <= score_of.keys(), where
-        assert result.scores == [float(score_of[one]) for one in result.listed], where
+        assert result.scores == [float(score_of[candidate]) for candidate in result.listed], where
         assert result.scores == sorted(result.scores, reverse=True), where
         event("approximate" if result.is_approximate else "exact")
         if not result.is_approximate:
             assert result.scores == [float(score) for score in expected[:limit]], where
-            in_order = sorted(usual, key=lambda one: -score_of[one])
+            in_order = sorted(usual, key=lambda candidate: -score_of[candidate])
             assert result.listed == in_order[:limit], where
 
 
@@ -117,16 +117,16 @@ def scored(world, forest, request):
         return usual, None
     scores = Scores(Reference(world), request)
     exact = [scores.score(candidate) for candidate in usual]
-    if any(abs(one * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for one in exact):
+    if any(abs(score * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for score in exact):
         return usual, None
-    return usual, [round(one, DECIMALS) for one in exact]
+    return usual, [round(score, DECIMALS) for score in exact]
 
 
 def compare(world, forest, request):
     usual, scores = scored(world, forest, request)
     if scores is None:
         return
-    expected = sorted(zip(scores, usual, strict=True), key=lambda one: -one[0])
+    expected = sorted(zip(scores, usual, strict=True), key=lambda pair: -pair[0])
     event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
     for limit in {None, 1, 2, len(usual) // 2 or 1}:
         where = (str(world), request, limit)

@@ -84,7 +84,9 @@ def entry(draw, number, name, ranks, create_names):
         "traits": [set(), {"HW_CPU_X86_AVX"}, *([{"CUSTOM_T"}] * custom)],
         "aggregates": [set(), {NOWHERE}],
     }
-    drawn = {name: draw(st.sampled_from([None, *some])) for name, some in values.items()}
+    drawn = {
+        name: draw(st.sampled_from([None, *alternatives])) for name, alternatives in values.items()
+    }
     return BatchEntry(
         uuid=None if by_name else UUIDS[number],
         name=NAMES[number] if by_name else seldom(draw, None, name),
@@ -94,9 +96,9 @@ def entry(draw, number, name, ranks, create_names):
     )
 
 
-def seldom(draw, other, usual):
+def seldom(draw, rare, usual):
     """Another value, once in a while."""
-    return other if draw(st.integers(0, 14)) == 14 else usual
+    return rare if draw(st.integers(0, 14)) == 14 else usual
 
 
 @pytest.fixture(
@@ -122,7 +124,7 @@ def test_order_of_batch_entries_does_not_matter(kind_and_store):
     @given(worlds())
     def holds(world):
         outcomes = [outcome(store, world, order) for order in permutations(world.entries)]
-        assert all(other == outcomes[0] for other in outcomes)
+        assert all(each_outcome == outcomes[0] for each_outcome in outcomes)
         is_taken, _ = outcomes[0]
         assert is_taken == is_possible(world)
 
@@ -140,7 +142,7 @@ def outcome(store, world, order):
             )
         applied = apply(transaction, order, lambda _: True, create_names=world.create_names)
         answers = dict(zip(map(uuid_of, order), applied, strict=True))
-        assert [answer.uuid for answer in applied] == [uuid_of(one) for one in order]
+        assert [answer.uuid for answer in applied] == [uuid_of(name) for name in order]
         raise _UndoError((answers, state_in(transaction)))
 
     try:
@@ -189,11 +191,11 @@ def state_in(transaction):
     assert rows_agree(rows)
     return (
         sorted(tuple(row[:5]) for row in rows),
-        sorted((uuids[one], total) for one, total in stock),
-        sorted((uuids[one], name) for one, name in members),
+        sorted((uuids[provider_id], total) for provider_id, total in stock),
+        sorted((uuids[provider_id], name) for provider_id, name in members),
         sorted(
-            (uuids[one], touched.parts, touched.tree)
-            for one, touched in transaction.touched_providers.items()
+            (uuids[provider_id], touched.parts, touched.tree)
+            for provider_id, touched in transaction.touched_providers.items()
         ),
     )
 
@@ -202,17 +204,17 @@ def rows_agree(rows):
     """Return whether the root of each provider is its topmost ancestor."""
     parents = {row[0]: row[3] for row in rows}
 
-    def top(one):
+    def top(name):
         for _ in parents:
-            one = parents[one] or one
-        return one
+            name = parents[name] or name
+        return name
 
     return all(top(row[0]) == row[4] for row in rows)
 
 
 def is_possible(world):
     """Return whether a batch may be accepted, by the state that it would leave."""
-    about = [uuid_of(one) for one in world.entries]
+    about = [uuid_of(entry) for entry in world.entries]
     if len(set(about)) < len(about):
         return False
     names = dict(zip(UUIDS[:THERE], NAMES, strict=False))
@@ -220,16 +222,16 @@ def is_possible(world):
         UUIDS[number]: None if parent is None else UUIDS[parent]
         for number, parent in enumerate(world.parents)
     }
-    for one in world.entries:
-        name = uuid_of(one)
+    for entry in world.entries:
+        name = uuid_of(entry)
         is_new = name not in UUIDS[:THERE]
-        if (is_new and one.name is None) or (is_new and one.generation is not None):
+        if (is_new and entry.name is None) or (is_new and entry.generation is not None):
             return False
-        names[name] = one.name or names[name]
+        names[name] = entry.name or names[name]
         parents.setdefault(name, None)
-        if not isinstance(one.parent, Omission):
-            parents[name] = one.parent
-        named = {*one.values.get("traits", ()), *one.values.get("inventories", ())}
+        if not isinstance(entry.parent, Omission):
+            parents[name] = entry.parent
+        named = {*entry.values.get("traits", ()), *entry.values.get("inventories", ())}
         if not world.create_names and any(value.startswith("CUSTOM_") for value in named):
             return False
     if len(set(names.values())) < len(names) or not {*parents.values()} <= {None, *parents}:

@@ -106,31 +106,31 @@ def test_drawing_from_holds_equals_a_world_without_them(sizes):
         plain = forest_of(with_used(world, holds.values()))
         forest = plain.holding(held_by(holds))
         for request, named in draws:
-            others = [part for hold, part in holds.items() if hold not in named]
-            without = forest_of(with_used(world, others))
-            wanted = candidate_request(request)
-            drawing = replace(wanted, from_holds=named)
+            unnamed = [part for hold, part in holds.items() if hold not in named]
+            without = forest_of(with_used(world, unnamed))
+            candidates_wanted = candidate_request(request)
+            drawing = replace(candidates_wanted, from_holds=named)
             before = ask(forest, request)
             answer = answered(forest, drawing)
             event("some candidates" if b'"mappings"' in answer else "no candidate")
-            assert but_used(answer) == but_used(answered(without, wanted)), (
+            assert but_used(answer) == but_used(answered(without, candidates_wanted)), (
                 str(world),
                 holds,
                 named,
             )
             budget = Budget()
             fits = CapacityLimits((), 10)
-            usual_count = count_capacity(plain, wanted, fits, budget)
+            usual_count = count_capacity(plain, candidates_wanted, fits, budget)
             assert count_capacity(forest, drawing, fits, budget) == count_capacity(
-                without, wanted, fits, budget
+                without, candidates_wanted, fits, budget
             )
             focus = Focus(3)
             assert explain_request(forest, drawing, focus) == explain_request(
-                without, wanted, focus
+                without, candidates_wanted, focus
             )
             # A question that draws, and one that does not, never share a cached response.
             assert ask(forest, request) == before == ask(plain, request)
-            assert count_capacity(plain, wanted, fits, budget) == usual_count
+            assert count_capacity(plain, candidates_wanted, fits, budget) == usual_count
 
     with lowered(sizes):
         check()
@@ -160,7 +160,7 @@ def test_summaries_count_held_amounts_as_used(question):
         drawing = replace(candidate_request(request), from_holds=named)
         body = answered(forest_of(written).holding(held_by(holds)), drawing)
         for name, summary in FoundCandidates(written, body).summaries.items():
-            (provider,) = [each for each in written.providers if each.name == name]
+            (provider,) = [candidate for candidate in written.providers if candidate.name == name]
             assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
                 c: reference.used(name, c) for c in provider.stock
             }
@@ -174,16 +174,16 @@ def test_placements_draw_from_holds_first_and_deplete_them(sizes):
     def check(question):
         world, holds, draws = question
         written = with_used(world, holds.values())
-        wanted = [
+        placing_requests = [
             PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named)
             for n, (request, named) in enumerate(draws)
             for at in range(2)
         ]
         expected = place_in_sequence(written, holds, draws)
         forest = forest_of(written).holding(held_by(holds))
-        call = Placing(tuple(wanted), (), partial=True)
+        call = Placing(tuple(placing_requests), (), partial=True)
         outcome = Placer(forest, call, {}, Budget()).place_all()
-        placements = [outcome.placed.get(request.consumers[0]) for request in wanted]
+        placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]
         assert list(map(allocations_of, placements)) == expected, (str(world), holds)
         event("some placed" if any(placements) else "none placed")
 

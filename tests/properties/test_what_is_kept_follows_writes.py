@@ -57,8 +57,8 @@ def questions(draw):
     else:
         world = draw(consuming_at_times(worlds()))
         kind = ordered_requests(world)
-    asked = [replace(draw(tolerating(kind)), nested=True) for _ in range(REQUESTS_EACH)]
-    return draw(conditioned(world)), asked
+    requests = [replace(draw(tolerating(kind)), nested=True) for _ in range(REQUESTS_EACH)]
+    return draw(conditioned(world)), requests
 
 
 @st.composite
@@ -104,8 +104,8 @@ def move(draw, providers):
     subtree = {providers[number].name}
     for _ in providers:
         subtree |= {provider.name for provider in providers if provider.parent in subtree}
-    others = [provider.name for provider in providers if provider.name not in subtree]
-    parent = draw(st.sampled_from([None, *others]))
+    possible_parents = [provider.name for provider in providers if provider.name not in subtree]
+    parent = draw(st.sampled_from([None, *possible_parents]))
     providers[number] = replace(providers[number], parent=parent)
 
 
@@ -123,8 +123,10 @@ def create(draw, providers):
 def delete(_draw, providers):
     """Delete the last provider, if nothing is below it and nothing consumes its inventories."""
     last = providers[-1].name
-    consumed = {key[0] for one in providers for keys in one.consumes.values() for key in keys}
-    if len(providers) > 1 and last not in consumed | {one.parent for one in providers}:
+    consumed = {
+        key[0] for provider in providers for keys in provider.consumes.values() for key in keys
+    }
+    if len(providers) > 1 and last not in consumed | {provider.parent for provider in providers}:
         providers.pop()
 
 
@@ -171,10 +173,10 @@ def test_everything_seen_equals_a_fresh_forest(sizes):
     @many_examples(WORLDS)
     @given(questions(), st.data())
     def check(question, data):
-        world, asked = question
+        world, requests = question
         forest, texts = forest_of(world), ListingTexts()
         for _ in range(4):
-            compare(forest, forest_of(world), asked, world)
+            compare(forest, forest_of(world), requests, world)
             compare_lists(forest, forest_of(world), texts)
             before = records_of(world)
             world = data.draw(written(world))
@@ -186,8 +188,8 @@ def test_everything_seen_equals_a_fresh_forest(sizes):
         check()
 
 
-def compare(kept, fresh, asked, world):
-    for request in asked:
+def compare(kept, fresh, requests, world):
+    for request in requests:
         where = (str(world), request)
         assert ask(kept, request, 5) == ask(fresh, request, 5), where
         if not is_boundless(world):

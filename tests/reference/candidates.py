@@ -109,10 +109,10 @@ class Reference:
 
     def _anchors(self, p):
         """The roots of the trees that p may serve."""
-        found = {self.root(p)}
+        anchors = {self.root(p)}
         if p in self.S:
-            found |= {self.root(q) for q in self.P if self.aggs(q) & self.aggs(p)}
-        return found
+            anchors |= {self.root(q) for q in self.P if self.aggs(q) & self.aggs(p)}
+        return anchors
 
     def is_in(self, p, g):
         """Return whether p is in all aggregates that g requires."""
@@ -204,7 +204,7 @@ class Reference:
         if self.root(p) != a:
             return (1, self.P[p].uuid)
         created = list(self.P)
-        return (0, [created.index(one) for one in reversed(self.anc(p))])
+        return (0, [created.index(ancestor) for ancestor in reversed(self.anc(p))])
 
     def candidates(self, request, most=math.inf):
         """The set of (alloc, map) as frozen values.
@@ -234,11 +234,11 @@ class Reference:
                 raise TooManyError
             for sigma in itertools.product(*solutions):
                 taken = self.taken(suffixed, sigma)
-                rest = [self.unsuffixed(g, a, request, taken) for g in plain]
-                tried += math.prod(map(len, rest))
+                unsuffixed_choices = [self.unsuffixed(g, a, request, taken) for g in plain]
+                tried += math.prod(map(len, unsuffixed_choices))
                 if tried > most:
                     raise TooManyError
-                for tau in itertools.product(*rest):
+                for tau in itertools.product(*unsuffixed_choices):
                     candidate = self._combined(request, [*suffixed, *plain], [*sigma, *tau])
                     if candidate is not None:
                         yield a, candidate
@@ -261,8 +261,8 @@ class Reference:
     def _combined(self, request, groups, sigma):
         V = {g.suffix: v for g, (_, v) in zip(groups, sigma, strict=True)}
         alloc = total(sigma)
-        for one in request.isolated:
-            if any(V[one] & v for suffix, v in V.items() if suffix not in ("", one)):
+        for suffixes in request.isolated:
+            if any(V[suffixes] & v for suffix, v in V.items() if suffix not in ("", suffixes)):
                 return None
         for plain, outside in request.same_subtree:
             X = set().union(*(V[suffix] for suffix in plain))
@@ -283,9 +283,9 @@ class Reference:
     def values_are_right(self, request, V):
         """Return whether groups have equal or distinct values of attributes, as requested."""
         for name, suffixes, is_same in request.values:
-            own = [self.P[p].attributes.get(name) for suffix in suffixes for p in V[suffix]]
-            different = {(type(one), one) for one in own}
-            if None in own or len(different) != (1 if is_same else len(own)):
+            values = [self.P[p].attributes.get(name) for suffix in suffixes for p in V[suffix]]
+            different = {(type(value), value) for value in values}
+            if None in values or len(different) != (1 if is_same else len(values)):
                 return False
         return True
 

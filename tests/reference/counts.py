@@ -83,7 +83,9 @@ def third_test(reference, request, serving, tree):
         if not group.resources and group.suffix and not serving[group.suffix, ()]:
             return False
         if not group.suffix:
-            providers = {p for (suffix, _), some in serving.items() if not suffix for p in some}
+            providers = {
+                p for (suffix, _), servers in serving.items() if not suffix for p in servers
+            }
             if not all(any(s & reference.traits(p) for p in providers) for s in group.required):
                 return False
     return True

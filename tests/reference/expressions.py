@@ -46,12 +46,12 @@ def is_true(term, attributes):
     return attributes.get(term["alone"]) is True
 
 
-def compares(own, op, value):
+def compares(actual, op, value):
     """Return whether a value, or None, compares as an operator says."""
     if value.startswith("v"):
-        if not isinstance(own, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", own):
+        if not isinstance(actual, str) or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", actual):
             return False
-        pairs = zip_longest(own.split("."), value[1:].split("."), fillvalue="0")
+        pairs = zip_longest(actual.split("."), value[1:].split("."), fillvalue="0")
         mine, others = zip(*((int(one), int(other)) for one, other in pairs), strict=True)
         return OPERATORS[op](mine, others)
     if value in ("true", "false"):
@@ -60,7 +60,7 @@ def compares(own, op, value):
         other = value[1:-1].replace("''", "'")
     else:
         other = int(value.replace(" ", ""))
-    return type(own) is type(other) and OPERATORS[op](own, other)
+    return type(actual) is type(other) and OPERATORS[op](actual, other)
 
 
 NAMES = ("mem_gib", "driver", "ecc", "node")

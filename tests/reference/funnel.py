@@ -167,9 +167,9 @@ def prefixes(request, consuming=frozenset()):
         yield "root_where", None, less, frozenset(judged), False
     for group in request.groups:
         groups = less.groups
-        asked = Group(group.suffix)
-        for reason, name, more in stocked(asked, group, request):
-            asked = more
+        group_so_far = Group(group.suffix)
+        for reason, name, grown_group in stocked(group_so_far, group, request):
+            group_so_far = grown_group
             if reason == "amount_unit":
                 judged.add((group.suffix, name, "units"))
             if reason == "capacity":
@@ -178,27 +178,27 @@ def prefixes(request, consuming=frozenset()):
                     judged.add((group.suffix, name, "consumed"))
                 if not group.suffix and name in request.can_split:
                     less = replace(less, can_split=less.can_split | {name})
-            less = replace(less, groups=(*groups, asked))
+            less = replace(less, groups=(*groups, group_so_far))
             yield reason, group.suffix, less, frozenset(judged), False
         for name in group.resources:
             judged.add((group.suffix, name, "consumed"))
             if name in consuming and (group.suffix or name not in request.can_split):
                 yield "consumed", group.suffix, less, frozenset(judged), False
-        for reason, more in placed(asked, group):
-            asked = more
-            less = replace(less, groups=(*groups, asked))
+        for reason, grown_group in placed(group_so_far, group):
+            group_so_far = grown_group
+            less = replace(less, groups=(*groups, group_so_far))
             yield reason, group.suffix, less, frozenset(judged), False
-        less = replace(less, groups=(*groups, asked))
-    for one in request.same_subtree:
-        if len(one[0]) > 1 or one[1]:
-            less = replace(less, same_subtree=(*less.same_subtree, one))
+        less = replace(less, groups=(*groups, group_so_far))
+    for subtree_list in request.same_subtree:
+        if len(subtree_list[0]) > 1 or subtree_list[1]:
+            less = replace(less, same_subtree=(*less.same_subtree, subtree_list))
             yield "same_subtree", None, less, frozenset(judged), False
     if request.isolated:
         less = replace(less, isolated=request.isolated)
         yield "isolate", None, less, frozenset(judged), False
-    for one in request.values:
-        less = replace(less, values=(*less.values, one))
-        yield "match" if one[2] else "distinct", None, less, frozenset(judged), False
+    for subtree_list in request.values:
+        less = replace(less, values=(*less.values, subtree_list))
+        yield "match" if subtree_list[2] else "distinct", None, less, frozenset(judged), False
     yield "combined_capacity", None, less, frozenset(judged), True
 
 
@@ -223,8 +223,8 @@ def placed(bare, group):
         bare = replace(bare, in_subtree=group.in_subtree)
         yield "not_in_subtree", bare
     names = ("trait_missing", "trait_forbidden", "not_member_of", "forbidden_member_of")
-    for reason, more in grown(bare, group, *names):
-        bare = more
+    for reason, grown_group in grown(bare, group, *names):
+        bare = grown_group
         yield reason, bare
     for text in group.where:
         bare = replace(bare, where=(*bare.where, text))
@@ -233,15 +233,15 @@ def placed(bare, group):
 
 def grown(bare, group, required, forbidden, member_of, not_member_of=None):
     """Add traits and aggregates one after the other."""
-    for one in group.required:
-        bare = replace(bare, required=(*bare.required, one))
+    for traits in group.required:
+        bare = replace(bare, required=(*bare.required, traits))
         yield required, bare
-    for one in sorted(group.forbidden):
-        bare = replace(bare, forbidden=bare.forbidden | {one})
+    for traits in sorted(group.forbidden):
+        bare = replace(bare, forbidden=bare.forbidden | {traits})
         yield forbidden, bare
-    for one in group.member_of:
-        bare = replace(bare, member_of=(*bare.member_of, one))
+    for traits in group.member_of:
+        bare = replace(bare, member_of=(*bare.member_of, traits))
         yield member_of, bare
-    for one in sorted(group.not_member_of, key=uuid_of):
-        bare = replace(bare, not_member_of=bare.not_member_of | {one})
+    for traits in sorted(group.not_member_of, key=uuid_of):
+        bare = replace(bare, not_member_of=bare.not_member_of | {traits})
         yield not_member_of or member_of, bare

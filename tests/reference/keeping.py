@@ -28,11 +28,11 @@ class KeepScores(Scores):
         self.mixes = mixes
         self.known = {}
 
-    def count(self, world, asked, tree):
+    def count(self, world, request, tree):
         """The count of a request in a tree (contract page 101, definitions)."""
-        key = str(world), repr(asked), tree
+        key = str(world), repr(request), tree
         if key not in self.known:
-            self.known[key] = count_in_tree(world, asked, tree)
+            self.known[key] = count_in_tree(world, request, tree)
         return self.known[key]
 
     def roots(self):
@@ -47,13 +47,13 @@ class KeepScores(Scores):
             if c in provider.stock and self.reference.root(p) == tree
         )
 
-    def empty(self, asked, tree):
+    def empty(self, request, tree):
         """Return how many consumers would fit if nothing were allocated."""
-        return self.count(emptied(self.world), asked, tree)
+        return self.count(emptied(self.world), request, tree)
 
-    def share(self, asked, weight, tree, c):
+    def share(self, request, weight, tree, c):
         """w(m) · size(T) / room(m), for a request that the tree has room for when it is empty."""
-        room = sum(self.size(root, c) for root in self.roots() if self.empty(asked, root) > 0)
+        room = sum(self.size(root, c) for root in self.roots() if self.empty(request, root) > 0)
         return Fraction(weight * self.size(tree, c), room) if room else Fraction(0)
 
     def keep(self, args, candidate):
@@ -63,23 +63,25 @@ class KeepScores(Scores):
         after = taken(self.world, candidate[0])
         loss = sum(
             (
-                self.share(asked, weight, tree, c)
+                self.share(request, weight, tree, c)
                 * Fraction(
-                    max(0, self.count(self.world, asked, tree) - self.count(after, asked, tree)),
-                    self.empty(asked, tree),
+                    max(
+                        0, self.count(self.world, request, tree) - self.count(after, request, tree)
+                    ),
+                    self.empty(request, tree),
                 )
                 for tree in self.trees(candidate[0])
-                for asked, weight in requests
-                if self.empty(asked, tree) > 0
+                for request, weight in requests
+                if self.empty(request, tree) > 0
             ),
             Fraction(0),
         )
         greatest = max(
             sum(
                 (
-                    self.share(asked, weight, tree, c)
-                    for asked, weight in requests
-                    if self.empty(asked, tree) > 0
+                    self.share(request, weight, tree, c)
+                    for request, weight in requests
+                    if self.empty(request, tree) > 0
                 ),
                 Fraction(0),
             )
@@ -93,8 +95,8 @@ class KeepScores(Scores):
         With `among`, a tree counts only if all its providers with the class are among these.
         """
         asking = [
-            (asked, weight, sum(group.resources.get(c, 0) for group in asked.groups))
-            for asked, weight in self.mixes[name].requests
+            (request, weight, sum(group.resources.get(c, 0) for group in request.groups))
+            for request, weight in self.mixes[name].requests
         ]
         asking = [one for one in asking if one[2]]
         total = Fraction(0)
@@ -110,8 +112,8 @@ class KeepScores(Scores):
                 continue
             free = sum(max(self.capacity(p, c) - self.used(p, c), 0) for p in having)
             of_use = sum(
-                weight * min(free, self.count(self.world, asked, tree) * amount)
-                for asked, weight, amount in asking
+                weight * min(free, self.count(self.world, request, tree) * amount)
+                for request, weight, amount in asking
             )
             total += free - Fraction(of_use, sum(weight for _, weight, _ in asking))
         return math.floor(total)

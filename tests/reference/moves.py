@@ -100,8 +100,8 @@ class Model:
     def trees(self, held):
         """The trees of who holds something: those of sharing providers only if all are."""
         givers = {provider for provider, _ in held}
-        own = {self.root(giver) for giver in givers if not self.shares(giver)}
-        return own or {self.root(giver) for giver in givers}
+        unshared = {self.root(giver) for giver in givers if not self.shares(giver)}
+        return unshared or {self.root(giver) for giver in givers}
 
     def may_take(self, consumer, option):
         """Return whether the goal and the sharing providers permit such an allocation at all."""
@@ -177,12 +177,12 @@ class Model:
 
     def present(self, moved):
         """Return pairs of a root and a consumer in its tree."""
-        found = {
+        placements = {
             (self.root(provider), name)
             for name in self.consumers
             for provider, _ in self.held(moved, name)
         }
-        return found | {(self.root(p), hold) for hold, p, _ in self.returned(moved)}
+        return placements | {(self.root(p), hold) for hold, p, _ in self.returned(moved)}
 
     def left(self, moved):
         """Return how many consumers are left in the trees that are to be empty."""
@@ -191,7 +191,7 @@ class Model:
 
     def empty_trees(self, moved):
         """Return how many trees have no consumer."""
-        roots = {self.root(one) for one in self.by_name}
+        roots = {self.root(name) for name in self.by_name}
         return len(roots) - len({tree for tree, _ in self.present(moved)})
 
     def value(self, moved):
@@ -202,7 +202,9 @@ class Model:
             return (min(self.fits(request, self.used(moved)), amount),)
         if question.mix:
             used = self.used(moved)
-            fits = sum(weight * self.count(one, used) for one, weight in question.mix)
+            fits = sum(
+                weight * self.count(mix_request, used) for mix_request, weight in question.mix
+            )
             return self.empty_trees(moved) * question.empty_trees, fits
         return (-self.left(moved),)
 

@@ -31,8 +31,8 @@ def world_of(text):
                 name=match["name"],
                 parent=above[-1] if above else None,
                 stock={
-                    name: Stock(**one) if isinstance(one, dict) else Stock(one)
-                    for name, one in yaml.safe_load(stock).items()
+                    name: Stock(**inventory) if isinstance(inventory, dict) else Stock(inventory)
+                    for name, inventory in yaml.safe_load(stock).items()
                 },
                 traits=frozenset(listed(match["traits"])),
                 aggregates=frozenset(listed(match["aggs"])),

@@ -83,8 +83,8 @@ class Placer:
     def trees(self, alloc):
         """The trees of what is taken."""
         givers = {p for p, _, _ in alloc}
-        own = {p for p in givers if SHARING not in self.reference.traits(p)}
-        return {self.reference.root(p) for p in own or givers}
+        unshared = {p for p in givers if SHARING not in self.reference.traits(p)}
+        return {self.reference.root(p) for p in unshared or givers}
 
     def domains(self, rule, trees):
         """The domains that some trees are in."""
@@ -105,7 +105,7 @@ class Placer:
             for consumer in request.consumers
         ]
         return [
-            self.call.holders[one] for one in (*names, *rule.others) if one in self.call.holders
+            self.call.holders[name] for name in (*names, *rule.others) if name in self.call.holders
         ]
 
     def place(self):
@@ -136,13 +136,13 @@ class Placer:
 
     def named_by(self, affine, request):
         """The domains of the candidates of a request, in order."""
-        found = []
+        domains_in_order = []
         for alternative in request.alternatives:
             for alloc, _ in self.ordered(self.world, alternative):
-                more = self.domains(affine, self.trees(alloc)) - set(found)
+                new_domains = self.domains(affine, self.trees(alloc)) - set(domains_in_order)
                 key = uuid_of if affine.domains == TREES else affine.domains.index
-                found += sorted(more, key=key)
-        return found
+                domains_in_order += sorted(new_domains, key=key)
+        return domains_in_order
 
     def attempt(self, domain):
         """Place all, where the rule that wants all in one wants this domain."""
@@ -161,12 +161,12 @@ class Placer:
                     outcome.placed[consumer] = None
                 else:
                     ends = outcome.unplaced and not self.call.partial
-                    found = None if ends else self.first(outcome.world, number, domain)
-                    if found is None:
+                    candidate = None if ends else self.first(outcome.world, number, domain)
+                    if candidate is None:
                         outcome.unplaced.append(consumer)
                     else:
-                        outcome.placed[consumer] = found
-                        self.take(outcome, number, found[1][0])
+                        outcome.placed[consumer] = candidate
+                        self.take(outcome, number, candidate[1][0])
                 outcome.reached += not outcome.unplaced
         return outcome
 
@@ -202,12 +202,16 @@ class Placer:
             return domain in mine
         then = self.counts[rule_at] + Counter(mine)
         if rule.max_per_domain is not None:
-            return bool(mine) and all(then[one] <= rule.max_per_domain for one in mine)
+            return bool(mine) and all(
+                then[eligible_domain] <= rule.max_per_domain for eligible_domain in mine
+            )
         eligible = {
             domain
             for alternative in self.call.requests[number].alternatives
             for candidate, _ in self.ordered(self.world, alternative)
             for domain in self.domains(rule, self.trees(candidate))
         }
-        emptiest = min((then[one] for one in eligible), default=0)
-        return bool(mine) and all(then[one] <= emptiest + rule.max_skew for one in mine)
+        emptiest = min((then[eligible_domain] for eligible_domain in eligible), default=0)
+        return bool(mine) and all(
+            then[eligible_domain] <= emptiest + rule.max_skew for eligible_domain in mine
+        )

@@ -41,8 +41,8 @@ class Scores:
     def trees(self, alloc):
         """The trees of a candidate."""
         givers = {p for p, _, _ in alloc}
-        own = {p for p in givers if p not in self.reference.S}
-        return {self.reference.root(p) for p in own or givers}
+        unshared = {p for p in givers if p not in self.reference.S}
+        return {self.reference.root(p) for p in unshared or givers}
 
     def pack(self, classes, candidate):
         """Used and taken over capacity, in the trees and where it takes from."""
@@ -64,15 +64,15 @@ class Scores:
     def slots(self, candidate):
         """The slots: suffix and class, each with its providers and what each gives there."""
         alloc, mapping = candidate
-        rest = {(p, c): n for p, c, n in alloc}
+        remaining = {(p, c): n for p, c, n in alloc}
         slots = {}
         for suffix, providers in mapping:
             if suffix:
                 (p,) = providers
                 for c, n in self.groups[suffix].resources.items():
                     slots[suffix, c] = {p: n}
-                    rest[p, c] -= n
-        for (p, c), n in rest.items():
+                    remaining[p, c] -= n
+        for (p, c), n in remaining.items():
             if n:
                 slots.setdefault(("", c), {})[p] = n
         return slots
@@ -124,14 +124,14 @@ class Scores:
         """A part of the distance from the least to the greatest."""
         name, suffix = args
         (p,) = dict(candidate[1])[suffix]
-        own = {q: provider.attributes.get(name) for q, provider in self.reference.P.items()}
-        integers = [value for value in own.values() if type(value) is int]
-        if type(own[p]) is not int:
+        values = {q: provider.attributes.get(name) for q, provider in self.reference.P.items()}
+        integers = [value for value in values.values() if type(value) is int]
+        if type(values[p]) is not int:
             return Fraction(0)
         least, greatest = min(integers), max(integers)
         if least == greatest:
             return Fraction(1)
-        return Fraction(part(own[p], least, greatest), greatest - least)
+        return Fraction(part(values[p], least, greatest), greatest - least)
 
     def shuffle(self, seed, candidate):
         """A number made of the seed and the smallest root's uuid."""

@@ -43,7 +43,7 @@ def worlds(draw):
         traits = draw(st.sets(st.sampled_from(TRAITS), max_size=2))
         if draw(st.integers(0, 3)) == 0:
             traits = traits | {SHARING}
-        one = Provider(
+        drawn_provider = Provider(
             name=f"p{number}",
             parent=parent,
             stock=draw(st.dictionaries(st.sampled_from(CLASSES), stocks(), max_size=3)),
@@ -51,8 +51,8 @@ def worlds(draw):
             aggregates=frozenset(draw(st.sets(st.sampled_from(AGGREGATES), max_size=2))),
             attributes=draw(attributes),
         )
-        providers.append(one)
-        depth[one.name] = 1 if parent is None else depth[parent] + 1
+        providers.append(drawn_provider)
+        depth[drawn_provider.name] = 1 if parent is None else depth[parent] + 1
     return World(tuple(providers))
 
 
@@ -69,16 +69,16 @@ def consuming(draw, world):
     keys = [(provider.name, name) for provider in world.providers for name in provider.stock]
     consumed = set(draw(st.lists(st.sampled_from(keys), max_size=3))) if keys else set()
     made = []
-    for one in world.providers:
+    for old_provider in world.providers:
         consumes = {}
-        for name in one.stock:
-            near = sorted(key for key in consumed if is_at_or_above(key[0], one.name))
-            if (one.name, name) in consumed or not near:
+        for name in old_provider.stock:
+            near = sorted(key for key in consumed if is_at_or_above(key[0], old_provider.name))
+            if (old_provider.name, name) in consumed or not near:
                 continue
             chosen = draw(st.lists(st.sampled_from(near), max_size=2, unique=True))
             if chosen:
                 consumes[name] = tuple((*key, draw(st.integers(1, 3))) for key in sorted(chosen))
-        made.append(replace(one, consumes=consumes))
+        made.append(replace(old_provider, consumes=consumes))
     return World(tuple(made))
 
 
@@ -127,7 +127,7 @@ def groups(draw, suffix, world, *, resourceless=False):
             )
         ),
         not_member_of=draw(seldom(st.frozensets(aggregate_names, max_size=2), frozenset())),
-        in_tree=draw(seldom(st.sampled_from([*names, UNKNOWN]).map(lambda one: (one,)), ())),
+        in_tree=draw(seldom(st.sampled_from([*names, UNKNOWN]).map(lambda name: (name,)), ())),
     )
 
 
@@ -162,7 +162,7 @@ def requests(draw, world):
     return Request(
         groups=tuple(made),
         root=Group(
-            required=tuple(frozenset({one}) for one in wanted), forbidden=unwanted - wanted
+            required=tuple(frozenset({trait}) for trait in wanted), forbidden=unwanted - wanted
         ),
         same_subtree=tuple((tuple(dict.fromkeys(items)), ()) for items in lists),
         isolated=frozenset(named if draw(st.booleans()) else ()),
@@ -241,8 +241,10 @@ def extended_roots(draw):
 def comparisons(draw, suffixes):
     """Draw groups that have equal or distinct values of an attribute."""
     names = st.sampled_from(NAMES)
-    some = st.lists(st.sampled_from(suffixes), min_size=2, max_size=3, unique=True).map(tuple)
-    result = st.lists(st.tuples(names, some, st.booleans()), min_size=1, max_size=2)
+    suffix_tuples = st.lists(st.sampled_from(suffixes), min_size=2, max_size=3, unique=True).map(
+        tuple
+    )
+    result = st.lists(st.tuples(names, suffix_tuples, st.booleans()), min_size=1, max_size=2)
     return tuple(draw(result))
 
 
@@ -365,8 +367,10 @@ def clouds(draw):
         for child in range(draw(st.integers(1, 2))):
             traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
             names = {"FPGA": stock(), "MEMORY_MB": stock()}
-            own = draw(attributes)
-            providers.append(Provider(f"{root}c{child}", root, names, traits, attributes=own))
+            host_attributes = draw(attributes)
+            providers.append(
+                Provider(f"{root}c{child}", root, names, traits, attributes=host_attributes)
+            )
     if draw(st.booleans()):
         shared = frozenset({draw(st.sampled_from(AGGREGATES))})
         names = {"DISK_GB": stock()}
@@ -383,7 +387,9 @@ def easy_requests(draw, world):
         groups=tuple(Group(group.suffix, dict(group.resources)) for group in request.groups),
         root=Group(),
         same_subtree=tuple(
-            one for one in request.same_subtree if any("_R" in names for names in one)
+            subtree_list
+            for subtree_list in request.same_subtree
+            if any("_R" in names for names in subtree_list)
         ),
         isolated=frozenset(),
         can_split=frozenset(),
@@ -404,9 +410,11 @@ def rivals(draw):
             stock = Stock(total=total, used=draw(st.integers(0, total)))
             traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
             above = draw(st.sampled_from(nodes))
-            own = draw(attributes)
+            host_attributes = draw(attributes)
             providers.append(
-                Provider(f"{root}d{child}", above, {"FPGA": stock}, traits, attributes=own)
+                Provider(
+                    f"{root}d{child}", above, {"FPGA": stock}, traits, attributes=host_attributes
+                )
             )
     world = World(tuple(providers))
     none: frozenset[str] = frozenset()
@@ -416,7 +424,7 @@ def rivals(draw):
             f"_{number}",
             {"FPGA": draw(st.sampled_from(amounts))},
             forbidden=draw(
-                seldom(st.sampled_from(TRAITS).map(lambda one: frozenset({one})), none)
+                seldom(st.sampled_from(TRAITS).map(lambda trait: frozenset({trait})), none)
             ),
         )
         for number in range(draw(st.integers(2, 4)))
@@ -482,9 +490,11 @@ def cards(draw):
                 name: tuple((*key, draw(st.integers(1, 3))) for key in draw(chosen))
                 for name in stock
             }
-            own = draw(attributes)
+            card_attributes = draw(attributes)
             providers.append(
-                Provider(f"{root}p{number}", card, stock, attributes=own, consumes=consumes)
+                Provider(
+                    f"{root}p{number}", card, stock, attributes=card_attributes, consumes=consumes
+                )
             )
     return World(tuple(providers)), draw(requests_of_cards())
 
@@ -529,7 +539,9 @@ few_conditions = seldom(st.frozensets(st.sampled_from(CONDITIONS), max_size=2), 
 @st.composite
 def conditioned(draw, world):
     """Return the same world, in which some providers have conditions."""
-    return World(tuple(replace(one, conditions=draw(few_conditions)) for one in world.providers))
+    return World(
+        tuple(replace(provider, conditions=draw(few_conditions)) for provider in world.providers)
+    )
 
 
 @st.composite
@@ -606,7 +618,7 @@ def device_clouds(draw):
         for card in range(draw(st.integers(0, 2))):
             name = f"{host}c{card}"
             slices = add(name, host, {"DISK_GB": some(1, 6)})
-            near = [(one.name, key) for one in (root, slices) for key in one.stock]
+            near = [(giver.name, key) for giver in (root, slices) for key in giver.stock]
             for part in range(draw(st.integers(1, 2))):
                 uses = (
                     draw(st.lists(st.sampled_from(near), max_size=2, unique=True)) if near else ()

@@ -47,7 +47,7 @@ class Provider:
         return uuid_of(self.name)
 
     def __str__(self):
-        stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
+        stock = ", ".join(f"{name}: {inventory}" for name, inventory in self.stock.items())
         return (
             f"{self.name} (in {self.parent}): {{{stock}}} traits{sorted(self.traits)} "
             f"aggs{sorted(self.aggregates)} {self.attributes} {self.consumes or ''} "

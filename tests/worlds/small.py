@@ -83,7 +83,9 @@ def _suffix(name, kind):
     """The suffix of a parameter of a kind, or None where it is of another kind."""
     result = name.removeprefix(kind)
     return (
-        result if name.startswith(kind) and result in ("", *(f"_{one}" for one in "ABC")) else None
+        result
+        if name.startswith(kind) and result in ("", *(f"_{letter}" for letter in "ABC"))
+        else None
     )
 
 
@@ -102,7 +104,7 @@ def _group(parameters, suffix):
     }
     required = [condition for value in values["required"] for condition in _conditions(value)]
     members = [condition for value in values["member_of"] for condition in _conditions(value)]
-    amounts = [one.split(":") for value in values["resources"] for one in _listed(value)]
+    amounts = [entry.split(":") for value in values["resources"] for entry in _listed(value)]
     return Group(
         suffix=suffix,
         resources={name: int(amount) for name, amount in amounts},
@@ -120,12 +122,12 @@ def _conditions(value):
     if value.removeprefix("!").startswith("in:"):
         yield frozenset(_names(value.removeprefix("!"))), not value.startswith("!")
         return
-    for one in _listed(value):
-        yield frozenset(_names(one.removeprefix("!"))), not one.startswith("!")
+    for entry in _listed(value):
+        yield frozenset(_names(entry.removeprefix("!"))), not entry.startswith("!")
 
 
 def _names(value):
-    return [one.strip("<>{}") for one in _listed(value.removeprefix("in:"))]
+    return [entry.strip("<>{}") for entry in _listed(value.removeprefix("in:"))]
 
 
 def _listed(value):

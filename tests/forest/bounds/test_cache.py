@@ -32,8 +32,8 @@ def test_cache_stays_within_its_bytes_and_keeps_the_latest(values):
         latest = [key, *(other for other in latest if other != key)]
         # The oldest first, so that the latest stays the latest.
         present = [other for other in reversed(latest) if cache.find(other) is not None][::-1]
-        found = map(cache.find, reversed(present))
-        assert sum(value.nbytes for value in found if isinstance(value, Value)) <= MOST
+        cached = map(cache.find, reversed(present))
+        assert sum(value.nbytes for value in cached if isinstance(value, Value)) <= MOST
         assert present
         assert present == latest[: len(present)]
         latest = present

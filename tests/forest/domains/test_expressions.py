@@ -17,7 +17,10 @@ from treeclaim.model.extension.expressions import read_expression
 def satisfy(text, all_attributes):
     """For which providers with these attributes an expression holds."""
     forest = forest_of(
-        [replace(record(number), attributes=one) for number, one in enumerate(all_attributes, 1)]
+        [
+            replace(record(number), attributes=attributes_of_provider)
+            for number, attributes_of_provider in enumerate(all_attributes, 1)
+        ]
     )
     rows = forest.living_rows
     result = satisfying(forest.attributes, [read_expression(text)], rows[::-1])
@@ -29,7 +32,11 @@ def satisfy(text, all_attributes):
 @settings(max_examples=400, deadline=None)
 @given(expressions, st.lists(attributes, min_size=1, max_size=6))
 def test_expression_matches_as_defined(text, all_attributes):
-    expected = {number for number, one in enumerate(all_attributes) if holds(text, one)}
+    expected = {
+        number
+        for number, attributes_of_provider in enumerate(all_attributes)
+        if holds(text, attributes_of_provider)
+    }
     assert satisfy(text, all_attributes) == expected
 
 
@@ -65,5 +72,5 @@ CASES = [
 def test_expression_matches_the_expected_providers(text, values, expected):
     all_attributes = [{} if value is None else {"a": value} for value in values]
     assert satisfy(text, all_attributes) == expected
-    for number, one in enumerate(all_attributes):
-        assert holds(text, one) == (number in expected)
+    for number, attributes_of_provider in enumerate(all_attributes):
+        assert holds(text, attributes_of_provider) == (number in expected)

@@ -23,8 +23,8 @@ def nearest(*groups):
     """Return the names of the nearest trees, with the reasons why they do not match."""
     result = explain_request(forest_of(CLOUD), candidate_request(Request(groups)), Focus())
     return [
-        (one["root_provider"]["name"], [blocked["reason"] for blocked in one["blocked_by"]])
-        for one in result["nearest"]
+        (tree["root_provider"]["name"], [blocked["reason"] for blocked in tree["blocked_by"]])
+        for tree in result["nearest"]
     ]
 
 

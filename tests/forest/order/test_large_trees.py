@@ -26,7 +26,7 @@ def unlike(count):
     return [(100, 2 * (count - at)) for at in range(count)]
 
 
-def isolated(groups, *names, limit=10, **given):
+def isolated(groups, *names, limit=10, **conditions):
     """A request for groups with a device each, ordered by terms."""
     suffixes = tuple(f"_{number}" for number in range(groups))
     return CandidateRequest(
@@ -34,7 +34,7 @@ def isolated(groups, *names, limit=10, **given):
         limit=limit,
         isolated=frozenset(suffixes),
         order=Order(tuple(Term(name) for name in names)),
-        **given,
+        **conditions,
     )
 
 
@@ -74,9 +74,9 @@ def test_heuristic_packs_groups_onto_devices():
 def test_heuristic_honours_preferred_devices():
     records = host([(9, 0)] * 8)
     records += [record(20 + at, 1, 1, {DEVICE: 9}, traits=["CUSTOM_FAST"]) for at in range(8)]
-    asked = isolated(8, TermName.PREFERRED)
-    preferences = tuple(Preference(group.suffix, "CUSTOM_FAST") for group in asked.groups)
-    request = replace(asked, order=Order(asked.order.terms, preferences))
+    base_request = isolated(8, TermName.PREFERRED)
+    preferences = tuple(Preference(group.suffix, "CUSTOM_FAST") for group in base_request.groups)
+    request = replace(base_request, order=Order(base_request.order.terms, preferences))
     answer = answer_of(forest_of(records), request)
     assert answer["scores"] == [1.0] * 10
 
@@ -116,10 +116,10 @@ def test_heuristic_finds_a_candidate_among_dead_ends():
         records.append(record(node, 1, 1, {"MEMORY_MB": 10}))
         records += [record(node + 1 + at, node, 1, {DEVICE: (9, at % 3)}) for at in range(devices)]
         number += devices + 1
-    asked = isolated(10, TermName.SPREAD_PROVIDERS, limit=5)
-    groups = (RequestGroup("_NODE", {"MEMORY_MB": 1}), *asked.groups)
+    base_request = isolated(10, TermName.SPREAD_PROVIDERS, limit=5)
+    groups = (RequestGroup("_NODE", {"MEMORY_MB": 1}), *base_request.groups)
     below_one_node = SubtreeList(tuple(group.suffix for group in groups), ())
-    request = replace(asked, groups=groups, same_subtree=(below_one_node,))
+    request = replace(base_request, groups=groups, same_subtree=(below_one_node,))
     answer = answer_of(forest_of(records), request)
     assert len(distinct(answer)) == 5
     nodes = {candidate["mappings"]["_NODE"][0] for candidate in answer["allocation_requests"]}

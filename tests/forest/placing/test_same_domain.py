@@ -37,7 +37,9 @@ def placed(forest, order, consumers=("a", "b", "c")):
     """Where consumers go that must be together, by consumer."""
     request = PlacingRequest((CandidateRequest((WANTED,), order=order),), consumers, "p", "u", "t")
     attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).place_all()
-    return {name: [*one.allocations] for name, one in attempt.placed.items()}, attempt.unplaced
+    return {
+        name: [*placement.allocations] for name, placement in attempt.placed.items()
+    }, attempt.unplaced
 
 
 def test_capacity_is_restored_after_a_failed_domain():
@@ -64,4 +66,6 @@ def test_alternatives_of_a_request_add_up_in_a_domain():
     request = PlacingRequest(alternatives, ("a", "b", "c", "d"), "p", "u", "t")
     attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).place_all()
     assert attempt.unplaced == []
-    assert {tuple(one.allocations) for one in attempt.placed.values()} == {(provider_uuid(20),)}
+    assert {tuple(placement.allocations) for placement in attempt.placed.values()} == {
+        (provider_uuid(20),)
+    }

@@ -100,8 +100,8 @@ def wanted_by(request, number):
     """A request of a kind, another one for each number."""
     (group,) = request.groups
     other = Group(f"_{number}", {"VCPU": 1})
-    asked = candidate_request(replace(request, groups=(group, other)))
-    return PlacingRequest((asked,), ("c",), "p", "u", "t")
+    larger = candidate_request(replace(request, groups=(group, other)))
+    return PlacingRequest((larger,), ("c",), "p", "u", "t")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,12 +125,12 @@ def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
     shared = Request((Group("", {"VCPU": 1, "DISK_GB": 700}),))
     alone = Request((Group("", {"DISK_GB": 300}, in_tree=("store", "pool")),))
     series = Series(with_a_pool(), 100 * BYTES)
-    found = []
+    placements = []
     for request in (alone, shared, alone):
         placing = PlacingRequest((candidate_request(request),), ("c",), "p", "u", "t")
-        found.append(series.place(placing, thread_time() + LONG) is not None)
+        placements.append(series.place(placing, thread_time() + LONG) is not None)
     # The first goes to the store, where there is room for no other, and the second to the pool.
-    assert found == [True, True, False]
+    assert placements == [True, True, False]
 
 
 def test_series_raises_when_its_time_is_over(forest):

@@ -75,7 +75,7 @@ def test_consumer_whose_amount_is_divided_moves(goal, is_live):
     plan = planner.make_plan(forest_of(records), consumers, call, Budget())
     assert plan["reached"]
     (move,) = plan["moves"]
-    assert sum(one["resources"]["VCPU"] for one in move["to"].values()) == 2
+    assert sum(allocation["resources"]["VCPU"] for allocation in move["to"].values()) == 2
     assert {to_root["uuid"] for to_root in move["to_roots"]} <= {
         provider_uuid(10),
         provider_uuid(20),

@@ -41,7 +41,7 @@ class World:
         self.records = []
         for tree in range(dice.randint(2, 4)):
             number = 10 * tree + 10
-            own = {"VCPU": dice.randint(2, 6), "MEMORY_MB": dice.randint(2, 6)}
+            total_amounts = {"VCPU": dice.randint(2, 6), "MEMORY_MB": dice.randint(2, 6)}
             if shape == "cells":
                 self.records.append(record(number, aggregates=(POOL_AGGREGATE,)))
                 self.records += [
@@ -54,7 +54,9 @@ class World:
                     for cell in (1, 2)
                 ]
             else:
-                self.records.append(record(number, None, None, own, (), (POOL_AGGREGATE,)))
+                self.records.append(
+                    record(number, None, None, total_amounts, (), (POOL_AGGREGATE,))
+                )
         if shape == "pool":
             pool = {"DISK_GB": dice.randint(4, 9)}
             self.records.append(record(1, None, None, pool, (SHARING_TRAIT,), (POOL_AGGREGATE,)))
@@ -69,10 +71,10 @@ class World:
             result = list(Query(scratch, answer, UNBOUNDED).candidates())
             if not result:
                 continue
-            one = dice.choice(result)
-            scratch.take(one.allocations)
+            candidate = dice.choice(result)
+            scratch.take(candidate.allocations)
             name = provider_uuid(1000 + number)
-            held = one.body(scratch.forest).allocations
+            held = candidate.body(scratch.forest).allocations
             self.consumers[name] = PlannedConsumer(name, "p", None, 1, held, (answer,), (0,))
 
     def forest(self):
@@ -105,24 +107,24 @@ class World:
         forest = self.forest()
         forest.apply(gone(tree))
         scratch = Scratch(forest)
-        for one in moved:
+        for moved_consumer in moved:
             scratch.give_back(
                 (row, name, amount)
-                for at, amounts in one.allocations.items()
+                for at, amounts in moved_consumer.allocations.items()
                 for row in [forest.row_of(at)]
                 if row is not None
                 for name, amount in amounts.items()
             )
 
-        def fit(left):
-            if not left:
+        def fit(remaining):
+            if not remaining:
                 return True
-            query = Query(scratch, left[0].requests[0], UNBOUNDED)
-            for one in list(query.candidates()):
-                scratch.take(one.allocations)
-                if fit(left[1:]):
+            query = Query(scratch, remaining[0].requests[0], UNBOUNDED)
+            for moved_consumer in list(query.candidates()):
+                scratch.take(moved_consumer.allocations)
+                if fit(remaining[1:]):
                     return True
-                scratch.give_back(one.allocations)
+                scratch.give_back(moved_consumer.allocations)
             return False
 
         return fit(moved)
@@ -172,19 +174,21 @@ def looking(times):
 def test_survival_check_returns_partial_results_on_timeout(seed, monkeypatch):
     monkeypatch.setattr("treeclaim.forest.bounds.budget._INTERRUPT_SECONDS", 0.0)
     world = World(seed)
-    asked = Failures(shows_all=True, explain=True)
-    whole = check_survival(world.forest(), world.consumers, asked, UNBOUNDED)
+    failures = Failures(shows_all=True, explain=True)
+    whole = check_survival(world.forest(), world.consumers, failures, UNBOUNDED)
     verdicts = {domain["uuid"]: domain for domain in whole["domains"]}
     seen = set()
     for times in range(0, 4000, 7):
-        result = check_survival(world.forest(), world.consumers, asked, looking(times))
+        result = check_survival(world.forest(), world.consumers, failures, looking(times))
         assert result["of"] == whole["of"]
         seen.add(len(result["domains"]))
-        for one in result["domains"]:
-            one.pop("explanation", None)
-            expected = {k: v for k, v in verdicts[one["uuid"]].items() if k != "explanation"}
+        for domain_entry in result["domains"]:
+            domain_entry.pop("explanation", None)
+            expected = {
+                k: v for k, v in verdicts[domain_entry["uuid"]].items() if k != "explanation"
+            }
             # A proof may have been cut off.
-            assert one in (expected, expected | {"proven": False})
+            assert domain_entry in (expected, expected | {"proven": False})
         if result["complete"]:
             break
     assert result["complete"]

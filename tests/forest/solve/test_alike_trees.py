@@ -101,9 +101,9 @@ def test_tree_whose_condition_begins_with_the_first_use_is_of_its_own_kind(order
 @many_examples(WORLDS)
 @given(question=repeated())
 def test_trees_judged_together_match_single_judgements(sizes, question):
-    world, asked = question
+    world, queries = question
     with lowered(sizes):
-        for request in asked:
+        for request in queries:
             problem = related(world, request)
             roots = problem.forest.order.roots
             alone = []

@@ -30,10 +30,14 @@ def suffixes_of(groups, isolate=True):
 
 
 def request_for(groups, *, isolate=False, limit=None, root_too=True):
-    asked = [RequestGroup(f"_{number}", {"CUSTOM_DEVICE": 1}) for number in range(groups)]
+    groups_of_request = [
+        RequestGroup(f"_{number}", {"CUSTOM_DEVICE": 1}) for number in range(groups)
+    ]
     if root_too:
-        asked.insert(0, RequestGroup("", {"VCPU": 1}))
-    return CandidateRequest(tuple(asked), isolated=suffixes_of(asked, isolate), limit=limit)
+        groups_of_request.insert(0, RequestGroup("", {"VCPU": 1}))
+    return CandidateRequest(
+        tuple(groups_of_request), isolated=suffixes_of(groups_of_request, isolate), limit=limit
+    )
 
 
 def test_all_permutations_are_found_once():
@@ -58,7 +62,7 @@ def test_picky_groups_do_not_cause_endless_dead_ends():
     # order, which the plain groups would take first if nobody looked ahead.
     records = wide_trees(1, 24)
     records[13:] = [
-        record(one.id, 1, 1, {"CUSTOM_DEVICE": 1}, ["CUSTOM_FAST"]) for one in records[13:]
+        record(device.id, 1, 1, {"CUSTOM_DEVICE": 1}, ["CUSTOM_FAST"]) for device in records[13:]
     ]
     plain = [RequestGroup(f"_p{number}", {"CUSTOM_DEVICE": 1}) for number in range(12)]
     picky = [
@@ -70,8 +74,8 @@ def test_picky_groups_do_not_cause_endless_dead_ends():
         for number in range(12)
     ]
     forest = forest_of(records)
-    asked = (*plain, *picky)
-    request = CandidateRequest(asked, isolated=suffixes_of(asked), limit=50)
+    all_groups = (*plain, *picky)
+    request = CandidateRequest(all_groups, isolated=suffixes_of(all_groups), limit=50)
     assert len(distinct(answer_of(forest, request))) == 50
 
 

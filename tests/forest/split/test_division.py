@@ -22,46 +22,52 @@ def offers(draw):
     return step, tuple(offer for offer in made if offer is not None)
 
 
-def vectors(some, step, amount):
+def vectors(offers, step, amount):
     """All vectors of parts that sum to an amount."""
-    choices = [range(offer.least, offer.most + 1, step) for offer in some]
+    choices = [range(offer.least, offer.most + 1, step) for offer in offers]
     return [vector for vector in itertools.product(*choices) if sum(vector) == amount]
 
 
-def filled_up(some, step, amount):
+def filled_up(offers, step, amount):
     """The least parts, of which the smallest that can grow grows step by step."""
-    vector = [offer.least for offer in some]
+    vector = [offer.least for offer in offers]
     while sum(vector) < amount:
-        growing = [at for at, offer in enumerate(some) if vector[at] < offer.most]
+        growing = [at for at, offer in enumerate(offers) if vector[at] < offer.most]
         vector[min(growing, key=lambda at: vector[at])] += step
     return tuple(vector)
 
 
 @given(offers(), st.integers(1, 12))
 def test_minimal_sets_contain_no_smaller_viable_set(stepped, steps):
-    step, some = stepped
+    step, all_offers = stepped
     amount = step * steps
     viable = [
         subset
-        for size in range(1, len(some) + 1)
-        for subset in itertools.combinations(some, size)
+        for size in range(1, len(all_offers) + 1)
+        for subset in itertools.combinations(all_offers, size)
         if vectors(subset, step, amount)
     ]
-    minimal = [one for one in viable if not any(set(other) < set(one) for other in viable)]
-    result = list(minimal_sets(some, amount))
+    minimal = [
+        viable_set
+        for viable_set in viable
+        if not any(set(smaller) < set(viable_set) for smaller in viable)
+    ]
+    result = list(minimal_sets(all_offers, amount))
     assert sorted(result, key=str) == sorted(minimal, key=str)
-    assert [len(one) for one in result] == sorted(len(one) for one in result)
+    assert [len(viable_set) for viable_set in result] == sorted(
+        len(viable_set) for viable_set in result
+    )
 
 
 @given(offers(), st.integers(1, 12))
 def test_viable_set_is_divided_by_the_policy(stepped, steps):
-    step, some = stepped
+    step, all_offers = stepped
     amount = step * steps
-    possible = vectors(some, step, amount)
-    assert is_viable(some, amount) == bool(possible)
+    possible = vectors(all_offers, step, amount)
+    assert is_viable(all_offers, amount) == bool(possible)
     if possible:
-        assert pack(some, amount, step) == max(possible)
-        assert even(some, amount, step) == filled_up(some, step, amount)
+        assert pack(all_offers, amount, step) == max(possible)
+        assert even(all_offers, amount, step) == filled_up(all_offers, step, amount)
 
 
 def test_large_amounts_are_divided_without_enumeration():

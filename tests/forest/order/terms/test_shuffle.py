@@ -33,8 +33,8 @@ def test_candidates_of_several_trees_are_shuffled_by_the_smallest_root(seed):
     ]
     assert len(set(smaller)) == 2
     scores = Scores(Reference(world), request)
-    for asked in (request, replace(request, groups=groups[::-1])):
-        result = FoundCandidates(world, ask(forest_of(world), asked))
+    for variant in (request, replace(request, groups=groups[::-1])):
+        result = FoundCandidates(world, ask(forest_of(world), variant))
         assert len(result.listed) == 16
         expected = [round(float(scores.score(candidate)), 12) for candidate in result.listed]
         assert result.scores == expected == sorted(expected, reverse=True)
