@@ -28,7 +28,7 @@ from tests.servers import eventually, service_environment
 from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.engine import REFUSED, autocommitting, await_database
+from treeclaim.store.database.engine import REFUSED, await_database, open_autocommit
 from treeclaim.store.database.failures import __name__ as outages_log
 from treeclaim.store.database.timeouts import SILENCE_MARGIN, Timeouts
 
@@ -226,7 +226,7 @@ def test_every_connection_detects_a_lost_server_machine(store):
     with (
         store.engine.connect() as first,
         store._group_engine.connect() as second,
-        contextlib.closing(autocommitting(store.engine)) as third,
+        contextlib.closing(open_autocommit(store.engine)) as third,
     ):
         pooled = [one.connection.dbapi_connection for one in (first, second)]
         for connection in (*pooled, third):

@@ -65,8 +65,8 @@ from tests.properties.claim_calls import (
 from tests.reference.model import HOLD, Claim, Condition, Model
 from tests.service import client_of, schema_on, services_on_database
 from tests.tiers import examples
-from treeclaim.store import Store
 from treeclaim.store.database import transactions
+from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import conditions as condition_claims
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.providers import conditions as condition_writes
@@ -788,9 +788,9 @@ def make_calls(database_url, folder, monkeypatch, steps):
     """Make random calls, so many on a database."""
     Clock.time = START
     for module in (transactions, hold_writes, condition_claims, condition_writes):
-        monkeypatch.setattr(module, "now_of", Clock.now)
+        monkeypatch.setattr(module, "read_clock", Clock.now)
     # The work of this thread is a rule here, so that calls before it are tried too.
-    monkeypatch.setattr(Store, "keep_order", lambda _store: None)
+    monkeypatch.setattr(Housekeeper, "start", lambda _housekeeper: None)
     with (
         services_on_database(database_url, folder) as (services, application),
         client_of(application, **{"x-roles": "admin,service"}) as client,

@@ -93,7 +93,7 @@ def services_of(
         picture: The inventory, where it is loaded already.
     """
     placement = configuration.options.placement
-    store.keep_order()
+    store.housekeeper.start()
     replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
     replica.keep_up()
     return Services(

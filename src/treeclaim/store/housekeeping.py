@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removes expired holds (contract page 100, section 3) and conditions (page 102, section 3), and prunes the feed.
 
-The clock is the database's. Each process looks for expired ones and removes them, whether or not anybody asks;
-a process that comes late finds nothing.
+The clock is that of the database. Every process checks for expired holds and conditions, without a request.
 """
 
 import logging
@@ -28,35 +27,29 @@ _LOG = logging.getLogger(__name__)
 
 KEEP = timedelta(hours=25)
 """Age of the oldest rows kept in the feed; a reader that is further behind loads everything. Cursors
-of clients are good for 24 hours (contract page 99, section 4); the hour more is for clocks that
-differ and transactions that took long."""
+of clients are valid for 24 hours (contract page 99, section 4); the additional hour covers differing
+clocks and long transactions."""
 
 _PRUNE_INTERVAL = 3600.0
 """Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
 
-PRUNE_CHECK = 60.0
-"""Seconds after which a process that took a new stream prunes: there may be too many streams. All
-workers take some when they start, so not at once."""
-
-PRUNING_THREAD = "treeclaim-pruning"
-"""Name of the thread that prunes."""
+_PRUNE_CHECK = 60.0
+"""Seconds after which a process that has created streams prunes, because too many streams may exist. All
+workers create streams when they start, so they wait."""
 
 _CHECK_SECONDS = 0.4
-"""Seconds between two checks: each is a query by an index. A hold ends a second after it was written at the
-earliest, so a check finds it before its end."""
+"""Seconds between two checks, each a query by an index. A hold ends at least one second after it was
+written, so a check sees it before its end."""
 
 _SOON = 0.01
-"""Seconds until the next check after a removal: there may be more."""
+"""Seconds until the next check after a removal, which may have left expired holds."""
 
 _AT_ONCE = 100
 """Holds removed in one transaction."""
 
-ENDS_THREAD = "treeclaim-holds"
-"""Name of the thread that removes holds."""
-
 _NO_PROVIDER = 0
 
-NEXT_SQL = f"""
+_NEXT_SQL = f"""
 SELECT * FROM (
 SELECT treeclaim_holds.uuid, treeclaim_holds.ends_at, {_NO_PROVIDER} FROM treeclaim_holds
 JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
@@ -68,12 +61,11 @@ SELECT name, ends_at, resource_provider_id FROM treeclaim_conditions WHERE ends_
 ORDER BY ends_at LIMIT {_AT_ONCE}
 ) of_conditions
 """  # noqa: S608 - of constants
-"""The holds and the conditions that end next, for the driver of any database: by uuid, and by key with the
-provider's id."""
+"""SQL of any database for the next ends: the uuid of a hold, or the key and the provider's id of a condition."""
 
 
 class Housekeeper:
-    """Keeps the database in order.
+    """Removes expired rows from the database.
 
     Args:
         store: The database.
@@ -84,24 +76,28 @@ class Housekeeper:
         self._store = store
         self._closing = closing
         self._prune_at = monotonic() + _PRUNE_INTERVAL
-        self._streams_taken = 0
+        self._streams_created = 0
 
-    def end_due(self) -> float:
-        """Remove the holds and conditions that have ended; return the seconds until the next check."""
+    def start(self) -> None:
+        """Remove expired holds and conditions, and prune the feed, in threads of this process."""
+        self._store.repeat("treeclaim-holds", 0.0, self._end_if_due)
+        self._store.repeat("treeclaim-pruning", _PRUNE_CHECK, self.prune_if_due)
+
+    def _end_if_due(self) -> float:
         try:
             return _SOON if self.end_expired() else _CHECK_SECONDS
         except TreeclaimError as error:
-            # The reason why the database failed is in the log already.
+            # The cause is in the log already.
             _LOG.debug("Holds were not checked for their ends: %s", error)
             return _CHECK_SECONDS
 
     def end_expired(self) -> bool:
-        """Remove holds and conditions whose time is over; return whether there were any.
+        """Remove expired holds and conditions; return whether any were expired.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`.
         """
-        rows = self._store.next_ends()
+        rows = self._store.fetch(_NEXT_SQL)
         if not rows:
             return False
         now = self._store.now()
@@ -119,15 +115,12 @@ class Housekeeper:
         return bool(ended)
 
     def prune(self, keep: timedelta) -> int:
-        """Delete rows of the change feed that are older than `keep`; return how many.
+        """Delete rows of the change feed that are older than `keep` by the database's clock; return how many.
 
-        Their age is that by the database's clock.
-
-        Many short transactions do it, so that no writer waits for long.
+        Many short transactions delete them, so that no writer waits for long.
 
         Raises:
-            ConcurrentChangeError, StoreUnavailableError: as `write`; rows deleted so far stay
-                deleted.
+            ConcurrentChangeError, StoreUnavailableError: as `write`; earlier transactions stay committed.
         """
         now = self._store.now()
         before = now - keep
@@ -147,19 +140,19 @@ class Housekeeper:
         return deleted
 
     def prune_if_due(self) -> float:
-        """Prune the feed once an hour, and soon after new streams were taken, so that no operator has to.
+        """Prune the feed once an hour and after this process has created streams.
 
         Returns:
             The seconds until the next check.
         """
-        streams_taken = self._store.streams_taken
-        if streams_taken == self._streams_taken and monotonic() < self._prune_at:
-            return PRUNE_CHECK
-        self._streams_taken = streams_taken
+        streams_created = self._store.streams.created
+        if streams_created == self._streams_created and monotonic() < self._prune_at:
+            return _PRUNE_CHECK
+        self._streams_created = streams_created
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         try:
             self.prune(KEEP)
         except (TreeclaimError, SQLAlchemyError) as error:
-            # The reason why the database failed is in the log already.
+            # The cause is in the log already.
             _LOG.warning("The change feed was not pruned: %s", error)
-        return PRUNE_CHECK
+        return _PRUNE_CHECK

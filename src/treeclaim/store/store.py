@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store: runs operations in transactions, those that write included, and keeps the database in order."""
+"""The store runs operations in transactions, groups claims, and answers polls of the change feed."""
 
-import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -11,8 +10,6 @@ from functools import partial
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from treeclaim import metrics
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.changes import Changes, Cursor, Positions
@@ -20,27 +17,23 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.timing import WAIT, Stages
 from treeclaim.store.database.engine import connected, make_engine
-from treeclaim.store.database.failures import Failure, Outages, failure_of
-from treeclaim.store.database.systems import DatabaseSettings, system_of
-from treeclaim.store.database.transactions import (
-    DeadlineError,
-    ReadTransaction,
-    WriteTransaction,
+from treeclaim.store.database.failures import (
+    TRANSACTION_FAILURES,
+    Failure,
+    Outages,
+    classify_failure,
 )
+from treeclaim.store.database.systems import DatabaseSettings, get_system
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
 from treeclaim.store.feed.probe import Probe
+from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.feed.unread import changes_since
-from treeclaim.store.housekeeping import (
-    ENDS_THREAD,
-    NEXT_SQL,
-    PRUNE_CHECK,
-    PRUNING_THREAD,
-    Housekeeper,
-)
+from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
+from treeclaim.store.writes.commit import Committer
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
 from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retries
@@ -48,37 +41,40 @@ from treeclaim.store.writes.retries import ATTEMPTS, RetryBudget, run_with_retri
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_LOG = logging.getLogger(__name__)
+_PASSING = {Failure.CONFLICT, Failure.LOST}
+"""Failures after which a read is retried."""
 
-_LONGEST_LOOK = 5.0
-"""Seconds that closing waits for each thread, whose steps mostly take a thousandth of one."""
+_CLOSE_SECONDS = 5.0
+"""Seconds that `close` waits for each thread; most steps take a millisecond."""
 
 
 class Store:
-    """The database, used by one process; threads may share it.
+    """The database, used by one process; thread-safe.
 
     Attributes:
         engine: Its connections.
         timeouts: The timeouts of its waits.
-        outages: Logs when the database fails, and when it answers again.
-        housekeeper: Removes what has ended, and prunes the feed.
+        outages: Counts and logs failures of the database.
+        housekeeper: Removes expired holds and conditions, and prunes the feed.
+        streams: The streams of the feed to which this process writes.
     """
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
         self.engine = make_engine(settings)
         self.timeouts = settings.timeouts
         self.outages = Outages()
-        self._reading = system_of(self.engine).for_reading(self.engine)
+        self._reading = get_system(self.engine).for_reading(self.engine)
         self._probe = Probe(self.engine, self.outages)
         self._poller = FeedPoller(self._probe, self.engine.dialect)
         self._attempts = max(attempts, 1)
-        self._committer = Committer(system_of(self.engine).for_writing(self.engine))
+        self.streams = StreamPool()
+        self._committer = Committer(self.engine, self.streams)
         self._closing = threading.Event()
         self._group_engine = make_engine(group_settings(settings))
-        self._group_committer = Committer(system_of(self.engine).for_writing(self._group_engine))
+        group_committer = Committer(self._group_engine, self.streams)
         self._threads: list[threading.Thread] = []
         self.housekeeper = Housekeeper(self, self._closing)
-        group_commit = GroupCommit(self._group_committer, self.outages, self.write, self._closing)
+        group_commit = GroupCommit(group_committer, self.outages, self.write, self._closing)
         self._groups = Groups(group_commit.run, self._write_alone)
 
     def _deadline(self) -> float:
@@ -91,10 +87,10 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation that only reads, in one snapshot; again if the connection is lost once.
+        """Run an operation that only reads, in one snapshot; retry it once after a lost connection.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database fails or does not respond in time.
         """
         deadline = self._deadline()
         is_repeated = False
@@ -102,33 +98,27 @@ class Store:
             try:
                 with connected(self._reading) as connection, connection.begin():
                     result = operation(ReadTransaction(connection, deadline), *args, **kwargs)
-            except DeadlineError as error:
-                raise self.outages.late() from error
-            except SQLAlchemyError as error:
-                if is_repeated or failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
-                    raise self.outages.refused(error) from error
+            except TRANSACTION_FAILURES as error:
+                if is_repeated or classify_failure(error) not in _PASSING:
+                    raise self.outages.client_error(error) from error
                 is_repeated = True
             else:
                 self.outages.answered()
                 return result
 
     def now(self) -> datetime:
-        """Return the time by the database's clock, naive UTC.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
+        """Return the time by the database's clock, naive UTC; raise as `read`."""
         return self.read(lambda transaction: transaction.now)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
-        """Return the changes committed since a cursor; None if there are none.
+        """Return the changes committed since a cursor; None if nothing was committed.
 
-        If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
-        more if a few providers have changed otherwise. Everything else is read in one snapshot. So
-        each transaction is seen whole or not at all.
+        A poll costs one query over a few small rows if nothing or only claims were committed, and one
+        more query if a few providers have other changes. Everything else is read in one snapshot, so
+        that each transaction is visible as a whole or not at all.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database does not respond.
         """
         if cursor is None:
             return self.read(changes_since, None)
@@ -137,26 +127,16 @@ class Store:
         return self.read(changes_since, cursor)
 
     def positions(self) -> Positions:
-        """Return the position of each stream of the change feed.
+        """Return the position of each stream of the change feed; raise as `fetch`."""
+        return dict(self.fetch("SELECT identity, position FROM treeclaim_streams"))
+
+    def fetch(self, sql: str) -> list[Any]:
+        """Return the rows of a small query, by a connection outside of the pool.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database does not respond.
         """
-        rows: Any = self._probe.rows("SELECT identity, position FROM treeclaim_streams")
-        return dict(rows)
-
-    def next_ends(self) -> Any:
-        """Return the rows of `housekeeping.NEXT_SQL`.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        return self._probe.rows(NEXT_SQL)
-
-    @property
-    def streams_taken(self) -> int:
-        """Return how many streams this process has taken so far."""
-        return self._committer.streams_taken + self._group_committer.streams_taken
+        return self._probe.rows(sql)
 
     def write(
         self,
@@ -167,17 +147,17 @@ class Store:
     ) -> Result:
         """Run an operation in one transaction and commit it.
 
-        The operation runs again from the beginning after a deadlock, a serialisation failure or a
-        broken unique constraint, also at COMMIT. So it does if the connection is lost before
-        COMMIT, because nothing of the transaction remains then. A timeout is final: another
-        attempt would only wait as long again.
+        The operation runs again from the beginning after a deadlock, a serialization failure or a
+        violated unique constraint, also at COMMIT. It also runs again if the connection is lost
+        before COMMIT, because the transaction is rolled back then. A timeout is final: another
+        attempt would wait as long again.
 
         Raises:
             ConcurrentChangeError: if all attempts failed because of concurrent changes.
-            StoreUnavailableError: if the database cannot be reached, does not answer in time, or
-                the connection was lost at the last attempt too; if a lock was held by others for
-                too long. If it happened at COMMIT, the outcome is unknown.
-            TreeclaimError: what the operation itself raises; nothing was changed then.
+            StoreUnavailableError: if the database does not respond in time, the last attempt lost
+                its connection, or the wait for a lock timed out. If the connection is lost at
+                COMMIT, the message says that the outcome is unknown.
+            TreeclaimError: an error of the operation; nothing was changed then.
         """
         return self.write_until(
             self._deadline(),
@@ -188,40 +168,33 @@ class Store:
     def write_until(
         self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
-        """Write as `write` does; begin no statement after a deadline on the monotonic clock.
-
-        The stages count how long each part took.
-        """
+        """Write as `write` does, with a deadline on the monotonic clock; measure the stages."""
         attempt = partial(self._committer.run, deadline, stages, operation)
         budget = RetryBudget(self._attempts, deadline, self._closing)
         try:
             result = run_with_retries(attempt, budget, self.write)
-        except SQLAlchemyError as error:
-            raise self.outages.refused(error) from error
-        except DeadlineError as error:
-            raise self.outages.late() from error
-        except UnknownOutcomeError as error:
-            raise self.outages.unknown_outcome(str(error)) from error
+        except TRANSACTION_FAILURES as error:
+            raise self.outages.client_error(error) from error
         self.outages.answered()
         return result
 
     def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
-        """Replace all allocations of some consumers, all or nothing (page 70, section 1.3).
+        """Replace all allocations of consumers, all or nothing (page 70, section 1.3).
 
         Requests that wait at the same time share a transaction; each has its own outcome.
 
         Raises:
-            TreeclaimError: as the operation `claims.write_request`, and as `write`.
+            TreeclaimError: as `claims.write_request` and `write`.
         """
         self._submit(ClaimRequest(claims))
 
     def place(self, claims: Sequence[ConsumerClaim]) -> None:
-        """Let new consumers hold what was found for them, all or nothing (page 98, section 4).
+        """Write the claims of new consumers that a search has placed, all or nothing (page 98, section 4).
 
-        A single one shares transactions as claims do.
+        A single claim shares transactions as other claims do.
 
         Raises:
-            PlacedMeanwhileError, PlacementRefusedError: as the operation `placements.place`.
+            PlacedMeanwhileError, PlacementRefusedError: as `placements.place`.
             TreeclaimError: as `write`.
         """
         if len(claims) > 1:
@@ -235,15 +208,15 @@ class Store:
     def place_each(
         self, claims: Sequence[ConsumerClaim], stages: Sequence[Stages]
     ) -> list[TreeclaimError | None]:
-        """Let new consumers of different calls, one of each, hold what was found for them, each by itself.
+        """Write the claims of new consumers of different calls, each independent of the others.
 
         Returns:
-            Why each claim was not written, None for those that are: a `NotWrittenError` for one
-            that may be written alone; else what `place` raises.
+            The refusal of each claim, None for a written claim. A `NotWrittenError` means that the
+            claim may be written alone; other refusals are errors of `place`.
         """
         requests = [
-            ClaimRequest([claim], is_placement=True, stages=counted)
-            for claim, counted in zip(claims, stages, strict=True)
+            ClaimRequest([claim], is_placement=True, stages=call_stages)
+            for claim, call_stages in zip(claims, stages, strict=True)
         ]
         members = self._groups.submit_all(requests, self._deadline())
         refusals = [
@@ -255,22 +228,13 @@ class Store:
         return refusals
 
     def delete_allocations(self, consumer_uuid: str) -> None:
-        """Remove all allocations of a consumer (page 70, section 5); see `replace_allocations`.
-
-        Raises:
-            TreeclaimError: as the operation `claims.write_request`, and as `write`.
-        """
+        """Remove all allocations of a consumer (page 70, section 5); as `replace_allocations`."""
         self._submit(ClaimRequest.release(consumer_uuid))
 
-    def keep_order(self) -> None:
-        """Remove holds as they end, and prune the feed, in threads of this process."""
-        self.repeat(ENDS_THREAD, 0.0, self.housekeeper.end_due)
-        self.repeat(PRUNING_THREAD, PRUNE_CHECK, self.housekeeper.prune_if_due)
-
     def repeat(self, name: str, pause: float, step: Callable[[], float]) -> None:
-        """Call a method again and again, in a thread of this process, until the store is closed or its object is gone.
+        """Call a method repeatedly in a thread, until the store is closed or the object of the method is deleted.
 
-        The first call is after the pause; the method returns the seconds until the next one.
+        The first call is after the pause; the method returns the seconds until the next call.
         """
         closing, method = self._closing, weakref.WeakMethod(step)
 
@@ -302,7 +266,7 @@ class Store:
         self._closing.set()
         for thread in self._threads:
             # Its connections must return to their pool before the pool is closed.
-            thread.join(_LONGEST_LOOK)
+            thread.join(_CLOSE_SECONDS)
         self._probe.close()
         self.engine.dispose()
         self._group_engine.dispose()

@@ -34,7 +34,7 @@ def test_expired_hold_is_gone_without_a_write_and_watchers_see_it(tmp_path, monk
         assert claim(client, TAKER, 2, consumer_type="INSTANCE", from_holds=holds) == 204
         cursor = client.get("/treeclaim/providers?limit=1").json()["cursor"]
         ended = services.store.now().replace(year=3000)
-        monkeypatch.setattr(hold_writes, "now_of", lambda _connection: ended)
+        monkeypatch.setattr(hold_writes, "read_clock", lambda _connection: ended)
         monkeypatch.setattr(services.store, "now", lambda: ended)
         eventually(lambda: client.get(HOLD).json()["allocations"] == {}, "the hold has ended", 60)
         assert client.get(HOLD).json()["hold"] is None

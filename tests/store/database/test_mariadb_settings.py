@@ -14,7 +14,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.engine import make_engine
 from treeclaim.store.database.mariadb import connection_class
-from treeclaim.store.database.systems import system_of
+from treeclaim.store.database.systems import get_system
 from treeclaim.store.schema import revisions as schema
 
 
@@ -31,7 +31,7 @@ def test_each_mariadb_url_scheme_sets_isolation_level(url, scheme):
     engine = make_engine(DatabaseSettings(url.replace("mysql+pymysql", scheme)))
     asked = sa.text("SELECT @@tx_isolation")
     # The server's own default is REPEATABLE READ.
-    with system_of(engine).for_writing(engine).connect() as connection:
+    with get_system(engine).for_writing(engine).connect() as connection:
         assert connection.execute(asked).scalar() == "READ-COMMITTED"
     engine.dispose()
 

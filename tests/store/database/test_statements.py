@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import DriverStatement, send
-from treeclaim.store.database.failures import Failure, failure_of
+from treeclaim.store.database.failures import Failure, classify_failure
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -134,7 +134,7 @@ def test_refused_statement_rolls_back_and_connection_stays_usable(store):
                 transaction.change_each(INSERT, [{"external_id": "a"}])
             transaction.change(RENAME, before="a", after="b")
             transaction.flush()
-        assert failure_of(caught.value) is Failure.CONFLICT
+        assert classify_failure(caught.value) is Failure.CONFLICT
     assert load_names(store) == set()
 
 

@@ -18,7 +18,7 @@ from tests.databases import empty_database, server_of
 from tests.store.schedules.contents import FIRST_ID, numbers_in, query_of_all, text_of_rows
 from tests.store.schedules.sessions import BEGIN_WRITING, Session
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.engine import autocommitting
+from treeclaim.store.database.engine import open_autocommit
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema.tables import own_tables, placement
 
@@ -196,7 +196,7 @@ class PostgresqlPlace(Place):
         return url.set(host=None).update_query_dict({"options": options, "host": folder})
 
     def prepare(self):
-        self._administrator = autocommitting(self.store.engine)
+        self._administrator = open_autocommit(self.store.engine)
         self._administrator.silence = None
         # A world is right as it is: no foreign key is looked at.
         self._administrator.execute("SET session_replication_role = replica")

@@ -23,9 +23,9 @@ def ahead(monkeypatch):
     hours = [0]
 
     def now(connection):
-        return systems.now_of(connection) + timedelta(hours=hours[0])
+        return systems.read_clock(connection) + timedelta(hours=hours[0])
 
-    monkeypatch.setattr(transactions, "now_of", now)
+    monkeypatch.setattr(transactions, "read_clock", now)
     return hours
 
 

@@ -36,8 +36,8 @@ from treeclaim.config import (
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
-from treeclaim.store.database.engine import connected, database_words, make_read_only_engine
-from treeclaim.store.database.failures import cause_of, is_refusal
+from treeclaim.store.database.engine import connected, describe_engine_error, make_read_only_engine
+from treeclaim.store.database.failures import describe_cause, is_refusal
 from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.schema import revisions as schema
 
@@ -245,7 +245,7 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
         Store(settings).close()
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-        yield places.error(*_CONNECTION, f"connection: {database_words(error)}")
+        yield places.error(*_CONNECTION, f"connection: {describe_engine_error(error)}")
         return
     url = make_url(settings.url)
     file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
@@ -264,7 +264,7 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
     except DBAPIError as error:
         is_refused = is_refusal(error.orig)
         text = "the server refuses this" if is_refused else "the database does not answer"
-        finding = places.error(*_CONNECTION, f"connection: {text}: {cause_of(error)}")
+        finding = places.error(*_CONNECTION, f"connection: {text}: {describe_cause(error)}")
         yield replace(finding, is_error=is_refused)
     except SchemaRevisionError as error:
         yield places.warning(*_CONNECTION, f"connection: {error}")

@@ -12,7 +12,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
-from treeclaim.store.database.engine import database_words
+from treeclaim.store.database.engine import describe_engine_error
 
 _CONNECTION = "[placement_database]/connection"
 
@@ -23,7 +23,7 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
     try:
         store = Store(configuration.database)
     except (SQLAlchemyError, ImportError, ValueError) as error:
-        raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
+        raise CommandError(f"{_CONNECTION}: {describe_engine_error(error)}") from error
     try:
         yield store
     except SchemaRevisionError as error:
@@ -33,7 +33,7 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
     except DBAPIError as error:
         raise CommandError(f"the database: {' '.join(str(error.orig).split())}") from error
     except (SQLAlchemyError, ImportError) as error:
-        raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
+        raise CommandError(f"{_CONNECTION}: {describe_engine_error(error)}") from error
     finally:
         store.close()
 

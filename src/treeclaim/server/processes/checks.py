@@ -26,7 +26,7 @@ from treeclaim.replica import FollowedForest
 from treeclaim.replica.following import Follower
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
-from treeclaim.store.database.engine import database_words
+from treeclaim.store.database.engine import describe_engine_error
 
 _LOG = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ def _database_faults_in_words() -> Iterator[None]:
     except DBAPIError as error:
         raise UnusableError(f"the database: {error.orig}") from error
     except (SQLAlchemyError, ImportError, ValueError) as error:
-        words = database_words(error)
+        words = describe_engine_error(error)
         raise UnusableError(f"[placement_database]/connection: {words}") from error
     except SchemaRevisionError as error:
         raise UnusableError(f"the database cannot be used: {error}") from error

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database connection: engines, transactions, dialects, and what errors mean.
-
-Knows no table.
-"""
+"""The database connection: engines, transactions, dialects and the meaning of errors; independent of the tables."""

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements compiled to SQL once, for the few that a claim consists of.
+"""Statements that are compiled to SQL once, for claims and feed readers.
 
-SQLAlchemy looks up its compiled form, expands lists and sets up result types at each execution.
-For a statement of a claim that takes longer than the database does. A compiled statement keeps its
-SQL, one text for each combination of list lengths, which are rounded up so that there are few:
-the last value of a list is repeated, which means the same to an `IN`. Even so it is compiled once,
-and only its lists are expanded for each text: compiling takes milliseconds, in which other requests
-of the process wait, and groups of claims have ever new lengths. Values of results are those of
-the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
+At each execution SQLAlchemy finds the compiled form, expands lists and sets up result types. For a
+statement of a claim this costs more than the database's work. A `CompiledStatement` caches one SQL
+text for each combination of list lengths. Lengths are rounded up to powers of two, so that few texts
+exist; the last value of a list is repeated, which does not change an `IN`. The statement is compiled
+once, which costs milliseconds, and each text expands its lists only. Results have the values of the
+driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 
 import re
@@ -32,14 +31,13 @@ _MOST_TEXTS = 1000
 """SQL texts kept for one statement, a kilobyte each; others are compiled again."""
 
 _ROUNDED_UP = 4096
-"""Longest list whose length is rounded up to a power of two: the databases take no endless number
-of parameters."""
+"""Longest list that is rounded up to a power of two: databases limit the number of parameters."""
 
 _LOCKS = re.compile(r" FOR (?:NO KEY )?UPDATE| FOR (?:KEY )?SHARE| LOCK IN SHARE MODE")
 
 
 class CompiledStatement:
-    """A statement whose SQL is kept after its first execution; threads may share it."""
+    """A statement that caches its SQL after the first execution; thread-safe."""
 
     def __init__(self, statement: Executable) -> None:
         self._statement = statement
@@ -47,13 +45,13 @@ class CompiledStatement:
         self._texts: dict[tuple[object, ...], _Text] = {}
 
     def ready(self, dialect: Dialect, values: Values) -> DriverStatement:
-        """Return the statement with some values, as a driver takes it."""
+        """Return the statement with these values, in the form of the driver."""
         text = self._text_for(dialect, values)
         form = text.form
         return DriverStatement(text.sql, text.bind(values), form.rows, is_locking=form.is_locking)
 
     def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> DriverStatement:
-        """Return the statement to be executed once for each of some sets of values."""
+        """Return the statement for one execution with each set of values."""
         text = self._text_for(dialect, sets[0])
         rows = [text.bind(values) for values in sets]
         if len(rows) == 1:
@@ -83,12 +81,12 @@ class CompiledStatement:
 
 
 def bind_list(name: str) -> sa.BindParameter[Any]:
-    """Return the parameter of an `IN` whose value is a list."""
+    """Return a list parameter of an `IN`."""
     return sa.bindparam(name, expanding=True)
 
 
 def compile_insert(table: sa.Table) -> CompiledStatement:
-    """Return an INSERT of rows whose generated ids are not needed."""
+    """Return an INSERT that does not return generated ids."""
     return CompiledStatement(sa.insert(table).inline())
 
 
@@ -97,15 +95,15 @@ _MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A statement as it is compiled for a dialect and names of values, whatever the lengths of lists.
+    """A statement that is compiled for a dialect and for names of values, independent of list lengths.
 
     Attributes:
-        compiled: By SQLAlchemy.
-        processors: What makes the driver's values of those of a parameter, by its name.
-        rows: Makes rows with names of what the driver returns.
-        array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
-            parameter. The driver would send a statement for each row.
-        is_locking: Whether it is a query that locks the rows it finds.
+        compiled: The compiled form of SQLAlchemy.
+        processors: Functions that convert the value of a parameter for the driver, by its name.
+        rows: Converts the rows of the driver to named tuples.
+        array_sql: For an INSERT on PostgreSQL, SQL that inserts many rows from an array for each
+            parameter. The driver would send one statement for each row.
+        is_locking: Whether it is a query that locks the rows it returns.
     """
 
     compiled: SQLCompiler
@@ -117,14 +115,14 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The SQL of a statement for lists of some lengths.
+    """The SQL of a statement for one combination of list lengths.
 
     Attributes:
         form: The statement.
-        sql: As the driver takes it.
+        sql: The SQL in the parameter style of the driver.
         constants: The driver's values of parameters that are constants of the statement.
         lists: The driver's names for the values of each list, by its name.
-        positions: Names of all parameters in their order; None if the driver takes them by name.
+        positions: Names of all parameters in their order; None if the driver binds them by name.
     """
 
     form: _Form
@@ -134,7 +132,7 @@ class _Text:
     positions: Sequence[str] | None
 
     def bind(self, values: Values) -> Any:
-        """Return the driver's parameters for some values."""
+        """Return the driver's parameters for these values."""
         bound = dict(self.constants)
         processors = self.form.processors
         for name, value in values.items():
@@ -168,7 +166,7 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
 
 
 def _expand(form: _Form, values: Values) -> _Text:
-    """Return the SQL of a form for lists as long as those of some values."""
+    """Return the SQL of a form for the lengths of the lists in these values."""
     padded = {
         name: [*value, *value[-1:] * (_round_length(len(value)) - len(value))]
         if isinstance(value, list | tuple)
@@ -177,13 +175,15 @@ def _expand(form: _Form, values: Values) -> _Text:
     }
     expanded = form.compiled.construct_expanded_state(padded)
     lists = expanded.parameter_expansion
-    given = {*values, *(parameter for names in lists.values() for parameter in names)}
-    constants = {name: value for name, value in expanded.parameters.items() if name not in given}
+    variables = {*values, *(parameter for names in lists.values() for parameter in names)}
+    constants = {
+        name: value for name, value in expanded.parameters.items() if name not in variables
+    }
     return _Text(form, expanded.statement, constants, lists, expanded.positiontup)
 
 
 def _rows(statement: ClauseElement) -> _MakeRows:
-    """Return what makes rows with names of what the driver returns for a query."""
+    """Return the function that converts the driver's rows of a query to named tuples."""
     if not isinstance(statement, SelectBase):
         return list
     names = [str(column.key) for column in statement.selected_columns]
@@ -194,12 +194,12 @@ def _rows(statement: ClauseElement) -> _MakeRows:
 
 
 def _round_length(length: int) -> int:
-    """Return the length of the list in a text that serves a list of some length."""
+    """Return the length to which the SQL pads a list."""
     return length if length == 0 or length > _ROUNDED_UP else 1 << (length - 1).bit_length()
 
 
 def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> str | None:
-    """Return the SQL that inserts many rows, from an array for each column; None if not needed."""
+    """Return SQL that inserts many rows from one array for each column; None if it is not needed."""
     if not isinstance(statement, Insert) or dialect.name != "postgresql":
         return None
     columns = [statement.table.columns[name] for name in values]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL straight to the driver of a connection, for the statements of claims and of feed readers.
+"""Executes SQL by the driver's cursor, for the statements of claims and feed readers.
 
-SQLAlchemy makes an execution context and a result of some dozen objects for each statement, whatever
-it is. For a claim that took longer than the database. Here the driver's own cursor executes, with
-what else SQLAlchemy would do: its events, and its errors, which know a connection that is lost.
+SQLAlchemy creates an execution context and a result of a dozen objects for each statement, which
+cost more than the statements of a claim. The cursor of the driver executes here, with SQLAlchemy's
+events, and with its errors, which report a lost connection.
 
-Each statement is a round trip. PostgreSQL's pipeline mode sends several at once, and reads their
-results afterwards; the server executes them one after the other, as if they had come so.
+Each statement is a round trip. PostgreSQL's pipeline mode sends several statements at once and then
+reads their results; the server executes them in order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,11 +19,11 @@ class DriverStatement(NamedTuple):
     """SQL with its parameters.
 
     Attributes:
-        sql: As the driver takes it.
-        parameters: As the driver takes them; a list of them for many.
-        rows: Makes rows of all that the driver returns.
+        sql: SQL in the parameter style of the driver.
+        parameters: The driver's parameters; a list of them if `is_many`.
+        rows: Converts all rows that the driver returns.
         is_many: Whether it is executed once for each of many sets of parameters.
-        is_locking: Whether it is a query that locks the rows it finds.
+        is_locking: Whether it is a query that locks the rows it returns.
     """
 
     sql: str
@@ -34,22 +34,14 @@ class DriverStatement(NamedTuple):
 
 
 class StatementResult(NamedTuple):
-    """A driver's result of a statement.
-
-    Attributes:
-        rows: The rows of a query; empty for other statements.
-        rowcount: How many rows were changed.
-    """
+    """The result of a statement: the rows of a query, and the number of changed rows."""
 
     rows: list[Any]
     rowcount: int
 
 
 def can_pipeline(connection: Connection) -> bool:
-    """Return whether several statements take one round trip.
-
-    Not where somebody listens to each statement, as tests do that explore schedules.
-    """
+    """Return whether one round trip can send several statements; False if an event listens to each one."""
     dialect = connection.dialect
     is_able = dialect.driver == "psycopg" and dialect.loaded_dbapi.Pipeline.is_supported()
     return is_able and not connection.dispatch.before_cursor_execute
@@ -59,7 +51,7 @@ def send(connection: Connection, ready: DriverStatement) -> StatementResult:
     """Execute a statement, in a transaction or as a single query.
 
     Raises:
-        DBAPIError: what the database would not do.
+        DBAPIError: if the database rejects it.
     """
     cursor = connection.connection.cursor()
     for note in connection.dispatch.before_cursor_execute:
@@ -82,7 +74,7 @@ def send_together(
     """Execute statements by one round trip, in their order.
 
     Raises:
-        DBAPIError: what the database would not do; nothing after that was executed then.
+        DBAPIError: if the database rejects one; no later statement was executed then.
     """
     driver: Any = connection.connection.dbapi_connection
     cursors: list[Any] = []
@@ -114,10 +106,10 @@ def _result(cursor: Any, ready: DriverStatement) -> StatementResult:
 def _fail(
     connection: Connection, cursor: Any, ready: DriverStatement, error: BaseException
 ) -> NoReturn:
-    """Raise an error as SQLAlchemy does, which closes lost connections and asks its listeners.
+    """Raise an error as SQLAlchemy does, which closes lost connections and calls its listeners.
 
-    The library has no public way to be told of an error. Without its context of a statement it takes
-    any for the database's, so what is neither that nor the end of the process is raised as it is.
+    The library has no public function for this. Without an execution context it wraps every error
+    as one of the database, so other exceptions are raised unchanged here.
     """
     if isinstance(error, Exception) and not isinstance(
         error, connection.dialect.loaded_dbapi.Error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines, made from the options of `[placement_database]`, and the connections that they lend."""
+"""Creates engines from the options of `[placement_database]`, and lends their connections."""
 
 import logging
 import time
@@ -16,13 +16,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, Resource
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database import sqlite
 from treeclaim.store.database.failures import (
-    cause_of,
+    describe_cause,
     invalidate_unfit,
     is_refusal,
     unavailable,
 )
-from treeclaim.store.database.incomparable_text import match_nothing_by_incomparable_text
-from treeclaim.store.database.systems import KINDS, DatabaseSettings, system_of
+from treeclaim.store.database.incomparable_text import replace_incomparable_text
+from treeclaim.store.database.systems import KINDS, DatabaseSettings, get_system
 from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION
 
 _LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     """Create the engine; it connects later.
 
     Raises:
-        ArgumentError: for a URL that is none, or of another kind of database.
+        ArgumentError: if the URL is invalid, or names another kind of database.
         ImportError: if the driver is not installed.
     """
     url = with_driver(make_url(settings.url))
@@ -60,8 +60,8 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     if url.get_backend_name() == "mysql":
         options["pool_reset_on_return"] = None
     engine = sa.create_engine(url, **options)
-    system_of(engine).prepare(engine, settings)
-    match_nothing_by_incomparable_text(engine)
+    get_system(engine).prepare(engine, settings)
+    replace_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", invalidate_unfit)
     return engine
 
@@ -71,9 +71,9 @@ def connected(engine: Engine) -> Iterator[Connection]:
     """Lend a connection for one transaction.
 
     Raises:
-        DBAPIError: as for any statement. Errors of the driver itself, which SQLAlchemy passes on
-            while it sets the isolation level, are wrapped too: such a connection is lost. So is
-            the first one of an engine that is closed before SQLAlchemy has asked about the server.
+        DBAPIError: as for any statement. This wraps two more errors as lost connections: errors of
+            the driver while SQLAlchemy sets the isolation level, and the error for a first
+            connection that is closed before SQLAlchemy has read the version of the server.
     """
     errors = engine.dialect.loaded_dbapi.Error
     try:
@@ -88,8 +88,8 @@ def connected(engine: Engine) -> Iterator[Connection]:
             connection.close()
 
 
-def autocommitting(engine: Engine) -> Any:
-    """Return a connection of the driver for small queries, out of the pool and in autocommit mode.
+def open_autocommit(engine: Engine) -> Any:
+    """Open a connection of the driver for small queries, outside of the pool and in autocommit mode.
 
     Raises:
         The driver's own errors.
@@ -100,21 +100,21 @@ def autocommitting(engine: Engine) -> Any:
         raise error.orig or error from error
     pooled.detach()
     connection: Any = pooled.dbapi_connection
-    system_of(engine).make_autocommitting(connection)
+    get_system(engine).enable_autocommit(connection)
     return connection
 
 
 def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
-    """Wait until the database can be reached, as `max_retries` and `retry_interval` say.
+    """Connect to the database, with the retries of `max_retries` and `retry_interval`.
 
     Args:
-        engine: The engine of the database. Without a server the first failure is final.
+        engine: The engine of the database. For SQLite the first failure is final.
         attempts: Attempts after the first; -1 for no limit.
         pause: Seconds between them.
 
     Raises:
-        StoreUnavailableError: if it could not be reached. At once if it answers, but refuses the
-            user, password or database, because waiting does not help.
+        StoreUnavailableError: if every attempt failed. A refusal of the user, password or database
+            is final: another attempt does not help.
     """
     for attempt in count():
         try:
@@ -122,17 +122,19 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
                 return
         except DBAPIError as error:
             if is_refusal(error.orig):
-                raise StoreUnavailableError(REFUSED, cause=cause_of(error)) from error
-            if not system_of(engine).is_server or attempt == attempts:
+                raise StoreUnavailableError(REFUSED, cause=describe_cause(error)) from error
+            if not get_system(engine).is_server or attempt == attempts:
                 raise unavailable(error) from error
             _LOG.warning(
-                "The database cannot be reached, next attempt in %s s: %s", pause, cause_of(error)
+                "The database cannot be reached, next attempt in %s s: %s",
+                pause,
+                describe_cause(error),
             )
         time.sleep(pause)
 
 
 def make_read_only_engine(settings: DatabaseSettings) -> Engine:
-    """Create an engine for reading, whose connections create no file of SQLite.
+    """Create an engine that only reads; its connections do not create a file of SQLite.
 
     Raises:
         SQLAlchemyError: if the URL is not one of a database.
@@ -146,7 +148,7 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
 
 
 def with_driver(url: URL) -> URL:
-    """Name the installed driver where a URL names none; use one dialect for MariaDB and MySQL."""
+    """Add the default driver to a URL without one; use one dialect for MariaDB and MySQL."""
     drivers: Mapping[str, str] = {
         "mysql": "mysql+pymysql",
         "mariadb": "mysql+pymysql",
@@ -158,8 +160,8 @@ def with_driver(url: URL) -> URL:
     return url.set(drivername=chosen.replace("mariadb+", "mysql+", 1))
 
 
-def database_words(error: Exception) -> str:
-    """Return the fault of a database URL, or of its driver, as a sentence."""
+def describe_engine_error(error: Exception) -> str:
+    """Return an error of `make_engine` as a sentence."""
     if isinstance(error, ImportError):
         return f"the driver is not installed: {error}"
     text = str(error).splitlines()[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classifies the errors of SQLite, PostgreSQL and MariaDB, and logs when a database fails and answers again."""
+"""Classifies the errors of SQLite, PostgreSQL and MariaDB, and logs outages and recoveries of a database."""
 
 import logging
 import threading
@@ -18,8 +18,21 @@ from treeclaim.model.errors import InvalidValueError, StoreUnavailableError, Tre
 _LOG = logging.getLogger(__name__)
 
 
+class DeadlineError(Exception):
+    """The deadline of a transaction has passed; no further statement of it begins."""
+
+
+class UnknownOutcomeError(Exception):
+    """The connection was lost at COMMIT, so the outcome is unknown; the message is the cause."""
+
+
+TransactionFailure = SQLAlchemyError | DeadlineError | UnknownOutcomeError
+TRANSACTION_FAILURES = (SQLAlchemyError, DeadlineError, UnknownOutcomeError)
+"""The errors of a transaction that the database, and not the operation, has caused."""
+
+
 class Failure(Enum):
-    """Why the database failed; the value is the text for clients.
+    """The kinds of failures; the value is the text for clients.
 
     No text of a driver reaches a client: it names hosts, users and statements.
     """
@@ -32,20 +45,24 @@ class Failure(Enum):
     POOL_TIMEOUT = "No connection to the database was free. Try again."
     DISK_FULL = "The disk of the database is full; nothing was changed."
     REFUSED_VALUE = "The database cannot hold a value of this request."
+    UNKNOWN_OUTCOME = (
+        "The connection to the database was lost at the end of the change; it was made whole or "
+        "not at all. Look, and try again."
+    )
     OTHER = "The database cannot be used. Try again."
 
 
 INCOMPARABLE_MYSQL = frozenset({1267, 1270, 1271, 1300, 3854, 3988})
-"""Text outside of the character set of the column it is compared with."""
+"""Text outside of the character set of the compared column."""
 
 _FAILURE_BY_CODE: Mapping[object, Failure] = {
-    # Deadlock, which a failed certification of Galera is too; the record has changed.
+    # Deadlock, or a failed certification of Galera; the record has changed.
     1213: Failure.CONFLICT,
     1020: Failure.CONFLICT,
     # Serialisation failure, deadlock.
     "40001": Failure.CONFLICT,
     "40P01": Failure.CONFLICT,
-    # Rows that were read have changed; only a new transaction helps.
+    # Rows of the snapshot have changed; only a new transaction helps.
     "SQLITE_BUSY_SNAPSHOT": Failure.CONFLICT,
     # A lock, or the commits of other Galera nodes.
     1205: Failure.LOCK_TIMEOUT,
@@ -69,18 +86,24 @@ _FAILURE_BY_CODE: Mapping[object, Failure] = {
 } | dict.fromkeys(INCOMPARABLE_MYSQL, Failure.REFUSED_VALUE)
 """The meaning of error numbers (MariaDB, MySQL), states (PostgreSQL) and names (SQLite)."""
 
+_FAILURE_BY_CLASS: Mapping[type[Exception], Failure] = {
+    PoolTimeoutError: Failure.POOL_TIMEOUT,
+    DeadlineError: Failure.STATEMENT_TIMEOUT,
+    UnknownOutcomeError: Failure.UNKNOWN_OUTCOME,
+}
+
 _UNFIT = {1047, 1053, 1290, 1836, "25006"}
 """A Galera node outside of its cluster, a server shutting down, a read-only server, a standby of PostgreSQL."""
 
 _SILENT_MYSQL = {2003, 2013}
-"""No connection, or a lost one; the text tells whether it timed out."""
+"""No connection, or a lost one; the message contains `_TIMED_OUT` for a timeout."""
 _TIMED_OUT = "timed out"
 
 _SILENT_POSTGRESQL = {"ServerSilentError", "ConnectionTimeout"}
-"""Names of classes, so that the driver is not loaded for another database."""
+"""Names of classes: an import of the classes would load the driver."""
 
 _REFUSED_MYSQL = {1044, 1045, 1049, 1130, 1251, 1698, 2054, 2059}
-"""No rights, wrong password, unknown database, a host or login method that is not allowed."""
+"""Missing rights, wrong password, unknown database, forbidden host or login method."""
 
 _REFUSED_POSTGRESQL = (
     "password authentication failed",
@@ -90,26 +113,22 @@ _REFUSED_POSTGRESQL = (
     "permission denied for database",
     '" does not exist',
 )
-"""PostgreSQL's words for the same; errors before a session have no code in the library."""
+"""Texts of PostgreSQL for these; errors before a session have no code in the library."""
 
 
 def invalidate_unfit(context: ExceptionContext) -> None:
-    """Invalidate connections to a server that refuses to work; the next one may be to a fit server.
-
-    A handler of SQLAlchemy's event `handle_error`.
-    """
+    """Invalidate connections to an unfit server; a handler of SQLAlchemy's event `handle_error`."""
     if not _UNFIT.isdisjoint(_codes_of(context.original_exception)):
         context.is_disconnect = True
 
 
-def failure_of(error: SQLAlchemyError) -> Failure:
+def classify_failure(error: TransactionFailure) -> Failure:
     """Classify an error.
 
-    A broken unique constraint is a conflict: another transaction was first, and its row is visible
-    to the next attempt.
+    A violated unique constraint is a conflict: the next attempt sees the row of the other transaction.
     """
     if not isinstance(error, DBAPIError):
-        return Failure.POOL_TIMEOUT if isinstance(error, PoolTimeoutError) else Failure.OTHER
+        return _FAILURE_BY_CLASS.get(type(error), Failure.OTHER)
     if isinstance(error, IntegrityError):
         return Failure.CONFLICT
     if is_silence(error.orig):
@@ -122,24 +141,24 @@ def failure_of(error: SQLAlchemyError) -> Failure:
 
 
 def _codes_of(error: BaseException | None) -> tuple[object, ...]:
-    """Return the number, state or name by which a driver distinguishes errors."""
+    """Return the number, the state and the name of a driver's error; None for each that it does not have."""
     return (
-        number_of(error),
+        error_number(error),
         getattr(error, "sqlstate", None),
         getattr(error, "sqlite_errorname", None),
     )
 
 
 def is_silence(error: BaseException | None) -> bool:
-    """Return whether a server did not answer in time; another attempt would wait as long again."""
+    """Return whether a server did not respond in time; another attempt would wait as long again."""
     if not _SILENT_POSTGRESQL.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
-    return number_of(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
+    return error_number(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Return whether a server answers, but refuses this user, password or database."""
-    if number_of(error) in _REFUSED_MYSQL:
+    """Return whether a server responds, but refuses this user, password or database."""
+    if error_number(error) in _REFUSED_MYSQL:
         return True
     text = str(error)
     return "FATAL" in text and any(part in text for part in _REFUSED_POSTGRESQL)
@@ -147,40 +166,33 @@ def is_refusal(error: BaseException | None) -> bool:
 
 def unavailable(error: SQLAlchemyError) -> StoreUnavailableError:
     """Return the error for clients, with the driver's text as its cause for operators."""
-    return StoreUnavailableError(failure_of(error).value, cause=cause_of(error))
+    return StoreUnavailableError(classify_failure(error).value, cause=describe_cause(error))
 
 
-def cause_of(error: BaseException) -> str:
+def describe_cause(error: BaseException) -> str:
     """Return a driver's text on one line, for the log and for operators."""
     return " ".join(str(getattr(error, "orig", None) or error).split())
 
 
-def number_of(error: BaseException | None) -> object:
-    """Return the error number, which MariaDB's drivers put first; None if there is none."""
+def error_number(error: BaseException | None) -> object:
+    """Return the first argument of an error, its number for MariaDB's drivers; None if it is no number."""
     number = error.args[0] if error is not None and error.args else None
     return number if isinstance(number, int) else None
 
 
 WARNING_INTERVAL = 60.0
-"""Seconds between two warnings of one kind by one process: enough to see that it continues, few
-enough to read, even if every second request fails."""
+"""Seconds between two warnings of one kind by one process, so that the log stays readable in an outage."""
 
 _WITHOUT_OUTAGE = {
     Failure.LOCK_TIMEOUT.value,
     Failure.STATEMENT_TIMEOUT.value,
     Failure.POOL_TIMEOUT.value,
 }
-"""Failures of a database that answers; they begin no outage."""
-
-
-_UNKNOWN_OUTCOME = (
-    "The connection to the database was lost at the end of the change; it was made whole or not "
-    "at all. Look, and try again."
-)
+"""Failures of a database that responds; they begin no outage."""
 
 
 class Outages:
-    """Failures and outages as one process sees them; threads may share it."""
+    """Counts and logs failures and outages, and makes the errors of clients; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -189,10 +201,10 @@ class Outages:
         self._outage: tuple[str, float] | None = None
 
     def failed(self, text: str, cause: str) -> None:
-        """Count a failure; log the first of its kind, and others at intervals.
+        """Count a failure; log the first of its kind, and later ones at intervals.
 
         Args:
-            text: For clients; the value of a `Failure`, or another fixed text.
+            text: The value of a `Failure`, or another fixed text.
             cause: Text of the driver.
         """
         now = monotonic()
@@ -219,25 +231,15 @@ class Outages:
         seconds = monotonic() - began
         _LOG.warning("The database answers again after %.0f s (%d x: %s)", seconds, failures, text)
 
-    def refused(self, error: SQLAlchemyError) -> TreeclaimError:
-        """Return the error for a client whose statement failed."""
-        failure = failure_of(error)
+    def client_error(self, error: TransactionFailure) -> TreeclaimError:
+        """Count the failure of a transaction, and return the error for its client."""
+        failure = classify_failure(error)
         if failure is Failure.REFUSED_VALUE:
             return InvalidValueError(failure.value)
-        return self.unavailable(failure.value, cause_of(error))
+        return self.unavailable(failure, describe_cause(error))
 
-    def late(self) -> StoreUnavailableError:
-        """Return the error for a client whose transaction has passed its deadline."""
-        return self.unavailable(
-            Failure.STATEMENT_TIMEOUT.value, "a transaction was not done in its time"
-        )
-
-    def unknown_outcome(self, cause: str) -> StoreUnavailableError:
-        """Return the error for a client whose write may or may not be committed."""
-        return self.unavailable(_UNKNOWN_OUTCOME, cause)
-
-    def unavailable(self, text: str, cause: str) -> StoreUnavailableError:
-        """Count a failure as `failed` does, and return the error for a client."""
+    def unavailable(self, failure: Failure, cause: str) -> StoreUnavailableError:
+        """Count a failure as `failed` does, and return the error for its client."""
         metrics.UNAVAILABLE.inc()
-        self.failed(text, cause)
-        return StoreUnavailableError(text, cause=cause)
+        self.failed(failure.value, cause)
+        return StoreUnavailableError(failure.value, cause=cause)

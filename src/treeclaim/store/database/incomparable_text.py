@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets text that a database cannot compare match nothing.
+"""Makes text that a database cannot compare match nothing.
 
-Clients send names of any text. Older tables of MariaDB cannot hold characters beyond the basic
-plane of Unicode, and comparing with such text is an error; PostgreSQL has no NUL character; no
-database has half of a surrogate pair. No object can have such a name. So a query with such a name
-runs again with a name that no object has; a statement that would store such text is refused.
+Clients send names of any text. Older tables of MariaDB reject characters beyond the basic plane of
+Unicode; PostgreSQL rejects NUL; every database rejects half of a surrogate pair. No object can have
+such a name. A query with such a name is therefore executed again with a name that no object has; a
+statement that would store such text is refused.
 """
 
 import re
@@ -15,10 +15,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from treeclaim.store.database.failures import INCOMPARABLE_MYSQL, number_of
+from treeclaim.store.database.failures import INCOMPARABLE_MYSQL, error_number
 
 UNUSED_NAME = f"nothing-{uuid.uuid4()}"
-"""A name that no object has: it is drawn at random, so no client can know it."""
+"""A name that no object has: it is random."""
 
 _QUERIES = ("SELECT", "(SELECT", "WITH", "DELETE")
 _SURROGATES = r"\ud800-\udfff"
@@ -26,8 +26,8 @@ _MISSING = {"postgresql": r"\x00", "mysql": r"\U00010000-\U0010ffff"}
 """Further characters that a database may be unable to store; those of MariaDB depend on the table."""
 
 
-def match_nothing_by_incomparable_text(engine: Engine) -> None:
-    """Let queries and deletions match nothing by text that the database cannot compare."""
+def replace_incomparable_text(engine: Engine) -> None:
+    """Replace text that the database cannot compare by `UNUSED_NAME` in queries and deletions."""
     incomparable = re.compile(f"[{_SURROGATES}{_MISSING.get(engine.dialect.name, '')}]")
 
     @sa.event.listens_for(engine, "do_execute")
@@ -35,8 +35,8 @@ def match_nothing_by_incomparable_text(engine: Engine) -> None:
         try:
             cursor.execute(statement, parameters)
         except (engine.dialect.loaded_dbapi.Error, UnicodeEncodeError) as error:
-            comparable = _without(parameters, incomparable)
-            if not (_may_be_of_text(error) and comparable != parameters and _is_query(statement)):
+            comparable = _replace(parameters, incomparable)
+            if not (_may_be_text(error) and comparable != parameters and _is_query(statement)):
                 if isinstance(error, UnicodeEncodeError):
                     raise engine.dialect.loaded_dbapi.DataError(str(error)) from error
                 raise
@@ -48,23 +48,23 @@ def _is_query(statement: str) -> bool:
     return statement.lstrip()[: len("(SELECT")].upper().startswith(_QUERIES)
 
 
-def _may_be_of_text(error: BaseException) -> bool:
-    """Return whether the text of a parameter may be the cause; PostgreSQL's client refuses NUL."""
+def _may_be_text(error: BaseException) -> bool:
+    """Return whether the text of a parameter may be the cause; PostgreSQL's client rejects NUL."""
     if isinstance(error, UnicodeEncodeError):
         return True
-    number = number_of(error)
+    number = error_number(error)
     if number is not None:
         return number in INCOMPARABLE_MYSQL
     return getattr(error, "sqlstate", None) is None and "NUL" in str(error)
 
 
-def _without(parameters: Any, incomparable: re.Pattern[str]) -> Any:
+def _replace(parameters: Any, incomparable: re.Pattern[str]) -> Any:
     """Return parameters with the unused name in place of each text that cannot be compared."""
 
-    def comparable(value: Any) -> Any:
-        is_strange = isinstance(value, str) and incomparable.search(value)
-        return UNUSED_NAME if is_strange else value
+    def replace(value: Any) -> Any:
+        is_incomparable = isinstance(value, str) and incomparable.search(value)
+        return UNUSED_NAME if is_incomparable else value
 
     if isinstance(parameters, Mapping):
-        return {name: comparable(value) for name, value in parameters.items()}
-    return type(parameters)(map(comparable, parameters))
+        return {name: replace(value) for name, value in parameters.items()}
+    return type(parameters)(map(replace, parameters))

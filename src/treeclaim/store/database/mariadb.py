@@ -19,11 +19,11 @@ _PROBES = 2
 """Keepalive probes without an answer; with the idle time before them they make up the timeout."""
 
 _EXTENDED = "treeclaim_extended"
-"""Key in a connection's `info`: whether its session has the timeouts of reading everything, and ends with that."""
+"""Key in a connection's `info`: whether its session has extended timeouts, and is closed after the transaction."""
 
 _CHARSET = "utf8mb4"
-"""The character set of the connection, whatever the URL says. In others, text beyond the basic
-plane would arrive truncated, and match other names; in this one the server compares it correctly."""
+"""The character set of each connection; an option of the URL has no effect. In other sets, text
+beyond the basic plane would arrive truncated and match other names."""
 
 
 _GALERA_SYNC_WAIT = 7
@@ -31,7 +31,7 @@ _GALERA_SYNC_WAIT = 7
 
 _MICROSECONDS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
-_UNDERSTOOD = {
+_KEPT_MODES = {
     "ERROR_FOR_DIVISION_BY_ZERO",
     "NO_AUTO_CREATE_USER",
     "NO_ENGINE_SUBSTITUTION",
@@ -41,14 +41,14 @@ _UNDERSTOOD = {
     "STRICT_TRANS_TABLES",
     "TRADITIONAL",
 }
-"""SQL modes under which statements mean the same; an operator's others are left out. So are those
-that give quotes, backslashes or operators another meaning."""
+"""The modes of an operator that a session keeps. Modes that change the meaning of quotes,
+backslashes or operators are dropped."""
 
 _STRICT = "STRICT_ALL_TABLES"
-"""Without it, the server would cut off what a column cannot hold, and store the rest."""
+"""Without this mode, the server would truncate values that are too long for their column."""
 
 _LONGEST_TEXT = 1 << 28
-"""Bytes that the server may put together; it would cut off what is longer than a megabyte."""
+"""Bytes of an aggregated text; the server would truncate it at a megabyte by default."""
 
 _ASSUMED = {
     "autocommit": "0",
@@ -63,18 +63,18 @@ _ASSUMED = {
     "time_zone": "'+00:00'",
     "unique_checks": "1",
 }
-"""Settings that statements, driver and SQLAlchemy rely on; a server may be set otherwise."""
+"""Settings that statements, driver and SQLAlchemy rely on; a server may have other defaults."""
 
 
 @cache
 def connection_class() -> Any:
-    """Return the class of the driver's connections; those without options of TLS share a context.
+    """Return PyMySQL's connection class with a TLS context that connections without TLS options share.
 
-    For each context all certificate authorities of the machine are read, 40 ms in which no other thread
-    of the process runs. Without options nothing is verified by them. With options each connection has a
-    context of its own, as the files that they name may have been renewed.
+    Each new context reads all certificate authorities of the machine: 40 ms in which no other thread
+    of the process runs. Without TLS options nothing is verified by them. With options, each connection
+    makes its context, because the files may have been renewed.
     """
-    # Eight megabytes that services on other databases do without.
+    # The import costs eight megabytes, which services on other databases save.
     import pymysql  # noqa: PLC0415
 
     class SharingConnection(pymysql.connections.Connection):
@@ -92,13 +92,12 @@ def connection_class() -> Any:
 
 
 def _mode(mode_text: str) -> str:
-    """Return an SQL mode as far as statements understand it."""
-    named = {name.strip().upper() for name in mode_text.split(",")}
-    return ",".join(sorted(named & _UNDERSTOOD | {_STRICT}))
+    modes = {name.strip().upper() for name in mode_text.split(",")}
+    return ",".join(sorted(modes & _KEPT_MODES | {_STRICT}))
 
 
 def _limits(connection: Any, timeouts: Timeouts) -> dict[str, Any]:
-    """Return the timeouts which the server of a connection supports."""
+    """Return the timeouts that the server of a connection supports."""
     limits = {"innodb_lock_wait_timeout": timeouts.lock, "lock_wait_timeout": timeouts.lock}
     if "mariadb" in str(connection.get_server_info()).lower():
         limits["max_statement_time"] = timeouts.statement
@@ -113,7 +112,7 @@ def _assignments(settings: dict[str, Any]) -> str:
 
 
 def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
-    """Let TCP detect a machine that is gone, also while the connection is idle."""
+    """Enable TCP keepalive, which detects a lost machine also while the connection is idle."""
     line = getattr(connection, "_sock", None)
     if line is None or line.family not in {socket.AF_INET, socket.AF_INET6}:
         return
@@ -131,10 +130,7 @@ def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
 
 
 def _wait_for_other_nodes(cursor: Any) -> bool:
-    """Return whether the server is a node of a Galera cluster.
-
-    There, each transaction of the session sees all earlier commits of all nodes from now on.
-    """
+    """Return whether the server is a Galera node; if so, its session sees the earlier commits of all nodes."""
     cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
     is_galera = any(value == "ON" for _, value in cursor.fetchall())
     if is_galera:
@@ -162,7 +158,7 @@ class _MariaDB(System):
             parameters.pop("collation", None)
             if dialect.driver != "pymysql":
                 return None
-            # Authentication waits for answers too, so the socket has the connect timeout at first.
+            # Authentication waits for responses too, so the socket begins with the connect timeout.
             defaults = {
                 "connect_timeout": timeouts.connect,
                 "read_timeout": timeouts.connect,
@@ -170,24 +166,24 @@ class _MariaDB(System):
             }
             return connection_class()(*arguments, **(defaults | parameters))
 
-        # Before SQLAlchemy asks the server about itself, its quotes among others.
+        # Inserted first: SQLAlchemy's own listener reads settings of the server, such as its quotes.
         @sa.event.listens_for(engine, "connect", insert=True)
         def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
             self.set_read_timeout(connection, timeouts.silence)
             _set_keepalive(connection, timeouts)
             cursor = connection.cursor()
             cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
-            servers, server_time = cursor.fetchone()
+            server_mode, server_time = cursor.fetchone()
             set_clock(record, server_time / 1_000_000)
-            assumed = _ASSUMED | {"sql_mode": f"'{_mode(settings.mysql_sql_mode or servers)}'"}
-            assumed |= _limits(connection, timeouts)
-            cursor.execute(f"SET NAMES {_CHARSET}, {_assignments(assumed)}")
+            mode = _mode(settings.mysql_sql_mode or server_mode)
+            session = _ASSUMED | {"sql_mode": f"'{mode}'"} | _limits(connection, timeouts)
+            cursor.execute(f"SET NAMES {_CHARSET}, {_assignments(session)}")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             record.info[IS_GALERA] = _wait_for_other_nodes(cursor)
             cursor.close()
 
         @sa.event.listens_for(engine, "checkin")
-        def _given_back(connection: Any, record: ConnectionPoolEntry) -> None:
+        def _returned(connection: Any, record: ConnectionPoolEntry) -> None:
             if connection is not None and record.info.pop(_EXTENDED, False):
                 record.invalidate()
 
@@ -209,17 +205,17 @@ class _MariaDB(System):
             # PyMySQL has no public setter.
             connection._read_timeout = seconds  # noqa: SLF001
 
-    def make_autocommitting(self, connection: Any) -> None:
+    def enable_autocommit(self, connection: Any) -> None:
         connection.autocommit(True)
         cursor = connection.cursor()
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.close()
 
-    def take_lock(self, connection: Connection, seconds: int) -> bool:
+    def acquire_schema_lock(self, connection: Connection, seconds: int) -> bool:
         return bool(connection.execute(sa.select(sa.func.get_lock(_LOCK_NAME, seconds))).scalar())
 
-    def give_lock_back(self, connection: Connection) -> None:
-        """Give the lock back; a lost connection has done so already."""
+    def release_schema_lock(self, connection: Connection) -> None:
+        # A lost connection has released it already.
         with contextlib.suppress(DBAPIError):
             connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
 

@@ -24,10 +24,9 @@ class ServerSilentError(psycopg.OperationalError):
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection with a read timeout.
+    """A connection with a read timeout, which psycopg does not have.
 
-    The library has none. TCP detects a machine that is gone, but not a stopped process, nor a
-    proxy that has lost its backend.
+    TCP detects a lost machine, but neither a stopped process nor a proxy without its backend.
 
     Attributes:
         silence: Seconds without a byte until it is closed; None for no limit.
@@ -36,28 +35,24 @@ class BoundedConnection(psycopg.Connection[Any]):
     silence: float | None = None
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-        """Wait for an answer.
-
-        Raises:
-            ServerSilentError: if nothing came for too long.
-        """
+        """Wait for a response; raise `ServerSilentError` after `silence`."""
         if self.silence is None:
             return super().wait(gen, *args, **options)
         return super().wait(self._with_timeout(gen, self.silence), *args, **options)
 
     def _with_timeout(self, gen: Any, silence: float) -> Generator[Any, Any, Any]:
-        """Pass on what the library's generator yields and receives, and check the time.
+        """Wrap the library's generator and check the time.
 
-        While the socket has nothing, it receives something falsy at short intervals.
+        While no data arrives, the generator receives a falsy value at short intervals.
         """
         try:
             wait_state = next(gen)
-            heard = monotonic()
+            last_data_at = monotonic()
             while True:
                 ready = yield wait_state
                 if ready:
-                    heard = monotonic()
-                elif monotonic() - heard > silence:
+                    last_data_at = monotonic()
+                elif monotonic() - last_data_at > silence:
                     self.pgconn.finish()
                     raise ServerSilentError(f"the server was silent for {silence:g} seconds")
                 wait_state = gen.send(ready)
@@ -66,7 +61,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def _version_of(connection: Connection) -> tuple[int, int]:
-    """Return the version of PostgreSQL that a server says to be, or to be compatible with."""
+    """Return the version that a server reports, or reports to be compatible with."""
     driver: Any = connection.connection.dbapi_connection
     number: int = driver.info.server_version
     return divmod(number, 10_000)
@@ -84,8 +79,8 @@ def _parameters(timeouts: Timeouts) -> dict[str, Any]:
 
 
 _DRIVER = {"client_encoding": "UTF8"}
-"""A database in SQL_ASCII, which initdb makes under LANG=C, names no encoding, and the driver would
-give bytes in place of text."""
+"""A database in SQL_ASCII, which initdb creates under LANG=C, has no encoding, and the driver would
+return bytes instead of text."""
 
 _SERVER_TIME = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
@@ -95,24 +90,24 @@ _REPORTED = {
     "DateStyle": "ISO, YMD",
     "TimeZone": "UTC",
 }
-"""Settings that the driver assumes, too. The server reports their changes, so a pooler keeps them, and
-sets them again in each session that it lends."""
+"""Settings that the driver relies on too. The server reports their changes, so a pooler restores
+them in each session that it lends."""
 
 _ASSUMED = {
     # All digits of a ratio.
     "extra_float_digits": "3",
-    # Lists of values may have some that are missing.
+    # Arrays of values may contain nulls.
     "array_nulls": "on",
     "transform_null_equals": "off",
-    # A session keeps the plan of a statement until somebody analyses its tables. What was planned while a
-    # table was empty would read all of it, however large it has become: in a new cloud, or a restored one,
-    # each claim took longer than the one before.
+    # A session keeps the plan of a statement until the tables are analysed. A plan made for an empty table
+    # would scan the table after it has grown: in a new or restored cloud, each claim took longer than the
+    # one before.
     "enable_seqscan": "off",
-    # What has no index seems so dear then that the server would compile its plan first, which takes longer
-    # than the statement.
+    # A query without an index then has such a high estimated cost that the server would compile its plan
+    # first, which takes longer than the statement.
     "jit": "off",
 }
-"""Further settings that statements rely on; a server, a database or a user may set them otherwise."""
+"""Further settings that statements rely on; a server, a database or a user may have other defaults."""
 
 
 def _limits(timeouts: Timeouts) -> dict[str, str]:
@@ -128,7 +123,7 @@ def _limits(timeouts: Timeouts) -> dict[str, str]:
 def _set_config(values: Mapping[str, str], *, local: bool) -> str:
     """Return one statement that sets options, for the session or for the transaction.
 
-    It leaves out options that a server does not know: other servers must be reached to be refused in a sentence.
+    It skips options that a server does not have, so that an unsupported server is refused by its name.
     """
     is_local = str(local).lower()
     calls = (
@@ -140,10 +135,10 @@ def _set_config(values: Mapping[str, str], *, local: bool) -> str:
 
 
 class _PostgreSQL(System):
-    """PostgreSQL. Settings follow the start of a session: PgBouncer refuses startup options."""
+    """PostgreSQL. Settings follow the start of a session: PgBouncer rejects startup options."""
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
-        # SQLAlchemy would look for the name PostgreSQL in what the server calls itself.
+        # SQLAlchemy fails for a server whose version text does not contain the name PostgreSQL.
         dialect: Any = engine.dialect
         dialect._get_server_version_info = _version_of  # noqa: SLF001
         timeouts = settings.timeouts
@@ -154,10 +149,10 @@ class _PostgreSQL(System):
         def _connecting(
             _dialect: Any, _record: Any, arguments: Any, parameters: dict[str, Any]
         ) -> Any:
-            # Options of the URL take precedence, except for what the driver has to know.
+            # Options of the URL override the defaults, but not the encoding.
             return BoundedConnection.connect(*arguments, **(defaults | parameters | _DRIVER))
 
-        # Before SQLAlchemy asks the server about itself.
+        # Inserted first: SQLAlchemy's own listener reads settings of the server.
         @sa.event.listens_for(engine, "connect", insert=True)
         def _set_session(connection: Any, record: ConnectionPoolEntry) -> None:
             connection.silence = timeouts.silence
@@ -176,11 +171,11 @@ class _PostgreSQL(System):
     def for_reading(self, engine: Engine) -> Engine:
         return engine.execution_options(isolation_level="REPEATABLE READ")
 
-    def make_autocommitting(self, connection: Any) -> None:
+    def enable_autocommit(self, connection: Any) -> None:
         connection.autocommit = True
 
-    def take_lock(self, connection: Connection, seconds: int) -> bool:
-        """Take the lock until the transaction ends; a timeout is an error of the database."""
+    def acquire_schema_lock(self, connection: Connection, seconds: int) -> bool:
+        """Acquire the lock until the transaction ends; a timeout is an error of the database."""
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(seconds * _MILLISECONDS, 1)}")
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
         return True

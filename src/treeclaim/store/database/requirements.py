@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses servers and poolers on which commits or locks would not mean what they say.
+"""Refuses servers and poolers that break the guarantees of locks and isolation levels.
 
-Servers that accept the statements of PostgreSQL or MySQL may lock nothing by them, or give another isolation
-than the one that was requested. A pooler may lend a session of PostgreSQL for one transaction only, as
-PgBouncer does in transaction mode: then the settings of a session and its prepared statements reach the next
-transaction of any client.
+Other servers accept the statements of PostgreSQL or MySQL, but may not lock rows, or may use another isolation
+level than the requested one. A pooler may lend a session of PostgreSQL for one transaction only, as PgBouncer
+does in transaction mode: the settings and prepared statements of a session then affect other clients.
 """
 
 import re
@@ -27,8 +26,8 @@ SHARED = "A pooler lends sessions of the database for single transactions"
 
 _SESSION = "SELECT pg_backend_pid(), CAST(pg_postmaster_start_time() AS TEXT)"
 _PROBES = 5
-"""Transactions of each connection. A pooler that prefers the session used last gives the same one to both
-connections; one that uses sessions in turn gives several to one connection."""
+"""Transactions of each connection. A pooler that prefers the last used session lends the same one to both
+connections; a pooler that rotates its sessions lends several to one connection."""
 
 _SUPPORTED = "Treeclaim supports PostgreSQL, MariaDB, MySQL and SQLite"
 _NAMES = {
@@ -43,10 +42,10 @@ _NAMES = {
 
 
 def require_usable_server(engine: Engine, settings: DatabaseSettings) -> None:
-    """Require a server of a supported engine, and that each connection has a session of its own.
+    """Require a supported server, and one session for each connection.
 
     Raises:
-        StoreUnavailableError: if either is not so, or the database does not answer.
+        StoreUnavailableError: if a requirement is not met, or the database does not respond.
     """
     try:
         with connected(engine) as connection:
@@ -60,11 +59,7 @@ def require_usable_server(engine: Engine, settings: DatabaseSettings) -> None:
 
 
 def find_unsupported_server(connection: Connection) -> str | None:
-    """Return a sentence that refuses the server of a connection; None for a supported server.
-
-    Raises:
-        SQLAlchemyError: if the server does not answer.
-    """
+    """Return a sentence that refuses the server of a connection; None for a supported server."""
     kind = connection.dialect.name
     if kind not in _NAMES:
         return None
@@ -82,15 +77,11 @@ def refuse_version(kind: str, version: str) -> str | None:
 
 
 def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
-    """Return whether transactions of two connections that are open at once run in the same session.
-
-    Raises:
-        SQLAlchemyError: if the database does not answer.
-    """
+    """Return whether a pooler lends sessions for single transactions, by transactions of two open connections."""
     url = with_driver(make_url(settings.url))
     if url.get_backend_name() != "postgresql":
         return False
-    # Neither prepares statements nor changes settings, which other clients would find.
+    # These options leave no prepared statement and no setting in a shared session.
     options = {
         "connect_timeout": settings.timeouts.connect,
         "prepare_threshold": None,
@@ -108,7 +99,6 @@ def is_lent_by_transaction(settings: DatabaseSettings) -> bool:
 
 
 def _load_session(connection: Connection) -> tuple[int, str]:
-    """Return the session in which a transaction runs."""
     with connection.begin():
         process, since = connection.exec_driver_sql(_SESSION).one()
     return process, since

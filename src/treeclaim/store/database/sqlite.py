@@ -18,9 +18,9 @@ from treeclaim.store.database.timeouts import Timeouts
 _MILLISECONDS = 1000
 
 _OWNER_ONLY = 0o600
-"""Permissions of a new database file; SQLite gives the same to the files beside it."""
+"""Permissions of a new database file; SQLite copies them to the files beside it."""
 
-_STEPS_BETWEEN_LOOKS = 100_000
+_STEPS_BETWEEN_CHECKS = 100_000
 """Instructions of SQLite's machine, some milliseconds."""
 
 _MEMORY = ":memory:"
@@ -28,10 +28,10 @@ _URI = "file:"
 
 
 class _SQLite(System):
-    """SQLite, whose writing transactions have its only lock from their beginning."""
+    """SQLite. A writing transaction acquires the only lock when it begins."""
 
     is_server = False
-    gives_ids_again = True
+    reuses_ids = True
     change_number = "PRAGMA data_version"
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
@@ -42,7 +42,7 @@ class _SQLite(System):
 
         @sa.event.listens_for(engine, "connect")
         def _set_session(connection: Any, _record: Any) -> None:
-            # The driver would begin transactions implicitly, too late for a snapshot.
+            # In its other modes the driver begins a transaction too late for a snapshot.
             connection.isolation_level = None
             cursor = connection.cursor()
             cursor.execute(
@@ -65,32 +65,32 @@ class _SQLite(System):
             send(connection, DriverStatement("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
-        """Interrupt what still runs on a connection after a deadline, until it is back in the pool.
+        """Interrupt statements of a connection after a deadline, until it returns to the pool.
 
-        There is no server that does so; SQLite asks in between, in the thread that waits for it.
+        SQLite calls the handler at intervals, in the thread that executes the statement.
         """
         del timeouts
         driver: Any = connection.connection.driver_connection
-        driver.set_progress_handler(lambda: has_passed(deadline), _STEPS_BETWEEN_LOOKS)
+        driver.set_progress_handler(lambda: has_passed(deadline), _STEPS_BETWEEN_CHECKS)
 
 
 SYSTEM = _SQLite()
 
 
 def _create_private(path: str) -> None:
-    """Create the file, readable by its owner only, if it is missing; SQLite would let all read it."""
+    """Create a missing file with `_OWNER_ONLY`; SQLite would make it readable for everyone."""
     if path.startswith(_URI):
         parts = urlsplit(path)
         path = "" if "mode=" in parts.query or "immutable=" in parts.query else unquote(parts.path)
     if path in {"", _MEMORY}:
         return
-    # If the folder is missing, SQLite reports it.
+    # SQLite reports a missing folder.
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWNER_ONLY))
 
 
 def read_only(url: URL) -> URL:
-    """Return the URL for connections that cannot write, not even create the file."""
+    """Return the URL for connections that cannot write, and do not create the file."""
     if not url.database or url.database == _MEMORY:
         return url
     path = f"file:{quote(str(Path(url.database).absolute()))}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of databases: their differences, as a class for each, and the clock of their servers."""
+"""The differences between the kinds of databases, as one class for each, and the clock of their servers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,10 +23,10 @@ class DatabaseSettings:
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
         max_pool_size, max_overflow, pool_timeout: Options of the connection pool; None for the default.
-        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
-            modes in which statements would mean something else, and strict in any case.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's. Modes that
+            change the meaning of statements are dropped, and strict mode is added.
         connection_debug: Above 0 logs SQL statements, above 50 results too.
-        timeouts: The timeouts of everything that waits for the database.
+        timeouts: The timeouts of all waits for the database.
     """
 
     url: str = field(repr=False)
@@ -41,49 +41,49 @@ class DatabaseSettings:
 
 
 class System:
-    """A kind of database. The defaults are those of most kinds.
+    """A kind of database; the defaults apply to most kinds.
 
     Attributes:
-        is_server: Whether the database is a process of its own.
-        locks_in_order: Whether a query locks rows in the order that it requests. Otherwise, it locks
-            each row as it reads it.
-        gives_ids_again: Whether a new row may have the id of a deleted one.
-        change_number: A query for a number that differs on a connection after each commit of another one.
+        is_server: Whether the database is a separate process.
+        locks_in_order: Whether a query locks rows in the order of its ORDER BY. Otherwise, it locks
+            each row when it reads it.
+        reuses_ids: Whether a new row may have the id of a deleted one.
+        change_number: A query for a number that changes on a connection after each commit of another one.
     """
 
     is_server = True
     locks_in_order = True
-    gives_ids_again = False
+    reuses_ids = False
     change_number: str | None = None
 
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
-        """Set up each connection, and how transactions begin."""
+        """Install the event listeners that set up connections and begin transactions."""
         raise NotImplementedError
 
     def for_writing(self, engine: Engine) -> Engine:
-        """Return the engine with transactions whose statements see what is committed when they begin."""
+        """Return the engine with READ COMMITTED transactions, which may write."""
         return engine.execution_options(treeclaim_writing=True)
 
     def for_reading(self, engine: Engine) -> Engine:
-        """Return the engine with transactions that see one snapshot."""
+        """Return the engine with transactions that read from one snapshot."""
         return engine
 
-    def make_autocommitting(self, connection: Any) -> None:
-        """Let each query of a driver's connection be a transaction that sees one snapshot."""
+    def enable_autocommit(self, connection: Any) -> None:
+        """Make each query of a driver's connection a transaction with one snapshot."""
 
-    def take_lock(self, _connection: Connection, _seconds: int) -> bool:
-        """Take the lock under which the schema is made; return whether others left it in time."""
+    def acquire_schema_lock(self, _connection: Connection, _seconds: int) -> bool:
+        """Acquire the lock for creating the schema; return False if the wait timed out."""
         return True
 
-    def give_lock_back(self, connection: Connection) -> None:
-        """Give that back, if the end of the transaction does not."""
+    def release_schema_lock(self, connection: Connection) -> None:
+        """Release that lock, if the end of the transaction does not release it."""
 
     def extend_timeouts(self, connection: Connection, timeouts: Timeouts, deadline: float) -> None:
-        """Give the statements of a transaction time until a deadline, on the monotonic clock."""
+        """Extend the timeouts of a transaction to a deadline, on the monotonic clock."""
         raise NotImplementedError
 
     def set_read_timeout(self, connection: Any, seconds: float) -> None:
-        """Let a driver's connection fail after a number of seconds without a byte."""
+        """Set the seconds without a byte after which a driver's connection fails."""
 
 
 KINDS: Mapping[str, str] = {
@@ -91,13 +91,13 @@ KINDS: Mapping[str, str] = {
     "postgresql": "postgresql",
     "mysql": "mariadb",
 }
-"""Kinds of database that are supported, as URLs name them, each with its module."""
+"""The supported kinds of database, by the name in URLs, each with its module."""
 
 _LOADED: dict[str, System] = {}
-"""The systems that this process uses: the driver of PostgreSQL takes five megabytes."""
+"""The imported systems; each module imports its driver, which costs five megabytes for PostgreSQL."""
 
 
-def system_of(database: Engine | Connection) -> System:
+def get_system(database: Engine | Connection) -> System:
     """Return the kind of a database."""
     name = database.dialect.name
     if name not in _LOADED:
@@ -106,23 +106,19 @@ def system_of(database: Engine | Connection) -> System:
     return _LOADED[name]
 
 
-def timeouts_of(engine: Engine | Connection) -> Timeouts:
+def get_timeouts(engine: Engine | Connection) -> Timeouts:
     """Return the timeouts of an engine, or of the engine of a connection."""
     return engine.get_execution_options().get(TIMEOUTS_OPTION) or Timeouts()
 
 
 def extend_timeouts(connection: Connection) -> float:
-    """Set the timeouts of reading everything, for the rest of a transaction.
+    """Extend the timeouts for a load of everything, for the rest of a transaction.
 
-    Returns:
-        When one statement that begins now has to end, on the monotonic clock.
-
-    Raises:
-        DBAPIError: as for any statement.
+    Returns the deadline of a statement that begins now, on the monotonic clock.
     """
-    timeouts = timeouts_of(connection)
+    timeouts = get_timeouts(connection)
     deadline = monotonic() + timeouts.extended().statement
-    system_of(connection).extend_timeouts(connection, timeouts, deadline)
+    get_system(connection).extend_timeouts(connection, timeouts, deadline)
     return deadline
 
 
@@ -133,8 +129,8 @@ IS_GALERA = "treeclaim_is_galera"
 def is_galera(connection: Connection) -> bool:
     """Return whether the server of a connection is a node of a Galera cluster.
 
-    A row lock holds on one node. Transactions of other nodes conflict with it when they commit, and only
-    if both have written the row.
+    A row lock holds on one node only. Transactions of two nodes conflict at COMMIT, if both have written
+    the same row.
     """
     return bool(connection.info.get(IS_GALERA, False))
 
@@ -142,8 +138,8 @@ def is_galera(connection: Connection) -> bool:
 _CLOCK = "treeclaim_clock"
 """Key in a connection's `info`: the time of its server, naive UTC, when the monotonic clock was 0.
 
-Clocks of machines differ, and a machine that is a day ahead would treat new rows as old. So stored times, and the
-ages of stored rows, follow the server's clock. A connection reads it once, and counts on from there."""
+Clocks of machines differ, and a machine that is a day ahead would treat new rows as old. Stored times, and the
+ages of stored rows, therefore follow the server's clock. Each connection reads it once, and adds the elapsed time."""
 
 
 def set_clock(record: ConnectionPoolEntry, seconds: Any) -> None:
@@ -152,8 +148,8 @@ def set_clock(record: ConnectionPoolEntry, seconds: Any) -> None:
     record.info[_CLOCK] = time - timedelta(seconds=monotonic())
 
 
-def now_of(connection: Connection) -> datetime:
-    """Return the present time of a connection's server, naive UTC; the machine is SQLite's server."""
+def read_clock(connection: Connection) -> datetime:
+    """Return the present time of a connection's server, naive UTC; for SQLite that of the machine."""
     origin: datetime | None = connection.info.get(_CLOCK)
     if origin is None:
         return datetime.now(UTC).replace(tzinfo=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions of operations: statements with a deadline, and records for the change feed."""
+"""Transactions of operations: statements with a deadline, and the changes to record in the feed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -21,22 +21,23 @@ from treeclaim.store.database.driver import (
     send,
     send_together,
 )
-from treeclaim.store.database.systems import extend_timeouts, now_of
+from treeclaim.store.database.failures import DeadlineError
+from treeclaim.store.database.systems import extend_timeouts, read_clock
 
 Item = TypeVar("Item")
 
 _ROWS_PER_PARTITION = 10_000
-"""Rows of a large result that are in memory together."""
+"""Rows of a large result that are in memory at once."""
 
 _ITEMS_PER_CHECK = 256
 """Items of a loop between two checks of the deadline."""
 
 _ROWS_PER_STATEMENT = 5_000
-"""Rows that one statement writes. The statement takes some fifty milliseconds to make."""
+"""Rows that one statement writes. To build its parameters takes about fifty milliseconds."""
 
 NAMES_PER_STATEMENT = 2_000
-"""Most names in each list of a query that clients give. There are up to six lists; PostgreSQL and MariaDB
-take 65,535 parameters, SQLite 32,766 at least."""
+"""Most names in each list of a query. A query has up to six lists; PostgreSQL and MariaDB accept 65,535
+parameters, SQLite at least 32,766."""
 
 IDS_PER_STATEMENT = 500
 """Most values in one IN list; some databases limit the parameters of a statement."""
@@ -46,38 +47,37 @@ class ReadTransaction:
     """A transaction that reads.
 
     Attributes:
-        now: Time of the transaction by the database's clock, naive UTC. Stored times, and the ages of
-            stored rows, follow it alone.
+        now: Beginning of the transaction by the database's clock, naive UTC. Stored times, and the
+            ages of stored rows, follow this clock only.
     """
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         self.connection = connection
-        self.now = now_of(connection)
+        self.now = read_clock(connection)
         self._deadline = deadline
 
     def extend_timeouts(self) -> None:
-        """Extend deadline and timeouts, for the rest of a transaction that reads everything.
+        """Extend deadline and timeouts for a load of everything, for the rest of the transaction.
 
-        No statement begins after the time that a statement may take, so all end within twice that time.
+        No statement begins after the extended statement timeout, so all end within twice that timeout.
         """
         self._deadline = extend_timeouts(self.connection)
 
     def _run(self, statement: Executable, values: Values) -> CursorResult[Any]:
-        """Execute a statement, unless the deadline has passed."""
         self.check_deadline()
         return self.connection.execute(statement, values)
 
     def check_deadline(self) -> None:
         """Raise `DeadlineError` once the deadline has passed; called before each statement and in each loop."""
         if has_passed(self._deadline):
-            raise DeadlineError
+            raise DeadlineError("a transaction missed its deadline")
 
     def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
-        """Return all rows of a query, whose values are attributes by column name.
+        """Return all rows of a query; each row has its values as attributes by column name.
 
         Raises:
-            DeadlineError: if the deadline has passed.
-            DBAPIError: for an error of the database. All methods that execute a statement raise both.
+            DeadlineError: if the deadline has passed. All methods that execute a statement raise it.
+            DBAPIError: for an error of the database; likewise.
         """
         if isinstance(statement, CompiledStatement):
             self.check_deadline()
@@ -87,9 +87,9 @@ class ReadTransaction:
     def rows_in_chunks(
         self, statement: Executable | CompiledStatement, /, **lists: Sequence[Any]
     ) -> Iterator[Any]:
-        """Yield the rows of a query, which is executed once for each chunk of its lists.
+        """Execute a query once for each chunk of its lists, and yield the rows.
 
-        Each part of a UNION finds the values of its own list.
+        Each part of a UNION may have a list of its own.
         """
         longest = max(map(len, lists.values()), default=0)
         for start in range(0, longest, IDS_PER_STATEMENT):
@@ -99,7 +99,7 @@ class ReadTransaction:
             )
 
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items, and check the deadline in between."""
+        """Yield items, and check the deadline at intervals."""
         for number, item in enumerate(items):
             if number % _ITEMS_PER_CHECK == 0:
                 self.check_deadline()
@@ -109,26 +109,26 @@ class ReadTransaction:
         return send(self.connection, ready)
 
     def each(self, statement: Executable) -> Iterator[Any]:
-        """Yield the rows of a query whose result is as large as the database."""
+        """Yield the rows of a query with a result as large as the database."""
         for partition in self._run(statement, {}).partitions(_ROWS_PER_PARTITION):
             self.check_deadline()
             yield from partition
 
     def row(self, statement: Executable, /, **values: Any) -> Any:
-        """Return the first row of a query, None if there is none."""
+        """Return the first row of a query; None for an empty result."""
         return self._run(statement, values).first()
 
     def scalar(self, statement: Executable, /, **values: Any) -> Any:
-        """Return the first value of the first row, None if there is none."""
+        """Return the first value of the first row; None for an empty result."""
         return self._run(statement, values).scalar()
 
 
 class RetryTransactionError(Exception):
-    """A concurrent change made the transaction's reads stale; it must run again."""
+    """A concurrent change made the reads of the transaction stale; it must run again."""
 
 
 class _DeferredStatement(NamedTuple):
-    """A statement, the number of rows that it must change, and the error if it changes another number."""
+    """A statement, the number of rows that it must change, and the error for another number."""
 
     ready: DriverStatement
     rows: int | None
@@ -136,11 +136,11 @@ class _DeferredStatement(NamedTuple):
 
 
 class WriteTransaction(ReadTransaction):
-    """A transaction that writes, and records the changes for readers of the feed.
+    """A transaction that writes, and collects its changes for the feed.
 
     Attributes:
-        touched_providers: The effects on providers, by id: all whose image in a Forest has changed.
-        touched_catalogue: True if a trait or resource class was created, deleted or renamed.
+        touched_providers: The effects on the providers that a Forest has to update, by id.
+        touched_catalogue: Whether a trait or resource class was created, deleted or renamed.
     """
 
     def __init__(
@@ -163,11 +163,11 @@ class WriteTransaction(ReadTransaction):
     def change(
         self, statement: CompiledStatement, /, *, rows: int | None = None, **values: Any
     ) -> None:
-        """Execute a statement that writes, now or together with later statements; see `flush`.
+        """Execute a statement that writes, at once or together with later statements; see `flush`.
 
         Raises:
-            RetryTransactionError: if it does not change the given number of rows; the next statement may raise
-                this too.
+            RetryTransactionError: if it changes another number of `rows`; a deferred statement raises this
+                at the flush.
         """
         self.change_by(statement.ready(self.connection.dialect, values), rows)
 
@@ -182,18 +182,14 @@ class WriteTransaction(ReadTransaction):
         rows: int | None = None,
         error: type[Exception] = RetryTransactionError,
     ) -> None:
-        """Execute, as `change` does, a statement that is ready for the driver.
-
-        Raises:
-            RetryTransactionError: `error`, if it changes another number of rows.
-        """
+        """Execute a statement of the driver as `change` does; raise `error` for another number of rows."""
         self.check_deadline()
         self._deferred.append(_DeferredStatement(ready, rows, error))
         if not self._can_pipeline:
             self.flush()
 
     def flush(self) -> None:
-        """Execute the deferred statements, where one round trip takes several.
+        """Execute the deferred statements by one round trip.
 
         Each query and each statement of SQLAlchemy flushes first, so that statements keep their order.
 
@@ -203,7 +199,7 @@ class WriteTransaction(ReadTransaction):
         self._flush_with(())
 
     def _flush_with(self, queries: Sequence[DriverStatement]) -> list[StatementResult]:
-        """Execute the deferred statements, and then queries; return the results of the queries."""
+        """Execute the deferred statements, then the queries; return the results of the queries."""
         deferred, self._deferred = self._deferred, []
         statements = [*(statement.ready for statement in deferred), *queries]
         if len(statements) > 1:
@@ -230,9 +226,9 @@ class WriteTransaction(ReadTransaction):
     def touch_providers(
         self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
     ) -> None:
-        """Record for the feed that these providers have changed, in these parts at least.
+        """Record for the feed that these parts of providers have changed.
 
-        `tree` is the uuid of the root that they had before, where they are moved to another tree.
+        `tree` is the uuid of their former root, if they are moved to another tree.
         """
         for provider_id in ids:
             touched = ProviderEffect(parts, tree=tree)
@@ -241,9 +237,9 @@ class WriteTransaction(ReadTransaction):
             self.touched_providers[provider_id] = touched
 
     def touch_usage(self, provider_id: int, change: UsageChange) -> None:
-        """Record for the feed the change of a provider by claims.
+        """Record for the feed how claims changed a provider.
 
-        If this transaction changes the provider in other ways too, readers load it as a whole.
+        If this transaction also changes the provider in another way, readers load the provider.
         """
         earlier = self.touched_providers.get(provider_id)
         if earlier is None:
@@ -256,7 +252,7 @@ class WriteTransaction(ReadTransaction):
             )
 
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:
-        """Record for the feed that a provider is gone; `tree` is the uuid of its root."""
+        """Record for the feed that a provider was deleted; `tree` is the uuid of its root."""
         self.touched_providers[provider_id] = ProviderEffect(EVERYTHING, uuid, tree)
 
     def touch_catalogue(self) -> None:
@@ -269,12 +265,13 @@ Key = tuple[int, int]
 
 
 class PrerequisiteError(Exception):
-    """A transaction needs another write that is committed before it begins again.
+    """Another write must be committed before the transaction runs again.
 
-    For rows on which others would wait until this transaction ends, such as a unique name.
+    It writes rows for which other transactions would otherwise wait until this one ends, such as a
+    unique name.
 
     Attributes:
-        prerequisite: The other write; it does no harm if this transaction is then refused.
+        prerequisite: The other write; it is harmless if this transaction is then refused.
     """
 
     def __init__(self, prerequisite: Callable[[WriteTransaction], None]) -> None:
@@ -282,12 +279,8 @@ class PrerequisiteError(Exception):
         self.prerequisite = prerequisite
 
 
-class DeadlineError(Exception):
-    """The deadline of a transaction has passed; none of its statements begins any more."""
-
-
 def seconds(*times: datetime | str | None) -> float:
-    """Return the first time that is known, in seconds since the epoch; 0 if none is."""
+    """Return the first time that is not None, in seconds since the epoch; 0 if all are None."""
     for time_value in times:
         time = as_datetime(time_value)
         if time is not None:
@@ -295,9 +288,9 @@ def seconds(*times: datetime | str | None) -> float:
     return 0.0
 
 
-def as_datetime(given: datetime | str | None) -> datetime | None:
-    """Return a time as a driver gives it, naive UTC; SQLite's, below SQLAlchemy, has it as text."""
-    return datetime.fromisoformat(given) if isinstance(given, str) else given
+def as_datetime(value: datetime | str | None) -> datetime | None:
+    """Convert a time of a driver, naive UTC; SQLite's driver returns text."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[Item]]:
@@ -307,7 +300,7 @@ def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Seq
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield this many items at a time, each made when its turn comes."""
+    """Yield lists of this many items, and draw the items lazily."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch

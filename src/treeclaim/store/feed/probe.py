@@ -9,9 +9,9 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.engine import autocommitting
-from treeclaim.store.database.failures import Failure, Outages, cause_of, is_silence
-from treeclaim.store.database.systems import system_of, timeouts_of
+from treeclaim.store.database.engine import open_autocommit
+from treeclaim.store.database.failures import Failure, Outages, describe_cause, is_silence
+from treeclaim.store.database.systems import get_system, get_timeouts
 from treeclaim.store.database.timeouts import PROBE_SECONDS
 
 TURN_SECONDS = 2 * PROBE_SECONDS
@@ -46,7 +46,7 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        query = system_of(self._engine).change_number
+        query = get_system(self._engine).change_number
         if query is None:
             return None
         ((number,),), connection = self._answer(query, ())
@@ -85,15 +85,15 @@ class Probe:
                 # After silence, another attempt would wait as long again.
                 if is_silent or is_repeated:
                     failure = Failure.SILENT if is_silent else Failure.LOST
-                    raise self._outages.unavailable(failure.value, cause_of(error)) from error
+                    raise self._outages.unavailable(failure, describe_cause(error)) from error
                 is_repeated = True
 
     def _query(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         if self._connection is None:
-            self._connection = autocommitting(self._engine)
+            self._connection = open_autocommit(self._engine)
             self._connections += 1
-            most = timeouts_of(self._engine).silence
-            system_of(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
+            most = get_timeouts(self._engine).silence
+            get_system(self._engine).set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(sql, parameters)
             rows = list(cursor.fetchall())

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Appends to the change feed: which providers each commit touched, in streams.
+"""Appends the touched providers of each commit to the change feed, in streams.
 
-Problem. Numbers of one sequence do not follow the order of commits: a smaller one may become
-visible after a larger one, and a reader that remembers the largest would miss it. A lock around
-the sequence would order it, but then all writers of a cloud would wait for each other's disk.
+Problem. The numbers of one sequence do not follow the order of commits: a smaller number may become
+visible after a larger one, and a reader that remembers the largest number would miss it. A lock
+around the sequence would order it, but all writers of a cloud would then wait for each other's disk.
 
-Solution. Each writer has a stream: a row in `treeclaim_streams` whose position it advances in
-every transaction, in the same commit as the changes themselves. A stream is used by
-one transaction at a time, so within it the order of positions is the order of commits. A reader
-remembers a position for each stream. If a stream's position is past that, the rows in between are
-in the feed, all of them, because they were committed together with the position. No writer waits
-for another, on any database, with any number of processes.
+Solution. Each writer has a stream: a row in `treeclaim_streams`. Each transaction advances the position
+of its stream, in the same commit as its changes. One transaction at a time uses a stream, so the
+order of positions in a stream is the order of commits. A reader remembers a position for each stream.
+If the position of a stream is greater, the feed contains all rows in between, because they were
+committed together with the position. Writers never wait for each other, in any number of processes.
 
-Identity. A stream's identity is drawn at random and never reused, as its id may be. Its owner
-advances it only from the position that it has reached itself, and gives it up whenever it cannot
-know what that is. So an identity with a position names one commit for ever, even if a database
-goes back to an earlier state: the owner abandons a stream that went back, and nobody else
-advances it.
+Identity. The identity of a stream is random and, unlike its id, never reused. Its owner advances it
+only from the position that the owner itself has reached, and discards it if that position is unknown.
+An identity with a position therefore names one commit for ever, even if a database returns to an
+earlier state: the owner discards a stream that went back, and no other process advances it.
 
 `unread.py` reads the feed, `pruning.py` prunes it.
 """
@@ -32,13 +30,13 @@ from sqlalchemy.exc import DBAPIError
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.compiled import CompiledStatement, compile_insert
-from treeclaim.store.database.failures import Failure, failure_of
+from treeclaim.store.database.failures import Failure, classify_failure
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, amounts_text
 from treeclaim.store.schema.tables import feed, new_identity, streams
 
 _ROLLED_BACK = {Failure.CONFLICT, Failure.LOCK_TIMEOUT}
-"""Failures after which certainly nothing was committed."""
+"""Failures after which the transaction is certainly rolled back."""
 
 _NEW_STREAM = sa.insert(streams)
 _ADVANCE = CompiledStatement(
@@ -73,9 +71,14 @@ class LostStreamError(Exception):
 
 
 class StreamPool:
-    """The streams of one process: as many as it has concurrent transactions. It must not be used after a fork."""
+    """The streams of one process, one for each concurrent transaction; must not be used after a fork.
+
+    Attributes:
+        created: Number of streams that the pool has lent for the first time.
+    """
 
     def __init__(self) -> None:
+        self.created = 0
         self._lock = threading.Lock()
         self._idle: list[Stream] = []
 
@@ -83,12 +86,16 @@ class StreamPool:
     def lend(self) -> Iterator[Stream]:
         """Lend a stream to one transaction.
 
-        It comes back if the block ends well, or if the database says that it rolled back, as
-        after a deadlock. After any other error nobody knows whether the transaction was
-        committed, so the stream is given up, and the next one takes its place. If it cannot be
-        advanced, all idle ones are given up with it: they may have been closed with it too.
+        The stream returns to the pool after a commit or a reported rollback, such as a deadlock.
+        After any other error the outcome of the transaction is unknown, so the stream is discarded.
+        If it cannot be advanced, all idle streams are discarded too: they may be closed as well.
         """
-        stream = self._take()
+        with self._lock:
+            if self._idle:
+                stream = self._idle.pop()
+            else:
+                stream = Stream()
+                self.created += 1
         try:
             yield stream
         except LostStreamError:
@@ -96,30 +103,26 @@ class StreamPool:
                 self._idle.clear()
             raise
         except DBAPIError as error:
-            if failure_of(error) in _ROLLED_BACK and not error.connection_invalidated:
-                self._give_back(stream)
+            if classify_failure(error) in _ROLLED_BACK and not error.connection_invalidated:
+                self._return(stream)
             raise
-        self._give_back(stream)
+        self._return(stream)
 
-    def _take(self) -> Stream:
-        with self._lock:
-            return self._idle.pop() if self._idle else Stream()
-
-    def _give_back(self, stream: Stream) -> None:
+    def _return(self, stream: Stream) -> None:
         with self._lock:
             self._idle.append(stream)
 
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
-    """Append what a transaction touched; return the stream as it is after the commit.
+    """Append the changes of a transaction; return the stream after the commit.
 
     Raises:
-        LostStreamError: if the stream cannot be advanced; so may what follows.
+        LostStreamError: if the stream cannot be advanced; the flush of the transaction may raise it too.
     """
     stream = _create(transaction) if stream.id is None else _advance(transaction, stream)
     touched = [
-        (PROVIDER, provider_id, what)
-        for provider_id, what in sorted(
+        (PROVIDER, provider_id, effect)
+        for provider_id, effect in sorted(
             transaction.touched_providers.items(), key=lambda item: item[0]
         )
     ]
@@ -135,12 +138,12 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "object_id": object_id,
                 "created_at": transaction.now,
                 "format": FORMAT,
-                "parts": int(what.parts),
-                "uuid": what.uuid,
-                "tree": what.tree,
-                "amounts": amounts_text(what.usage),
+                "parts": int(effect.parts),
+                "uuid": effect.uuid,
+                "tree": effect.tree,
+                "amounts": amounts_text(effect.usage),
             }
-            for kind, object_id, what in touched
+            for kind, object_id, effect in touched
         ),
     )
     return stream
@@ -150,8 +153,8 @@ def _advance(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Advance a stream.
 
     Raises:
-        LostStreamError: if it was closed, or has another position than its owner knows. Both may
-            also mean that the database was restored to an earlier state.
+        LostStreamError: if it was closed, or its position differs from the one of its owner. The
+            database may also have been restored to an earlier state.
     """
     position = stream.position + 1
     values = {

@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.database.engine import connected
-from treeclaim.store.database.failures import Failure, failure_of, unavailable
-from treeclaim.store.database.systems import extend_timeouts, system_of
+from treeclaim.store.database.failures import Failure, classify_failure, unavailable
+from treeclaim.store.database.systems import extend_timeouts, get_system
 from treeclaim.store.schema.tables import (
     NEVER_UNUSED,
     OWN_REVISION,
@@ -42,7 +42,7 @@ def sync(engine: Engine) -> None:
     """
     try:
         # READ COMMITTED: after the wait for the lock, the work of another process must be visible.
-        with connected(system_of(engine).for_writing(engine)) as connection, _alone(connection):
+        with connected(get_system(engine).for_writing(engine)) as connection, _alone(connection):
             extend_timeouts(connection)
             revision = version(connection)
             if revision is None:
@@ -198,17 +198,19 @@ def _alone(connection: Connection) -> Iterator[None]:
         StoreUnavailableError: if another one is there for long.
         DBAPIError: as for any statement; where there is no such lock.
     """
-    system = system_of(connection)
+    system = get_system(connection)
     try:
-        is_taken = system.take_lock(connection, _LOCK_WAIT)
+        is_taken = system.acquire_schema_lock(connection, _LOCK_WAIT)
     except DBAPIError as error:
-        raise (_lock_error() if failure_of(error) is Failure.LOCK_TIMEOUT else error) from error
+        raise (
+            _lock_error() if classify_failure(error) is Failure.LOCK_TIMEOUT else error
+        ) from error
     if not is_taken:
         raise _lock_error()
     try:
         yield
     finally:
-        system.give_lock_back(connection)
+        system.release_schema_lock(connection)
 
 
 def _lock_error() -> StoreUnavailableError:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store.database.engine import make_read_only_engine
-from treeclaim.store.database.failures import cause_of
+from treeclaim.store.database.failures import describe_cause
 from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
@@ -240,7 +240,7 @@ def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
     except (SQLAlchemyError, ArithmeticError, TypeError, ValueError) as error:
         return failed(
             "inventory",
-            f"it cannot be loaded: {cause_of(error)}",
+            f"it cannot be loaded: {describe_cause(error)}",
             "Correct the rows that the message names; without an inventory, no read is answered.",
         )
     return passed("inventory", f"{len(inventory.id)} providers were loaded")

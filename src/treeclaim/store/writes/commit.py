@@ -10,7 +10,13 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.timing import COMMIT, HAND_OVER, LOCKS, STATEMENTS, WAIT, Stages
 from treeclaim.store.database.engine import connected
-from treeclaim.store.database.failures import Failure, cause_of, failure_of
+from treeclaim.store.database.failures import (
+    Failure,
+    UnknownOutcomeError,
+    classify_failure,
+    describe_cause,
+)
+from treeclaim.store.database.systems import get_system
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     RetryTransactionError,
@@ -20,42 +26,31 @@ from treeclaim.store.feed import streams as feed
 
 Result = TypeVar("Result")
 
-
-_AGAIN = (PrerequisiteError, RetryTransactionError, SQLAlchemyError)
-"""Errors after which a write runs again, as a rule."""
-
-
-class UnknownOutcomeError(Exception):
-    """The connection was lost at COMMIT; whether it was carried out is unknown."""
+_RETRIED = (PrerequisiteError, RetryTransactionError, SQLAlchemyError)
+"""Errors after which a write usually runs again."""
 
 
 class Committer:
-    """Runs operations in transactions of one engine; threads may share it.
+    """Runs operations in transactions of an engine, with streams of a pool; thread-safe."""
 
-    Attributes:
-        streams_taken: How many new streams of the feed its transactions have taken, about.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        """Begin without streams; the transactions of the engine must be fit for writing."""
-        self.streams_taken = 0
-        self._engine = engine
-        self._streams = feed.StreamPool()
+    def __init__(self, engine: Engine, streams: feed.StreamPool) -> None:
+        self._engine = get_system(engine).for_writing(engine)
+        self._streams = streams
 
     def run(
         self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         """Run an operation, append its changes to the feed, and commit.
 
-        It runs again if its stream of the feed was lost, which is known only afterwards. Losing
-        one gives up all idle ones, so that soon a new one is taken. No statement begins after the deadline, on the
-        monotonic clock.
+        The operation runs again if its stream of the feed was lost; the pool then discards its idle
+        streams, so that a later attempt uses a new one. No statement begins after the deadline, on
+        the monotonic clock.
 
         Raises:
             UnknownOutcomeError: if the connection was lost at COMMIT.
             DBAPIError, DeadlineError, RetryTransactionError, PrerequisiteError: nothing was
                 changed.
-            TreeclaimError: from the operation; nothing was changed.
+            TreeclaimError: an error of the operation; nothing was changed.
         """
         while True:
             after = HAND_OVER
@@ -63,7 +58,7 @@ class Committer:
                 with suppress(feed.LostStreamError):
                     return self._run_once(deadline, stages, operation)
                 after = WAIT
-            except _AGAIN:
+            except _RETRIED:
                 after = WAIT
                 raise
             finally:
@@ -86,15 +81,13 @@ class Committer:
                 advanced = feed.append(transaction, stream)
                 transaction.flush()
                 _commit(outcome, stages)
-                if advanced.identity != stream.identity:
-                    self.streams_taken += 1
                 stream.id, stream.identity = advanced.id, advanced.identity
                 stream.position = advanced.position
             return result
 
 
 def _begun(connection: Connection, stages: Stages) -> Transaction:
-    """Begin; SQLite takes its lock by that."""
+    """Begin a transaction; on SQLite this acquires the lock."""
     stages.enter(LOCKS)
     outcome = connection.begin()
     stages.enter(STATEMENTS)
@@ -102,11 +95,11 @@ def _begun(connection: Connection, stages: Stages) -> Transaction:
 
 
 def _commit(outcome: Transaction, stages: Stages) -> None:
-    """Commit; any failure but a plain refusal leaves the outcome unknown."""
+    """Commit; every failure except a refusal of the server leaves the outcome unknown."""
     stages.enter(COMMIT)
     try:
         outcome.commit()
     except DBAPIError as error:
-        if failure_of(error) in {Failure.CONFLICT, Failure.LOCK_TIMEOUT, Failure.DISK_FULL}:
+        if classify_failure(error) in {Failure.CONFLICT, Failure.LOCK_TIMEOUT, Failure.DISK_FULL}:
             raise
-        raise UnknownOutcomeError(cause_of(error)) from error
+        raise UnknownOutcomeError(describe_cause(error)) from error

@@ -6,35 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from treeclaim import metrics
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.database.failures import Failure, Outages, failure_of
-from treeclaim.store.database.systems import DatabaseSettings
-from treeclaim.store.database.transactions import (
-    DeadlineError,
-    WriteTransaction,
+from treeclaim.store.database.failures import (
+    TRANSACTION_FAILURES,
+    Failure,
+    Outages,
+    classify_failure,
 )
+from treeclaim.store.database.systems import DatabaseSettings
+from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
+from treeclaim.store.writes.commit import Committer
 from treeclaim.store.writes.groups import Member, MemberState
 from treeclaim.store.writes.retries import RetryBudget, run_with_retries
 
 _ATTEMPTS = 3
-"""Attempts of a group. After that it is divided: alone, its claims lock less."""
+"""Attempts of a group before it is divided: single claims lock fewer rows."""
 
 _LOCK_SECONDS = 1
-"""Seconds that a group waits for a lock. Queues before a shared pool take some hundredths of a second;
-a group that waits longer is divided, so that only the claims that need the lock go on waiting."""
+"""Lock timeout of a group, in seconds. A queue for a shared pool lasts some hundredths of a second; after
+a longer wait the group is divided, so that only the claims that need the lock keep waiting."""
 
-_SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT}
-"""Failures for which each member alone would wait as long again."""
+_SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT, Failure.UNKNOWN_OUTCOME}
+"""Failures of all members. After a timeout, each member alone would wait as long again."""
 
 
 _CONNECTIONS = 2
-"""For groups, kept open. There is one group at a time, but beside a stuck one."""
+"""Open connections for groups: one group runs at a time, and a second one while the first is stuck."""
 
 
 def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
@@ -44,7 +44,7 @@ def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
 
 
 class GroupCommit:
-    """Writes groups; threads may share it.
+    """Writes groups; thread-safe.
 
     Args:
         committer: Commits on connections with `group_settings`.
@@ -68,21 +68,18 @@ class GroupCommit:
     def run(self, group: Sequence[Member[ClaimRequest]]) -> None:
         """Write a group, and decide the states of its members; the first one is the leader.
 
-        A conflict makes the whole group run again. Any other failure may be the fault of one
-        member, so each then runs alone, within its own deadline.
+        After a conflict the whole group runs again. Any other failure may be the fault of one
+        member, so each member then runs alone, within its own deadline.
         """
         metrics.CLAIM_GROUPS.observe(len(group))
         try:
             refusals = self._commit(group)
-        except UnknownOutcomeError as error:
-            cause = str(error)
-            refusals = [self._outages.unknown_outcome(cause) for _ in group]
-        except SQLAlchemyError as error:
-            if failure_of(error) not in _SHARED_FAILURES:
+        except TRANSACTION_FAILURES as error:
+            if classify_failure(error) not in _SHARED_FAILURES:
                 _divide(group)
                 return
-            refusals = [self._outages.refused(error) for _ in group]
-        except (TreeclaimError, DeadlineError):
+            refusals = [self._outages.client_error(error) for _ in group]
+        except TreeclaimError:
             _divide(group)
             return
         leader, *followers = group
@@ -95,7 +92,7 @@ class GroupCommit:
         """Commit a group; return the refusals of its members.
 
         Raises:
-            ConcurrentChangeError: if all attempts met others.
+            ConcurrentChangeError: if all attempts failed by conflicts.
             SQLAlchemyError, DeadlineError, UnknownOutcomeError: as `Committer.run`.
         """
         deadline = min(member.deadline for member in group)
@@ -111,7 +108,7 @@ class GroupCommit:
 
 
 def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
-    """Let each member run by itself, in its own thread."""
+    """Make each member run alone, in its own thread."""
     leader, *followers = group
     leader.state = MemberState.ALONE
     for member in followers:

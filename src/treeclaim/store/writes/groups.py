@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group commit: claims that wait at the same time share one transaction (decision 0014).
 
-Nobody waits for a group to fill. A request that finds no transaction under way leads one at once; one that
-comes meanwhile joins the next group, and the first of them leads it. So under load a group has as
-many claims as arrive during one transaction, and without load each claim is alone.
+A request that arrives while no transaction runs begins one at once. Requests that arrive during a
+transaction wait and form the next group, which the first of them leads. Under load a group therefore
+has as many claims as arrive during one transaction; without load each claim has its own transaction.
 """
 
 import threading
@@ -18,17 +18,17 @@ from typing import Generic, Protocol, TypeVar
 from treeclaim.model.errors import TreeclaimError
 
 MOST_REQUESTS = 64
-"""Requests in one group. Its transaction takes some 20 ms then; half of the threads of a process
-can be writes, so a larger one would rarely fill."""
+"""Requests in one group, whose transaction takes about 20 ms. Half of the threads of a process can be
+writes, so a larger group would rarely fill."""
 
 MOST_CLAIMS = 4
-"""Claims of a request that may join a group. Larger ones, as migrations send them, lock much, and
-each of the others would wait for all of it."""
+"""Claims of a request that may join a group. A larger request, such as a migration, locks many rows, and
+every other request of the group would wait for them."""
 
 PATIENCE = 0.25
-"""Seconds that a request waits for the transaction under way. One takes a tenth of that, so a
-longer one is stuck: it may wait for a lock of somebody else. The request then leads a transaction
-beside it, and nothing that the stuck one names is written in a group."""
+"""Seconds that a request waits for the running transaction, ten times as long as a transaction takes. A
+longer one is stuck: it may wait for a lock of another client. The request then leads a second transaction
+beside it, and requests that name a consumer or provider of the stuck one are not grouped."""
 
 
 class Groupable(Protocol):
@@ -49,7 +49,7 @@ Request = TypeVar("Request", bound=Groupable)
 
 
 class NotWrittenError(TreeclaimError):
-    """The group of a request has failed, for no fault of the request's own perhaps."""
+    """The group of a request has failed; the request may be valid."""
 
 
 class MemberState(Enum):
@@ -57,13 +57,13 @@ class MemberState(Enum):
 
     WAITING = "waiting"
     TAKEN = "taken"
-    """The request is in a group; its leader will decide."""
+    """The request is in a group; the leader decides."""
     LEADING = "leading"
     """The request leads the next group."""
     DONE = "done"
     """The request was committed or refused."""
     ALONE = "alone"
-    """Its group failed; it runs by itself."""
+    """The group failed; the request runs alone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,8 +74,8 @@ class Member(Generic[Request]):
         request: The request.
         deadline: On the monotonic clock; no statement begins later.
         state: Its state.
-        refusal: Why it was refused, if it was.
-        decided: Released when its state becomes final for its thread: LEADING, DONE or ALONE.
+        refusal: The error of a refused request.
+        decided: Released when the state is decided for the waiting thread: LEADING, DONE or ALONE.
     """
 
     request: Request
@@ -85,7 +85,7 @@ class Member(Generic[Request]):
     decided: threading.Lock = field(default_factory=threading.Lock)
 
     def decide(self, state: MemberState, refusal: TreeclaimError | None = None) -> None:
-        """Decide, and wake the thread that waits; the thread that leads does not."""
+        """Set the state and wake the waiting thread; the leader does not wait."""
         self.state, self.refusal = state, refusal
         self.decided.release()
 
@@ -118,7 +118,7 @@ class Groups(Generic[Request]):
             deadline: On the monotonic clock; no statement of its group begins later.
 
         Raises:
-            TreeclaimError: if it is refused, or the database fails.
+            TreeclaimError: if the request is refused, or the database fails.
         """
         if len(request.consumer_uuids) > MOST_CLAIMS:
             self._alone(Member(request, deadline))
@@ -127,15 +127,15 @@ class Groups(Generic[Request]):
         self._finish(member)
 
     def submit_all(self, requests: Sequence[Request], deadline: float) -> list[Member[Request]]:
-        """Write the requests of several clients, which came here together, each by itself.
+        """Write the requests of several clients, each independent of the others.
 
         Args:
-            requests: Small ones, of different consumers.
+            requests: Requests with at most `MOST_CLAIMS` claims, of different consumers.
             deadline: As for `submit`.
 
         Returns:
-            What became of each. Nothing was written for those whose state is ALONE: who waits for
-            one of them is not to wait for the others.
+            The members. Nothing was written for a member in the state ALONE, whose client must not
+            wait for the other members.
         """
         members = [Member(request, deadline) for request in requests]
         self._enqueue(members)
@@ -149,14 +149,14 @@ class Groups(Generic[Request]):
                     self._lead(member, may_run_alone=len(members) == 1)
             except TreeclaimError as error:
                 member.refusal = error
-            except BaseException as error:  # noqa: BLE001 - whoever is to lead must not be lost
+            except BaseException as error:  # noqa: BLE001 - the next leader must be woken
                 unexpected = error
         if unexpected is not None:
             raise unexpected
         return members
 
     def _enqueue(self, members: Sequence[Member[Request]]) -> None:
-        """Let the first of some members lead if nobody does; let the others wait."""
+        """Queue members; the first one leads if no request leads."""
         for member in members:
             member.decided.acquire()
         with self._lock:
@@ -167,9 +167,9 @@ class Groups(Generic[Request]):
             self._waiting.extend(members[1:] if leads else members)
 
     def _await_decision(self, member: Member[Request], seconds: float) -> None:
-        """Wait for a decision; lead beside others if no group takes the member in time.
+        """Wait for a decision; lead a second transaction if no group includes the member in time.
 
-        Once it is in a group its leader decides, within the timeouts of its transaction.
+        The leader of a group decides within the timeouts of its transaction.
         """
         if member.decided.acquire(timeout=seconds):
             return
@@ -182,12 +182,12 @@ class Groups(Generic[Request]):
         member.decided.acquire()
 
     def _lead(self, leader: Member[Request], *, may_run_alone: bool) -> None:
-        """Run a group; then let the next one begin.
+        """Run a group, then start the next one.
 
         Raises:
-            TreeclaimError: the leader's own refusal, if it was alone.
+            TreeclaimError: the refusal of the leader, if its group has no other member.
         """
-        group = [leader, *self._take(leader)]
+        group = [leader, *self._select_members(leader)]
         try:
             if len(group) > 1:
                 with self._track(group):
@@ -200,19 +200,15 @@ class Groups(Generic[Request]):
             self._hand_over_leadership()
             for member in group[1:]:
                 if member.state is MemberState.TAKEN:
-                    # Whatever went wrong with the leader, the others do not share it.
+                    # The leader failed before it decided; the failure is not theirs.
                     member.decide(MemberState.ALONE)
 
     def _finish(self, member: Member[Request]) -> None:
-        """Do what a member's state says, in its own thread.
-
-        Raises:
-            TreeclaimError: if it is refused, or the database fails.
-        """
+        """Run a member of a divided group, or raise its refusal, in its own thread."""
         if member.state is MemberState.ALONE:
             self._alone(member)
         elif member.refusal is not None:
-            # What is raised leads to this frame, which must not lead to it.
+            # The traceback of the error refers to this frame, which must not refer to the error.
             refusal, member.refusal = member.refusal, None
             try:
                 raise refusal
@@ -225,7 +221,7 @@ class Groups(Generic[Request]):
 
     @contextmanager
     def _track(self, group: Sequence[Member[Request]]) -> Iterator[None]:
-        """Record the names in a transaction while it is under way."""
+        """Record the names in a transaction while it runs."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
             self._running[group[0]] = (monotonic(), names)
@@ -236,15 +232,15 @@ class Groups(Generic[Request]):
                 del self._running[group[0]]
 
     def _stuck_names(self) -> set[str]:
-        """Return the names in transactions that take too long; the lock is held."""
+        """Return the names in transactions that run for too long; the caller holds the lock."""
         before = monotonic() - PATIENCE
         stuck = (names for began, names in self._running.values() if began < before)
         return set[str]().union(*stuck)
 
-    def _take(self, leader: Member[Request]) -> list[Member[Request]]:
-        """Take waiting members, in order, that share no consumer with the group.
+    def _select_members(self, leader: Member[Request]) -> list[Member[Request]]:
+        """Remove from the queue, in order, the members that share no consumer with the group.
 
-        What a stuck transaction names stays out of groups: it would make the others wait.
+        A member that names an object of a stuck transaction stays: it would delay the group.
         """
         chosen_members: list[Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
@@ -255,7 +251,7 @@ class Groups(Generic[Request]):
             still_waiting: deque[Member[Request]] = deque()
             for member in self._waiting:
                 consumer_uuids = member.request.consumer_uuids
-                # A consumer whose earlier request waits must not be written by a later one first.
+                # Requests of one consumer are written in the order in which they arrived.
                 fits = len(chosen_members) + 1 < MOST_REQUESTS and uuids.isdisjoint(consumer_uuids)
                 if stuck and not stuck.isdisjoint(member.request.names):
                     fits = False
@@ -269,7 +265,7 @@ class Groups(Generic[Request]):
         return chosen_members
 
     def _hand_over_leadership(self) -> None:
-        """Let the first waiting member lead, if any waits."""
+        """Make the first waiting member the leader, if a member waits."""
         with self._lock:
             if not self._waiting:
                 self._leaders -= 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The retry loop of all writes: which failures are retried, how often, and with which pauses."""
+"""The retry loop of all writes."""
 
 import random
 import threading
@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim import metrics
 from treeclaim.model.errors import ConcurrentChangeError
 from treeclaim.model.timing import has_passed
-from treeclaim.store.database.failures import Failure, failure_of
+from treeclaim.store.database.failures import Failure, classify_failure
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     RetryTransactionError,
@@ -22,18 +22,18 @@ from treeclaim.store.database.transactions import (
 Result = TypeVar("Result")
 
 ATTEMPTS = 12
-"""Attempts of one write. With pauses that double, they add up to about a second."""
+"""Attempts of one write. Their pauses, which double, add up to about a second."""
 
 _FIRST_PAUSE = 0.005
 """Seconds at most before the second attempt: about one transaction."""
 
 _LONGEST_PAUSE = 0.25
-"""Seconds at most before any attempt: a loaded server needs time, a client wants its answer."""
+"""Seconds at most before any attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """The limits of the attempts of one write; `closing` ends pauses."""
+    """The bounds of the attempts of one write; the event `closing` ends pauses."""
 
     attempts: int
     deadline: float
@@ -45,14 +45,13 @@ def run_with_retries(
     budget: RetryBudget,
     write_first: Callable[[Callable[[WriteTransaction], None]], None],
 ) -> Result:
-    """Run attempts of a write until one succeeds, fails for good, or the budget is spent.
+    """Run attempts of a write until one succeeds, one fails permanently, or the budget is spent.
 
-    An attempt is repeated after a conflict with other transactions, and after a connection that was lost
-    before COMMIT, because nothing of the transaction remains then. `write_first` commits the prerequisite of an
-    attempt.
+    An attempt is repeated after a conflict with other transactions, and after a connection lost before COMMIT,
+    because the transaction is rolled back then. `write_first` commits the prerequisite of an attempt.
 
     Raises:
-        ConcurrentChangeError: if the last attempt met a conflict.
+        ConcurrentChangeError: if the last attempt failed by a conflict.
         SQLAlchemyError: if the last attempt lost its connection; any other failure of the database.
         Exception: any other error of the attempt.
     """
@@ -85,7 +84,7 @@ def _is_lost(error: RetryTransactionError | SQLAlchemyError) -> bool:
     """
     if isinstance(error, RetryTransactionError):
         return False
-    failure = failure_of(error)
+    failure = classify_failure(error)
     if failure not in {Failure.CONFLICT, Failure.LOST}:
         raise error
     return failure is Failure.LOST

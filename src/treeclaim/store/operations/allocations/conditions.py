@@ -18,7 +18,7 @@ from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
-from treeclaim.store.database.systems import now_of
+from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
@@ -82,7 +82,7 @@ class ConditionBook:
     def read(self, provider_ids: Iterable[int]) -> None:
         """Read the conditions of some providers, which are locked if claims name them, and above them."""
         condition_by_key: dict[tuple[int, str], _LockedCondition] = {}
-        now = now_of(self._transaction.connection)
+        now = read_clock(self._transaction.connection)
         for row in self._transaction.rows_in_chunks(_CONDITIONS, ids=sorted(set(provider_ids))):
             condition = condition_of(row)
             if not condition.has_ended(now):

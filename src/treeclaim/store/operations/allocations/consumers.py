@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
-from treeclaim.store.database.systems import system_of
+from treeclaim.store.database.systems import get_system
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     ReadTransaction,
@@ -112,7 +112,7 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
     """
     if not uuids:
         return {}
-    is_ordered = len(uuids) == 1 or system_of(transaction.connection).locks_in_order
+    is_ordered = len(uuids) == 1 or get_system(transaction.connection).locks_in_order
     statement = _LOCK if is_ordered else _LOCK_IN_ORDER
     return {
         row.uuid: Consumer(row.id, row.generation, row.consumer_type_id)

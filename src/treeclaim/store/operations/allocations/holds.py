@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.claim import HoldTerms
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
-from treeclaim.store.database.systems import now_of
+from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import (
     PrerequisiteError,
     WriteTransaction,
@@ -137,7 +137,7 @@ def lock(
 
 def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
     """Return the holds whose time is over now that they are locked."""
-    now = now_of(transaction.connection)
+    now = read_clock(transaction.connection)
     return sorted(
         uuid
         for uuid, (_, hold_terms) in terms.items()

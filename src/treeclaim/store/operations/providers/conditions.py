@@ -17,7 +17,7 @@ from treeclaim.model.extension.conditions import MOST_CONDITIONS, Condition
 from treeclaim.model.extension.errors import ConditionNotFoundError, ConditionsFullError
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import bind_list
-from treeclaim.store.database.systems import is_galera, now_of
+from treeclaim.store.database.systems import is_galera, read_clock
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -86,7 +86,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
     """
     place = _place(transaction, provider_uuid)
     _lock_below(transaction, place)
-    now = now_of(transaction.connection)
+    now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=place.id)
     present = {row.name: condition_of(row) for row in rows}
     if present.get(condition.key) == condition:
@@ -137,7 +137,7 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
         ProviderNotFoundError, ConditionNotFoundError.
     """
     provider = lock_provider(transaction, provider_uuid)
-    now = now_of(transaction.connection)
+    now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=provider.id)
     if not any(row.name == key and not condition_of(row).has_ended(now) for row in rows):
         raise ConditionNotFoundError(provider_uuid, key)
@@ -147,7 +147,7 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
 
 def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None:
     """Remove conditions whose time is over, by provider id and key; those that have not ended stay."""
-    now = now_of(transaction.connection)
+    now = read_clock(transaction.connection)
     for provider_id, key in sorted(ended):
         done = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
         if done.rowcount:

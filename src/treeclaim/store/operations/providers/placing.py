@@ -16,7 +16,7 @@ from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.extension.batches.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
-from treeclaim.store.database.systems import system_of
+from treeclaim.store.database.systems import get_system
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -315,7 +315,7 @@ def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
 
     Only programs that do not know attributes, consumption and conditions leave these behind.
     """
-    if system_of(transaction.connection).gives_ids_again:
+    if get_system(transaction.connection).reuses_ids:
         for batch in chunks(sorted(ids)):
             for statement in _DELETE_LEFT:
                 transaction.execute(statement, ids=batch)
