@@ -20,17 +20,17 @@ def test_replica_is_compacted_between_turns_with_a_new_version(store):
         replica = Replica(store)
         number = 0
         with replica.current() as forest:
-            before = replica.version
+            before = replica.follower.version
         while forest.is_tidy:
             number += 1
             give_trait(store, str(uuid.UUID(int=number)))
             with replica.current() as forest:
-                version = replica.version
+                version = replica.follower.version
         replica.keep_up()
         eventually(lambda: forest.is_tidy, "the Forest is tidy")
         assert version > before
         with replica.current() as forest:
-            assert replica.version > version
+            assert replica.follower.version > version
             assert len(forest) == forest.row_count == 20
             assert len(forest.rows_with_trait(forest.catalogue.traits[SHARING_TRAIT].id)) == number
 
@@ -42,10 +42,10 @@ def give_trait(store, provider):
 def test_idle_worker_applies_writes(store):
     replica = Replica(store)
     replica.keep_up()
-    eventually(lambda: len(replica.forest) == 20, "the Forest is loaded")
+    eventually(lambda: len(replica.follower.forest) == 20, "the Forest is loaded")
     plant(store, 100)
     claim(store, 1)
-    eventually(lambda: len(replica.forest) == 21, "the Forest has the new host")
+    eventually(lambda: len(replica.follower.forest) == 21, "the Forest has the new host")
 
 
 def test_upkeep_ends_with_the_store(store):
@@ -66,12 +66,12 @@ def test_upkeep_survives_an_unresponsive_database(replica, monkeypatch):
     def fail(_since):
         raise StoreUnavailableError
 
-    monkeypatch.setattr(replica._follower, "catch_up", fail)
+    monkeypatch.setattr(replica.follower, "catch_up", fail)
     assert replica._keep_up_once() > 0
 
 
 def test_catching_up_does_not_use_search_time(replica, monkeypatch):
-    catch_up = replica._follower.catch_up
+    catch_up = replica.follower.catch_up
 
     def slowly(since):
         time.sleep(0.6)
@@ -81,7 +81,7 @@ def test_catching_up_does_not_use_search_time(replica, monkeypatch):
         budget.check()
         yield b"{}"
 
-    monkeypatch.setattr(replica._follower, "catch_up", slowly)
+    monkeypatch.setattr(replica.follower, "catch_up", slowly)
     for is_hard in (False, True):
         assert (
             b"".join(replica.answer(scripted(search, is_hard=is_hard), Arrival.now(0.5))) == b"{}"

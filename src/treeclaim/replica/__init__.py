@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's copy of the database, and the lanes that answer questions from it.
+"""A worker's copy of the database, from which it answers questions.
 
-`following` keeps the Forest equal to the store, and `kept` keeps the answers that still hold. `replica` answers short
-questions within a `turn`. Long ones are answered by children: see `child_pool` (decision 0013).
+`following` keeps the Forest equal to the store, and `kept` caches answers. `replica` answers short questions within a
+`turn`, and long ones in forked children: see `child_pool` (decision 0013).
 """
 
-# numpy.unique loads it at its first call, which takes 40 ms, and would in the turn of a first change.
+# numpy.unique imports it at its first call: 40 ms, which would be in the turn of a first change.
 import numpy.ma  # noqa: F401
 
 from treeclaim.replica.batches import Batches

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements that wait at the same time are found in one picture and written in one transaction.
+"""Places consumers that wait at the same time by one state of the Forest, and writes them in one transaction.
 
 A call that places a single consumer is a search and a claim. Claims that wait at the same time share
-a transaction (decision 0014), so that each costs a fraction of one; here the searches before them are
-shared too. Nobody waits for a batch to fill: a call that finds none under way leads one at once, and calls
-that come meanwhile join the next.
+a transaction (decision 0014); a batch also shares the searches before them. No call waits for a batch
+to fill: a call that arrives while no batch runs leads one at once, and calls that arrive during a batch
+form the next one.
 
-The picture shows everything that was committed before the batch began, and each consumer is placed
-beside those before it. So what is written is what calls one after the other would have written. A call that
-finds nothing is not refused here: the room may have been taken in the picture for one that is not
-written after all. Nor is one whose consumer holds something already, or that another process has overtaken.
-These, and long ones, are answered like single calls.
+The Forest shows everything that was committed before the batch began, and each consumer is placed
+after those before it. The result therefore equals that of sequential calls. A batch refuses no call. It
+leaves a call to the path of single calls in these cases: the search finds no place, since the room may be
+reserved for a consumer that is not written in the end; the consumer has allocations already; another
+process was faster; or the search takes too long.
 """
 
 from collections import deque
@@ -42,21 +42,21 @@ from treeclaim.store.reading.holders import find_holders
 from treeclaim.store.writes.groups import Groups, Member, MemberState, NotWrittenError
 
 _LONGEST_SEARCH = 0.015
-"""Seconds of processor time after which a placement is given up: nobody else has a turn at the Forest
+"""Seconds of processor time after which the search of a batch stops: no other thread can use the Forest
 meanwhile."""
 
-_TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
-"""Refusals after which a call is tried again on its own."""
+_RETRIED_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
+"""Refusals after which the path of single calls tries again."""
 
 
 @dataclass(slots=True, eq=False)
 class _WaitingCall:
-    """A call that waits for its place.
+    """A call that waits for its placement.
 
     Attributes:
-        request: What its single consumer wants.
-        placement: Where that is now, None if it is nowhere.
-        stages: Counts how long each part takes.
+        request: The request for a single consumer.
+        placement: The written placement; None without one.
+        stages: Measures the stages of the call.
     """
 
     request: PlacingRequest
@@ -70,17 +70,17 @@ class _WaitingCall:
 
     @property
     def names(self) -> set[str]:
-        """The uuid of its consumer: it names no provider yet."""
+        """The uuid of its consumer; it does not name a provider yet."""
         return set(self.request.consumers)
 
     @property
     def key(self) -> bytes:
-        """Its key among questions that take long."""
+        """Its key in `SlowQuestions`."""
         return b"%d" % hash(self.request.alternatives)
 
 
 class Batches:
-    """Places single consumers, simultaneous ones together; thread-safe."""
+    """Places single consumers, concurrent calls together; thread-safe."""
 
     def __init__(self, store: Store, replica: Replica) -> None:
         self._store = store
@@ -96,12 +96,11 @@ class Batches:
             request: The request of a call that has one consumer and no rules.
 
         Returns:
-            Where it is now; None if nothing was written, whatever the reason: the call is then to
-            be answered as if it had not been here.
+            The placement; None if nothing was written, and the path of single calls must answer.
 
         Raises:
-            StoreUnavailableError: if the database does not answer; the outcome may be unknown.
-            OverloadedError: if the Forest was not free in time.
+            StoreUnavailableError: if the database does not respond; the outcome may be unknown.
+            OverloadedError: if the turn at the Forest did not come in time.
         """
         waiting_call = _WaitingCall(request)
         is_held = bool(request.from_holds) or request.hold is not None
@@ -123,7 +122,7 @@ class Batches:
         try:
             refusals = self._place_calls([member.request for member in group])
         except TreeclaimError as error:
-            # The database, or the Forest, cannot serve any of them.
+            # The database or the Forest failed, for all members.
             refusals = [error] * len(group)
         leader, *followers = group
         leader.state, leader.refusal = MemberState.DONE, refusals[0]
@@ -131,13 +130,13 @@ class Batches:
             member.decide(MemberState.DONE, refusal)
 
     def _place_calls(self, calls: Sequence[_WaitingCall]) -> list[TreeclaimError | None]:
-        """Place some consumers; return what to raise for each."""
+        """Place consumers; return the error of each call, None without one."""
         failures: dict[_WaitingCall, TreeclaimError] = {}
         waiting = deque(self._calls_of_new_consumers(calls))
         while waiting:
             all_stages = [call.stages for call in waiting]
             _enter_stage(all_stages, SEARCH)
-            claims = self._find_places(waiting)
+            claims = self._search(waiting)
             _enter_stage(all_stages, WAIT)
             if not claims:
                 continue
@@ -147,37 +146,35 @@ class Batches:
             for (call, _), refusal in zip(claims, refusals, strict=True):
                 if refusal is not None:
                     call.placement = None
-                    if not isinstance(refusal, _TRY_ALONE):
+                    if not isinstance(refusal, _RETRIED_ALONE):
                         failures[call] = refusal
         return [failures.get(call) for call in calls]
 
     def _calls_of_new_consumers(self, calls: Sequence[_WaitingCall]) -> Sequence[_WaitingCall]:
-        """Return the calls whose consumers hold nothing: what others hold counts in the Forest already."""
+        """Return the calls for consumers without allocations: existing allocations count in the Forest."""
         if len(calls) == 1:
             return calls
         uuids = sorted(uuid for call in calls for uuid in call.consumer_uuids)
         holders = self._store.read(find_holders, uuids)
         return [call for call in calls if holders.keys().isdisjoint(call.consumer_uuids)]
 
-    def _find_places(
-        self, waiting: deque[_WaitingCall]
-    ) -> list[tuple[_WaitingCall, ConsumerClaim]]:
-        """Take calls from a queue while there is time; return the claims of those that found a place."""
+    def _search(self, waiting: deque[_WaitingCall]) -> list[tuple[_WaitingCall, ConsumerClaim]]:
+        """Place calls of a queue within the time limit; return the claims of calls with a placement."""
         claims: list[tuple[_WaitingCall, ConsumerClaim]] = []
         with self._replica.current() as forest:
             series = self._series
             if series is None or not series.may_follow(forest):
                 series = Series(forest, DEFAULT_MEMORY)
-            # A series that is given up half-way cannot be kept.
+            # An interrupted series must not be reused.
             self._series = None
             begin = thread_time()
-            # The first may begin late: what a search begins with serves the others too.
+            # The first search may exceed the limit: its preparation serves the later ones too.
             while waiting and (not claims or thread_time() < begin + PATIENCE):
                 call = waiting.popleft()
                 try:
                     call.placement = series.place(call.request, begin + _LONGEST_SEARCH)
                 except (TraitsNotFoundError, ResourceClassNotFoundError):
-                    # The path of single calls says where in the call that name is.
+                    # The path of single calls reports the position of the name in the call.
                     continue
                 except (OutOfTimeError, SearchTooLargeError):
                     self._slow.note(call.key)

@@ -1,56 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A forked process that answers one question from its snapshot of the Forest, and ends.
+"""A forked process that answers one question from its snapshot of the Forest, and the frames on its pipes.
 
-The parent has other threads, which may hold any lock at the moment of the fork; so the child does
-nothing but compute and write to its pipe: no logging, no metrics, no database, no exit handlers.
-It gives up every other descriptor, so that no client's connection stays open through it. And it
-cannot outlive its parent: both hold a pipe, the lifeline, for which the kernel sends the child a
-SIGKILL as soon as the other end is closed. (PR_SET_PDEATHSIG would look at the thread that
-forked, which a server may end at any time.)
+Other threads of the parent may hold any lock at the moment of the fork. The child therefore only
+computes and writes to its pipe: no logging, no metrics, no database, no exit handlers. It closes every
+other descriptor, so that it keeps no connection of a client open. It cannot outlive its parent: both
+hold a pipe, the lifeline, and the kernel sends SIGKILL to the child when the other end is closed.
+(PR_SET_PDEATHSIG depends on the thread that forked, which a server may end at any time.)
+
+A frame has a kind, a length and bytes. Errors, and the parts that were read for the child, are pickled:
+both processes are one program.
 """
 
 import fcntl
 import gc
 import os
+import pickle
 import resource
 import signal
+import struct
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.timing import has_passed
-from treeclaim.replica.frames import COUNT, MessageKind, pickled, read_parts, send
 from treeclaim.replica.question import Arrival, CountedPieces, Question
 
+HEADER = struct.Struct("!BQ")
+"""The header of a frame: its kind and the length of its content."""
+
+COUNT = struct.Struct("!Q")
+"""The number of candidates of an answer."""
+
+
+class MessageKind(IntEnum):
+    """Kinds of frames on the pipe of answers."""
+
+    WHOLE = 1
+    """The whole body; an END follows."""
+    PIECE = 2
+    """A piece of a long body; more pieces and an END follow."""
+    END = 3
+    """The answer is complete; the number of candidates."""
+    REFUSAL = 4
+    """A pickled TreeclaimError, instead of an answer."""
+    TOO_LARGE = 5
+    """The memory limit was exceeded."""
+    FAILED = 6
+    """An unexpected error; the traceback."""
+
+
 WHOLE_ANSWER = 16_000_000
-"""Bytes of an answer that is made in one piece; longer ones are streamed."""
+"""Bytes of an unstreamed answer; a longer one is streamed."""
 
 _FRAME_BYTES = 1 << 20
-"""Bytes of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
-what it reads as it is, and never has to put many megabytes together."""
+"""Bytes of a frame of a long answer: the capacity of the pipe, so that the parent can send each read to the
+client without joining many megabytes."""
 
 EXTRA_BYTES = 32_000_000
-"""Bytes that a child may take beside those that its search counts: the answer's text, and what Python
-copies of the pages that it shares with the worker."""
+"""Bytes that a child may use beyond the memory limit of its search: the text of the answer, and the pages
+that it shares with the worker and copies on write."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child at first, and later. Its parent, which answers short questions, runs first. At the lowest priority
-a child starves beside processes that never pause, and most questions are short. A plan, of which only one runs at a
-time, stays at the first."""
+"""Niceness of a child at first, and after `MILD_SECONDS`: its parent, which answers short questions, has priority. At
+the lowest priority a child would starve beside processes that never pause, and most questions are short. A plan stays
+at the first one, because one plan runs at a time."""
 
 MILD_SECONDS = 1.0
-"""Seconds of CPU time that a child has at the milder priority."""
+"""Seconds of CPU time of a child at the milder priority."""
 
 NO_PIPE = -1
-"""Stands for a pipe that does not exist."""
+"""The descriptor of a missing pipe."""
 
 _FIRST_TO_GO = b"1000"
-"""Score (oom_score_adj) that makes the kernel kill the child first if memory runs out."""
+"""Score (oom_score_adj) by which the kernel kills the child first if memory runs out."""
 
 _KEPT_SIGNALS = (signal.SIGKILL, signal.SIGSTOP)
 _IGNORED_SIGNALS = (
@@ -61,21 +90,48 @@ _IGNORED_SIGNALS = (
     signal.SIGUSR2,
     signal.SIGPIPE,
 )
-"""Signals that stop or reload a service: the parent decides what they mean."""
+"""Signals that stop or reload a service; only the parent handles them."""
 
 
 class ChildEnds(NamedTuple):
-    """The ends of the pipes that the child has.
+    """The child's ends of the pipes.
 
     Attributes:
         out: For the answer.
-        lifeline: The child is killed when its other end is closed.
-        parts: For what is read for the child, which begins when its other end is closed; `NO_PIPE` if nothing is read.
+        lifeline: The child is killed when the other end is closed.
+        parts: For the parts that are read for the child, which it reads to their end; `NO_PIPE` without parts.
     """
 
     out: int
     lifeline: int
     parts: int
+
+
+def send(pipe: int, kind: MessageKind, content: "bytes | memoryview[Any]") -> None:
+    """Write a frame; block while the pipe is full."""
+    for part in (HEADER.pack(kind, len(content)), content):
+        remaining_bytes = memoryview(part).cast("B")
+        while len(remaining_bytes):
+            remaining_bytes = remaining_bytes[os.write(pipe, remaining_bytes) :]
+
+
+def pickled(content: object) -> bytes:
+    """Pickle an error, or a part that was read for a child."""
+    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
+
+
+def unpickled_error(content: bytes) -> TreeclaimError:
+    """Return the error that a child has pickled."""
+    error: TreeclaimError = pickle.loads(content)  # noqa: S301 - written by our own child
+    return error
+
+
+def read_parts(pipe: int) -> Iterator[Any]:
+    """Yield the parts that the parent sends, until it closes the pipe."""
+    with open(pipe, "rb", closefd=False) as stream:
+        while header := stream.read(HEADER.size):
+            _, length = HEADER.unpack(header)
+            yield pickle.loads(stream.read(length))  # noqa: S301 - written by our own parent
 
 
 def run_child(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnds) -> NoReturn:
@@ -84,14 +140,14 @@ def run_child(question: Question, forest: Forest, arrival: Arrival, ends: ChildE
     try:
         gc.disable()
         _end_with_parent(ends.lifeline)
-        # A signal that comes before the rest is closed is not for this process either.
+        # Before the descriptors are closed: a signal may arrive at any time.
         _ignore_signals()
         _close_all_but(set(ends) - {NO_PIPE})
         _lower_priority(for_good=not question.is_plan)
         _answer_within_memory(question, forest, arrival, ends)
         code = 0
     finally:
-        # Whatever is on the stack, nothing of the parent's may run here.
+        # No handler of the parent may run here.
         os._exit(code)
 
 
@@ -109,7 +165,7 @@ def _close_all_but(kept: set[int]) -> None:
     for entry in list(Path("/proc/self/fd").iterdir()):
         descriptor = int(entry.name)
         if descriptor > 2 and descriptor not in kept:  # noqa: PLR2004 - standard descriptors
-            # The one of this listing itself is closed by now.
+            # The descriptor of the listing is closed already.
             with suppress(OSError):
                 os.close(descriptor)
 
@@ -124,7 +180,7 @@ def _ignore_signals() -> None:
 def _lower_priority(*, for_good: bool) -> None:
     os.nice(_MILD)
     if for_good:
-        # The kernel says when the time is used up, whatever the search does then.
+        # The kernel sends the signal also during a long step of the search.
         signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
         signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
     with suppress(OSError):
@@ -142,13 +198,13 @@ def _answer_within_memory(
     try:
         _answer(question, forest, arrival, ends)
     except MemoryError:
-        # What was on the stack is free by now; a little more is needed to say so.
+        # The stack is free by now; the message needs a little more memory.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         send(ends.out, MessageKind.TOO_LARGE, b"")
 
 
 def _data_bytes() -> int:
-    """Return the bytes that count against the limit now."""
+    """Return the bytes that count against the limit."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
@@ -177,23 +233,23 @@ def _answer(question: Question, forest: Forest, arrival: Arrival, ends: ChildEnd
     except (MemoryError, OSError):
         raise
     except Exception:  # noqa: BLE001
-        # It is the worker that logs it, and answers.
+        # The worker logs the error and answers.
         send(out, MessageKind.FAILED, traceback.format_exc().encode())
 
 
 class _Clock:
-    """The deadline: of everything until the answer begins, then of computing alone."""
+    """The deadline of the whole question until the answer begins, then of the computation only."""
 
     def __init__(self, arrival: Arrival) -> None:
         self._arrival = arrival
 
     def check(self) -> None:
-        """Raise `SearchGivenUpError` if the time is over."""
+        """Raise `SearchGivenUpError` after the deadline."""
         if has_passed(self._arrival.end):
             raise self._arrival.timeout_error()
 
     def send(self, out: int, piece: bytes) -> None:
-        """Send a piece; a slow client may delay this."""
+        """Send a piece; the wait for a slow client does not count."""
         begin = time.monotonic()
         view = memoryview(piece)
         for start in range(0, len(view), _FRAME_BYTES):

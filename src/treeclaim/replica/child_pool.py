@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs questions in forked children, within bounds of number and time.
 
-Four children run at once. After one second, a child needs one of two long places. So two questions that take all
-their time leave two children for questions of medium length, none of which waits for longer than a second.
+Four children run at once. After one second, a child needs one of two long places. Two very long questions
+therefore leave two children for questions of medium length, which wait for a second at most.
 """
 
 import time
@@ -18,33 +18,32 @@ from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival
 
 MAX_CHILDREN = 4
-"""Children at once. They share what the machine's cores leave, at a lower priority, and stay within the memory of
-one worker."""
+"""Children at once. They run at a lower priority, and together stay within the memory of one worker."""
 
 MAX_LONG_CHILDREN = 2
 
 BRIEF_SECONDS = 1.0
-"""Seconds without a long place: enough for most real questions, were they a hundred times slower than usual."""
+"""Seconds without a long place: a hundred times the duration of most questions."""
 
 _STREAM_SECONDS = 300.0
-"""Seconds for sending an answer: 600 MB at a slow 2 MB/s. A client that does not read would keep a child forever."""
+"""Seconds for sending an answer: 600 MB at 2 MB/s. A client that does not read would keep a child forever."""
 
 _SEARCHES = "search for long questions"
 
 AnswerStream = Generator[bytes, None, None]
-"""The pieces of a long answer, sent while the child makes the rest; the child ends with it."""
+"""The pieces of a long answer, sent while the child computes the next ones; its end ends the child."""
 
 
 class ChildPool:
     """Answers questions and plans in children.
 
     Attributes:
-        children: The places of all children but that of a plan.
-        long: The places of children that take longer than a second.
+        children: The places of all children except those of plans.
+        long: The places of children that run for longer than a second.
     """
 
     def __init__(self, places: int) -> None:
-        """Set how many questions may have or await a child."""
+        """Set the number of questions that may have or await a child."""
         self.children = Gate(MAX_CHILDREN, places)
         self.long = Gate(MAX_LONG_CHILDREN)
         self._plan = Gate(1, 0)
@@ -52,16 +51,16 @@ class ChildPool:
     def answer(
         self, arrival: Arrival, start: Callable[[], Child | KeptAnswer], *, is_plan: bool = False
     ) -> KeptAnswer | AnswerStream:
-        """Answer a question in a child. Of plans only one runs at a time, and none waits.
+        """Answer a question in a child. One plan runs at a time, and a second one is refused.
 
         Args:
             arrival: The arrival of the question, and its client.
-            start: Starts a child, or returns the answer if it is known by now.
+            start: Starts a child, or returns a cached answer.
             is_plan: Whether the question is a plan.
 
         Raises:
-            OverloadedError: if there is no place, or no long place after a second, or another plan runs.
-            TreeclaimError: if the question, a bound or the client's end gives reason.
+            OverloadedError: if no place is free, no long place is free after a second, or another plan runs.
+            TreeclaimError: an error of the question, of a bound, or for a client that has disconnected.
         """
         gate, wait = (self._plan, 0.0) if is_plan else (self.children, arrival.wait)
         if not gate.acquire(wait, arrival.is_gone):
@@ -81,21 +80,21 @@ class ChildPool:
             first = child.first()
             if isinstance(first, KeptAnswer):
                 return first
-            # It keeps the child and its places.
+            # The stream keeps the child and its places.
             stream = _stream(child, first, places.pop_all())
             next(stream)
             return stream
 
 
 def _stream(child: Child, first: bytes, places: ExitStack) -> AnswerStream:
-    """Yield nothing, then the pieces of a long answer while the child makes the rest; end the child then.
+    """Yield an empty piece, then the pieces of a long answer while the child computes the next ones; end the child.
 
-    The first step enters the block, so that the child also ends if the stream is closed, or forgotten, before its
-    first piece was drawn.
+    The first step enters the block, so that the child also ends if the stream is closed or deleted before its
+    first piece.
 
     Raises:
-        TreeclaimError: if the answer cannot be completed. The pieces so far are then not JSON, and the server
-            breaks the connection.
+        TreeclaimError: if the answer cannot be completed. The pieces so far are not valid JSON, and the server
+            closes the connection.
     """
     with places:
         yield b""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child, seen from its parent: reads the answer, and kills the child at its deadline."""
+"""The parent's side of a child: reads the answer, and kills the child after its deadline."""
 
 import fcntl
 import os
@@ -11,24 +11,31 @@ from contextlib import suppress
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchTooLargeError
-from treeclaim.replica.child import NO_PIPE, ChildEnds, run_child
-from treeclaim.replica.frames import COUNT, HEADER, MessageKind, unpickled_error
+from treeclaim.replica.child import (
+    COUNT,
+    HEADER,
+    NO_PIPE,
+    ChildEnds,
+    MessageKind,
+    run_child,
+    unpickled_error,
+)
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.question import Arrival, Question
 
-_LOOK_SECONDS = 0.1
-"""Seconds between two looks whether the client is still there, while a child works."""
+_CHECK_SECONDS = 0.1
+"""Seconds between two checks of the client's connection, while a child works."""
 
 _LATENESS = 1.05
 _LEAST_LATENESS = 0.25
-"""A child gives up by itself when its time is over, and says so. It is killed if it did not
-get to check the clock: 5 % later, or this many seconds on a busy machine."""
+"""A child reports its timeout by itself. The parent kills it, if it does not check the clock, 5 % later, or at
+least this many seconds later."""
 
 _PIPE_BYTES = 1 << 20
-"""Bytes of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
+"""Capacity of the pipe of answers, if the kernel allows it: fewer switches between processes."""
 
 _LARGEST_READ = 1 << 20
-"""Bytes taken from the pipe at once: all that is in it."""
+"""Bytes of one read from the pipe."""
 
 
 class ChildFailedError(Exception):
@@ -39,10 +46,10 @@ class Child:
     """A process that answers one question. Its owner must `end` it."""
 
     def __init__(self, question: Question, forest: Forest, arrival: Arrival) -> None:
-        """Fork; the caller must be the only user of the Forest. If the question reads, the child waits until it is fed.
+        """Fork; the caller must be the only user of the Forest. A child whose question reads waits for `feed`.
 
         Raises:
-            OSError: if there can be no more processes or pipes.
+            OSError: if no process or pipe can be created.
         """
         self._arrival = arrival
         self._answer, out = os.pipe()
@@ -50,7 +57,7 @@ class Child:
         parts, self._inlet = os.pipe() if question.reads else (NO_PIPE, NO_PIPE)
         try:
             with warnings.catch_warnings():
-                # From Python 3.12 on; `child.py` says why it is not dangerous here.
+                # Raised from Python 3.12 on; `child.py` explains why forking is safe here.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self._process = os.fork()
         except OSError:
@@ -67,11 +74,11 @@ class Child:
         self._is_over = False
 
     def feed(self, parts: Iterable[bytes]) -> None:
-        """Send what was read for the child, all of it.
+        """Send all parts that were read for the child.
 
         Raises:
-            SearchGivenUpError: if the child does not take it in time.
-            ClientGoneError: if the client has hung up meanwhile.
+            SearchGivenUpError: if the child does not read them in time.
+            ClientGoneError: if the client has disconnected.
         """
         os.set_blocking(self._inlet, False)
         ready = select.poll()
@@ -81,12 +88,12 @@ class Child:
                 remaining_bytes = memoryview(HEADER.pack(MessageKind.PIECE, len(part)) + part)
                 while remaining_bytes:
                     self._arrival.check()
-                    if ready.poll(1000 * _LOOK_SECONDS):
+                    if ready.poll(1000 * _CHECK_SECONDS):
                         remaining_bytes = remaining_bytes[
                             os.write(self._inlet, remaining_bytes[:_LARGEST_READ]) :
                         ]
         except BrokenPipeError:
-            # It has given up, and says why.
+            # The child has failed; its answer has the error.
             pass
         finally:
             self._close_inlet()
@@ -96,24 +103,24 @@ class Child:
         self._inlet = NO_PIPE
 
     def wait_for_output(self, seconds: float) -> bool:
-        """Wait until the child has output.
+        """Wait for output of the child; return whether it came in time.
 
         Raises:
-            ClientGoneError: if the client has hung up meanwhile.
+            ClientGoneError: if the client has disconnected.
         """
         end = time.monotonic() + seconds
         while (remaining_seconds := end - time.monotonic()) > 0:
-            if self._poll.poll(1000 * min(remaining_seconds, _LOOK_SECONDS)):
+            if self._poll.poll(1000 * min(remaining_seconds, _CHECK_SECONDS)):
                 return True
             if self._arrival.is_gone():
                 raise ClientGoneError
         return False
 
     def first(self) -> KeptAnswer | bytes:
-        """Return the whole answer, or the first piece of one that is streamed.
+        """Return the whole answer, or the first piece of a streamed one.
 
         Raises:
-            TreeclaimError: as the question gives reason for, or the bounds of time and memory.
+            TreeclaimError: an error of the question, or of the bounds of time and memory.
         """
         kind, content = self._read_frame(self.time_left)
         if kind is MessageKind.PIECE:
@@ -164,7 +171,7 @@ class Child:
                 raise self._arrival.timeout_error()
             part = os.read(self._answer, min(missing, _LARGEST_READ))
             if not part:
-                # Killed from outside, or by the kernel for want of memory.
+                # The child was killed, perhaps by the kernel because memory ran out.
                 raise OverloadedError("search")
             parts.append(part)
             missing -= len(part)
@@ -178,7 +185,7 @@ class Child:
         os.close(self._lifeline)
         os.close(self._answer)
         self._close_inlet()
-        # A server may have waited for all children, or ignore them.
+        # The server may have reaped the child already.
         with suppress(ChildProcessError):
             os.waitpid(self._process, 0)
 

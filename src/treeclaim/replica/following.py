@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a Forest equal to the store: the only module that knows both.
-
-Each read brings the Forest up to date first.
-"""
+"""Keeps a Forest equal to the store; each read applies the latest changes first."""
 
 import gc
 import logging
@@ -24,7 +21,7 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import changes_since
 
 _LARGE_FOREST = 10_000
-"""Providers from which on the garbage collector is spared a Forest."""
+"""Providers of a Forest from which on the garbage collector ignores it."""
 
 _LOG = logging.getLogger(__name__)
 _DISAGREES = "The Forest does not agree with the change feed, and is loaded anew"
@@ -33,7 +30,7 @@ _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 @dataclass(frozen=True, slots=True)
 class FollowedForest:
-    """A Forest with its position in the change feed; nothing in it belongs to a process."""
+    """A Forest with its position in the change feed; safe to share between processes."""
 
     forest: Forest
     cursor: Cursor
@@ -43,18 +40,18 @@ class Follower:
     """A Forest that is brought up to date before each use, by one thread at a time.
 
     Attributes:
-        forest: All providers as they were at the last look at the feed.
-        version: Another number after each change, so that stale results can be recognised.
+        forest: All providers, at the time of the last poll of the feed.
+        version: A number that changes with the Forest, by which stale results are detected.
     """
 
     def __init__(
         self, store: Store, picture: FollowedForest | None = None, *, is_worker: bool = True
     ) -> None:
-        """Begin with a Forest, or with an empty one.
+        """Begin with a Forest of another process, or with an empty one.
 
         Args:
-            store: What to follow.
-            picture: Taken by another process, or at another time, of the same database.
+            store: The database to follow.
+            picture: An earlier Forest of the same database.
             is_worker: Whether it counts in the workers' metrics.
         """
         self.forest = Forest() if picture is None else picture.forest
@@ -63,28 +60,27 @@ class Follower:
         self._is_worker = is_worker
         self._cursor = None if picture is None else picture.cursor
         if picture is not None and is_worker:
-            _tell_size(len(self.forest), picture.cursor)
+            _report_size(len(self.forest), picture.cursor)
         self._failed_at = 0.0
-        self._looked_at = 0.0
+        self._polled_at = 0.0
 
     def catch_up(self, since: float) -> None:
-        """Apply everything committed before the caller came.
+        """Apply everything that was committed before the caller arrived.
 
-        Those who wait for their turn at the same time share one look at the feed: the first of them
-        looks, after the last of them came, and so sees every write that ended before.
+        Threads that wait for their turn at the same time share one poll of the feed: the first of them
+        polls after the last of them has arrived, and so sees every earlier commit.
 
         Args:
-            since: When the caller began to wait for its turn, of the monotonic clock. If a look was
-                begun since then, it tells this caller enough. If the database has failed since
-                then, it is not asked again: what another thread waited for in vain, this one
-                would too.
+            since: Arrival of the caller, on the monotonic clock. A poll that began later is
+                sufficient. If the database has failed later, the call fails at once: a poll would
+                wait as long again.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database does not respond.
         """
         if self._failed_at > since:
             raise StoreUnavailableError(_FAILED_MEANWHILE)
-        if self._looked_at > since and self._cursor is not None:
+        if self._polled_at > since and self._cursor is not None:
             return
         begin = monotonic()
         try:
@@ -93,29 +89,25 @@ class Follower:
         except StoreUnavailableError:
             self._failed_at = monotonic()
             raise
-        self._looked_at = begin
+        self._polled_at = begin
 
     def catch_up_within(self, transaction: ReadTransaction) -> None:
-        """Apply everything that a fresh transaction sees.
-
-        The Forest is the same picture then as that of the transaction's snapshot.
-        """
+        """Apply everything that a new transaction sees, so that the Forest equals its snapshot."""
         self._apply_news(partial(changes_since, transaction))
 
     def with_holds(self, holds: HoldsQuery) -> Forest:
-        """Return the Forest, once it has caught up, with what is asked about holds at its moment.
+        """Return the Forest with the queried amounts of holds, both of one snapshot.
 
-        It is brought to another snapshot for that. The caller has the turn already, and only then
-        waits for a connection.
+        The caller has the turn before it waits for a connection.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database does not respond.
         """
         if not holds:
             return self.forest
 
         def read(transaction: ReadTransaction) -> HeldAmounts:
-            # A connection that was lost makes this run again.
+            # Runs again after a lost connection.
             self.catch_up_within(transaction)
             return holds.read(transaction)
 
@@ -123,28 +115,25 @@ class Follower:
         return self.forest.holding(held)
 
     def picture(self) -> FollowedForest:
-        """Return the Forest for other followers to begin with, once it has caught up.
-
-        What every search needs is worked out before, so that forked processes share that too.
-        """
+        """Return the Forest for other followers, with the columns of every search, which forked processes share."""
         self.forest.prepare()
         return FollowedForest(self.forest, self.cursor)
 
     def tidy(self) -> None:
-        """Do a step towards a small Forest."""
+        """Do one step of compaction."""
         if self.forest.tidy():
-            # A question in the middle of its work has rows that are no longer the same.
+            # The row numbers have changed.
             self.version += 1
 
     @property
     def cursor(self) -> Cursor:
-        """Return the Forest's position in the change feed, once it has caught up."""
+        """Return the Forest's position in the change feed, after `catch_up`."""
         if self._cursor is None:
             raise RuntimeError("it has not caught up yet")
         return self._cursor
 
     def _apply_news(self, load: Callable[[Cursor | None], Changes | None]) -> None:
-        """Apply the changes since the Forest's position, or everything, as a function of a position loads them."""
+        """Apply the changes that `load` returns for the position of the Forest; None loads everything."""
         begin = perf_counter()
         changes = load(self._cursor)
         if changes is not None and not self.forest.agrees_with(changes):
@@ -158,9 +147,9 @@ class Follower:
     def _apply(self, changes: Changes, begin: float) -> None:
         is_first = self._cursor is None
         if changes.complete:
-            why = "it has no position" if is_first else "the feed does not lead on, or is too long"
-            _LOG.debug("The Forest is loaded: %s", why)
-        # Should applying fail half-way, the next read must not trust this Forest.
+            reason = "it has no position" if is_first else "the feed has a gap, or is too long"
+            _LOG.debug("The Forest is loaded: %s", reason)
+        # If `apply` fails, the next read must load everything.
         self._cursor = None
         self.version += 1
         self.forest.apply(changes)
@@ -173,7 +162,7 @@ class Follower:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Pause the garbage collector, which takes a quarter of the time of loading everything."""
+    """Pause the garbage collector, which would need a quarter of the time of a load."""
     gc.disable()
     try:
         yield
@@ -182,15 +171,15 @@ def _without_collector() -> Iterator[None]:
 
 
 def _freeze(forest: Forest, *, is_first: bool) -> None:
-    """Spare the garbage collector a large Forest, and return the memory that loading it needed.
+    """Exclude a large Forest from garbage collection, and return the memory of the load to the system.
 
-    A Forest holds some objects for each provider, in no cycles and for long. The data that was read from the database
-    is a tenth of the memory.
+    A Forest has some long-lived objects for each provider, without cycles. The rows of a load are a tenth of the
+    memory.
     """
     if len(forest) < _LARGE_FOREST:
         return
     if is_first:
-        # Later, other threads would wait for the collection.
+        # At a later load, other threads would wait for the collection.
         gc.unfreeze()
         gc.collect()
     gc.freeze()
@@ -204,10 +193,10 @@ def _count(changes: Changes, providers: int, seconds: float) -> None:
         metrics.FOREST_CHANGED.inc(
             len(changes.records) + len(changes.removed) + len(changes.usage)
         )
-    _tell_size(providers, changes.cursor)
+    _report_size(providers, changes.cursor)
 
 
-def _tell_size(providers: int, cursor: Cursor) -> None:
+def _report_size(providers: int, cursor: Cursor) -> None:
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
     metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches about questions: answers that still hold, and the questions that take long."""
+"""Caches of questions: valid answers, and the questions that took long."""
 
 import threading
 import time
@@ -10,17 +10,17 @@ from functools import cached_property
 from treeclaim.forest.bounds.cache import ByteCache
 
 _MOST_BYTES = 32_000_000
-"""Bytes of all answers that are kept, with all that holds them: two of the longest that are made
-in one piece, or thousands of the usual ones."""
+"""Bytes of all cached answers, overhead included: two of the longest unstreamed answers, or thousands of
+usual ones."""
 
 _MOST_SLOW = 4_096
-"""Questions that are remembered: of 200 bytes each, less than a megabyte."""
+"""Slow questions that are remembered: 200 bytes each, less than a megabyte."""
 
 _SLOW_SECONDS = 60.0
-"""Seconds for which they are: claims and a lighter load may have made them short again."""
+"""Seconds for which they are remembered: claims and a lighter load may make them short again."""
 
 _LARGE_PIECE = 64 * 1024
-"""Bytes of a piece that is kept as it is; there are a few hundred of them at most."""
+"""Bytes of a piece that is kept without a copy; an answer has a few hundred of them at most."""
 
 Piece = bytes | memoryview
 """A part of an answer."""
@@ -28,14 +28,13 @@ Piece = bytes | memoryview
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """An answer that holds until something changes.
+    """An answer that is valid until the Forest changes.
 
     Attributes:
-        pieces: JSON, when joined. Answers may have pieces in common: the summaries of a thousand
-            trees are the same until one of them changes.
-        candidates: How many are in it.
-        modified_at: When what it shows changed last, in seconds since the epoch; None where clients
-            are not told.
+        pieces: JSON, when joined. Answers may share pieces, such as the summaries of unchanged trees.
+        candidates: Number of candidates.
+        modified_at: Last change of its objects, in seconds since the epoch; None for answers without
+            this header.
     """
 
     pieces: Sequence[Piece]
@@ -46,7 +45,7 @@ class KeptAnswer:
     def of(
         cls, pieces: Iterable[Piece], candidates: int = 0, modified_at: float | None = None
     ) -> "KeptAnswer":
-        """Make it of pieces of any length, without a copy of those that are large."""
+        """Return the answer of pieces, without a copy of large ones."""
         return cls(_join_small(pieces), candidates, modified_at)
 
     @cached_property
@@ -68,9 +67,9 @@ def _join_small(pieces: Iterable[Piece]) -> Sequence[Piece]:
 
 
 class AnswerCache:
-    """Answers by the keys of their questions; the least recently used are dropped first.
+    """Answers by the keys of their questions; evicts the least recently used ones.
 
-    Schedulers ask the same few questions again and again.
+    Schedulers repeat the same few questions.
     """
 
     def __init__(self) -> None:
@@ -79,19 +78,19 @@ class AnswerCache:
         self._answers = ByteCache(_MOST_BYTES, makes_read_only=False)
 
     def find(self, version: int, key: bytes | None) -> KeptAnswer | None:
-        """Return the answer that holds at a version of the Forest, if known."""
+        """Return the cached answer for a version of the Forest, None without one."""
         if key is None or not self._is_present(version):
             return None
         answer = self._answers.find(key)
         return answer if isinstance(answer, KeptAnswer) else None
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
-        """Keep an answer computed at a version of the Forest, if it still holds."""
+        """Cache an answer that was computed at a version of the Forest, if the version is the latest."""
         if key is not None and answer.nbytes <= _MOST_BYTES // 2 and self._is_present(version):
             self._answers.keep(key, answer)
 
     def _is_present(self, version: int) -> bool:
-        """Tell whether a version is the latest; forget the answers of earlier ones."""
+        """Return whether a version is the latest; drop the answers of earlier versions."""
         with self._lock:
             if version > self._version:
                 self._version = version
@@ -100,7 +99,7 @@ class AnswerCache:
 
 
 class SlowQuestions:
-    """Remembers for a while which questions took long, to answer them in a child at once; thread-safe."""
+    """Remembers the questions that took long, which then go directly to a child; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,9 +112,9 @@ class SlowQuestions:
             _keep_until(self._until, key, time.monotonic() + _SLOW_SECONDS)
 
     def suspect(self, key: bytes | None) -> None:
-        """Remember a question if this is the second time in a row that it took long.
+        """Remember a question that took long twice in a row.
 
-        The first search after many claims computes what the next ones find computed.
+        The first search after many claims fills caches for the next ones.
         """
         now = time.monotonic()
         with self._lock:
@@ -123,13 +122,13 @@ class SlowQuestions:
             _keep_until(self._until if is_second else self._suspects, key, now + _SLOW_SECONDS)
 
     def acquit(self, key: bytes | None) -> None:
-        """Note that a question was short this time."""
+        """Record that a question was short."""
         if key is not None and key in self._suspects:
             with self._lock:
                 self._suspects.pop(key, None)
 
     def has(self, key: bytes | None) -> bool:
-        """Tell whether a question took long recently."""
+        """Return whether a question took long recently."""
         return key is not None and self._until.get(key, 0.0) > time.monotonic()
 
 

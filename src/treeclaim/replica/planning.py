@@ -16,7 +16,7 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.planning import AssumptionSet
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.question import NO_HOLDS, HoldsQuery, PendingAnswer, Question
-from treeclaim.replica.questions import require_names_of
+from treeclaim.replica.questions import require_names
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.planned import planned_consumers
 
@@ -24,41 +24,38 @@ Planner = Callable[[Forest, Consumers, Budget], dict[str, Any]]
 """Returns an answer from a Forest, all consumers, and a budget that leaves time to write the answer."""
 
 
-def question_under(given: AssumptionSet, question: Question) -> Question:
-    """Ask a question of the inventory as it would be (section 1).
+def question_under(assumptions: AssumptionSet, question: Question) -> Question:
+    """Return a question for the inventory under assumptions (section 1).
 
-    Without assumptions the answer has no member `given`. Faulty assumptions raise BatchRefusedError or QueryError.
-
-    Args:
-        given: Assumptions.
-        question: The question; the Forest's position in the feed is the part that it finds.
+    Without assumptions the answer has no member `given`. Invalid assumptions raise BatchRefusedError or QueryError.
+    The only part that the question reads is the Forest's position in the feed.
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         cursor, held = next(parts), next(parts)
         consumers, _ = read_consumers(forest, parts, budget)
-        world = apply_assumptions(forest, consumers, given, held, budget)
-        drawn = question.work(world.forest, iter((cursor,)), budget)
-        return _with_placed(drawn, world.placed) if given else drawn
+        world = apply_assumptions(forest, consumers, assumptions, held, budget)
+        answer = question.work(world.forest, iter((cursor,)), budget)
+        return _with_placed(answer, world.placed) if assumptions else answer
 
     def reads(transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
         yield cursor
         yield question.holds.read(transaction) if question.holds else NOTHING_HELD
-        if given.release:
-            yield from planned_consumers(transaction, sorted(set(given.release)))
+        if assumptions.release:
+            yield from planned_consumers(transaction, sorted(set(assumptions.release)))
 
     return replace(question, work=work, key=None, holds=NO_HOLDS, reads=reads, is_repeatable=False)
 
 
 def _with_placed(answer: PendingAnswer, placed: Sequence[int]) -> PendingAnswer:
-    """Yield an answer, a JSON object, with the numbers of consumers that were placed first."""
+    """Yield an answer, a JSON object, after its first member: the numbers of placed consumers."""
     member = orjson.dumps({"given": {"placed": placed}})
     yield member[:-1] + b"," + bytes(next(answer))[1:]
     return (yield from answer)
 
 
 def plan_question(
-    given: AssumptionSet,
+    assumptions: AssumptionSet,
     planner: Planner,
     requests: Mapping[str, Sequence[str]],
     queries: Mapping[str, CandidateRequest],
@@ -66,24 +63,24 @@ def plan_question(
     *,
     named: frozenset[str] = frozenset(),
 ) -> Question:
-    """Ask for a plan: the result of a planner for the Forest and all consumers, as they would be.
+    """Return the question for a plan: the result of a planner for the Forest and all consumers, under assumptions.
 
-    Faulty assumptions raise BatchRefusedError, and names that do not exist QueryError.
+    Invalid assumptions raise BatchRefusedError, and unknown names QueryError.
 
     Args:
-        given: Assumptions.
+        assumptions: Assumptions.
         planner: Makes the plan by its deadline.
         requests: Queries of the call by consumer.
-        queries: The same queries, parsed, by their positions in the call.
+        queries: The parsed queries, by their positions in the call.
         parse: Parses a stored query, or raises a TreeclaimError.
-        named: Uuids of the holds whose amounts are needed.
+        named: UUIDs of the holds whose amounts the plan needs.
     """
 
     def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
         held = next(parts)
         present_consumers, kept = read_consumers(forest, parts, budget)
-        world = apply_assumptions(forest, present_consumers, given, held, budget)
-        require_names_of(forest, queries, budget)
+        world = apply_assumptions(forest, present_consumers, assumptions, held, budget)
+        require_names(forest, queries, budget)
 
         def read(text: str) -> CandidateRequest:
             budget.check()
@@ -91,7 +88,7 @@ def plan_question(
 
         consumers = attach_requests(world.consumers, kept, requests, forest, read)
         plan = planner(forest, consumers, budget)
-        if given:
+        if assumptions:
             plan = {"given": {"placed": world.placed}} | plan
         yield orjson.dumps(plan)
         return 0

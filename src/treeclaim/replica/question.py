@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question to the lanes, its caller, and its deadline.
+"""A question to the replica, its caller, and its deadline.
 
-Amounts of holds are not in the Forest. They are read for the few questions that need them, in the snapshot to which
-the Forest is brought before they are answered. So both are of one moment: a draw that is visible in only one of the two
-would count room twice, or not at all. The snapshot is taken after the question arrived, so it shows everything that was
-committed before (contract page 100, section 2).
+The Forest does not contain the amounts of holds. The few questions that need them read them in a snapshot, after the
+Forest has caught up with this snapshot. Both therefore show one moment: a draw that is visible in only one of them
+would count room twice, or not at all. The snapshot begins after the question arrived, so it shows every earlier commit
+(contract page 100, section 2).
 """
 
 import time
@@ -23,12 +23,11 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holds import load_held_amounts, load_held_sums
 
 LONGEST_WAIT = 30.0
-"""Seconds to wait for a turn if the operator set no limit to searches: the default of that limit, and as long as clients
-wait for an answer."""
+"""Seconds to wait for a turn without a limit of the operator: the default of that limit, and the patience of clients."""
 
 DEFAULT_MEMORY = 128_000_000
-"""Bytes that a search may hold if the operator set no limit. Four children with their overhead, and a worker's own
-300 MB, are less than the gigabyte below which a worker should stay."""
+"""Bytes of a search without a limit of the operator. Four children with their overhead, and 300 MB of the worker, stay
+below a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class HoldsQuery:
     """The amounts of holds that a question needs.
 
     Attributes:
-        named: Uuids of the holds from which it may draw.
+        named: UUIDs of the holds from which it may draw.
         everywhere: Whether it needs the sums of all holds.
     """
 
@@ -45,12 +44,12 @@ class HoldsQuery:
 
     @classmethod
     def of(cls, requests: Iterable[CandidateRequest], *, everywhere: bool = False) -> "HoldsQuery":
-        """Return the amounts that some requests need."""
+        """Return the query for the holds that these requests name."""
         named = frozenset[str]().union(*(request.from_holds for request in requests))
         return cls(named, everywhere)
 
     def __bool__(self) -> bool:
-        """Tell whether any amount is needed."""
+        """Return whether it needs any amount."""
         return bool(self.named) or self.everywhere
 
     def read(self, transaction: ReadTransaction) -> HeldAmounts:
@@ -64,18 +63,18 @@ NO_HOLDS = HoldsQuery()
 
 
 def _assume_connected() -> bool:
-    """Return False, where the server cannot tell whether the client has disconnected."""
+    """Return False, for servers that do not detect disconnected clients."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The arrival of a question. Its time runs from there, waiting included.
+    """The arrival of a question, at which its time begins.
 
     Attributes:
-        seconds: Time that the operator allows; None for any time.
-        is_gone: Tells whether the client has disconnected.
-        begin, end: Arrival and deadline, of the monotonic clock.
+        seconds: Time limit of the operator, waits included; None without a limit.
+        is_gone: Returns whether the client has disconnected.
+        begin, end: Arrival and deadline, on the monotonic clock.
         memory: Bytes that the search may hold.
     """
 
@@ -98,10 +97,10 @@ class Arrival:
         return cls(seconds, is_gone or _assume_connected, begin, end, most_bytes or DEFAULT_MEMORY)
 
     def check(self) -> None:
-        """Raise if the time is over or the client has disconnected.
+        """Check the deadline and the client.
 
         Raises:
-            SearchGivenUpError: if there is no time left.
+            SearchGivenUpError: if the deadline has passed.
             ClientGoneError: if the client has disconnected.
         """
         if has_passed(self.end):
@@ -110,32 +109,32 @@ class Arrival:
             raise ClientGoneError
 
     def extended_by(self, seconds: float) -> "Arrival":
-        """Return the arrival with a later deadline, for time that was spent on other work."""
+        """Return the arrival with a later deadline, for time that does not count."""
         return replace(self, end=self.end + seconds)
 
     @property
     def wait(self) -> float:
-        """Return how many seconds the question may still wait for a turn."""
+        """Return the seconds for which the question may wait for a turn."""
         return min(self.end, self.begin + LONGEST_WAIT) - time.monotonic()
 
     def timeout_error(self) -> SearchGivenUpError:
-        """Return the refusal for a question that used up its time."""
+        """Return the error for a question that timed out."""
         return SearchGivenUpError(self.seconds or 0)
 
     def overload_error(self, resource: str) -> OverloadedError | ClientGoneError:
-        """Return the refusal for a question that did not get a turn."""
+        """Return the error for a question that did not get a turn in time."""
         return ClientGoneError() if self.is_gone() else OverloadedError(resource)
 
 
 PendingAnswer = Generator[bytes | memoryview, None, int]
-"""Yields the body of an answer, for which the work is done between the pieces; returns the number of candidates in it."""
+"""Yields the pieces of an answer, which it computes lazily; returns the number of candidates."""
 
 
 class CountedPieces:
     """The pieces of an answer.
 
     Attributes:
-        candidates: Number of candidates, once all pieces have been drawn.
+        candidates: Number of candidates, after the last piece.
     """
 
     def __init__(self, answer: PendingAnswer) -> None:
@@ -148,7 +147,7 @@ class CountedPieces:
 
 
 Read = Callable[[ReadTransaction, Cursor], Iterable[object]]
-"""Yields parts that are read from the database, in a snapshot and at the Forest's position in the feed."""
+"""Yields parts that it reads from the database, in a snapshot at the Forest's position in the feed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +155,15 @@ class Question:
     """A question that the Forest answers, in the turn or in a child.
 
     Attributes:
-        work: Begins to answer from the Forest, the parts that were read, and a budget. It uses nothing else: no locks,
-            no metrics. It raises the TreeclaimErrors that the question gives reason for.
-        key: A short text that is equal for equal questions; None to keep nothing.
-        holds: The amounts of holds that it needs, which `work` finds as `Forest.held`.
-        reads: Reads what else it needs. Such a question is answered by a child alone, which may change its Forest: the
-            parts are of the same moment (contract page 101).
-        is_repeatable: Whether the answer is the same as long as nothing changes.
+        work: Answers from the Forest, the parts that were read, and a budget. It uses nothing else: no locks, no
+            metrics. It raises TreeclaimErrors for invalid questions.
+        key: A short text that is equal for equal questions; None if answers and durations are not cached.
+        holds: The amounts of holds that it needs; `work` reads them from `Forest.held`.
+        reads: Reads further parts, of the same moment as the Forest (contract page 101). Only a child answers such a
+            question, and it may change its Forest.
+        is_repeatable: Whether the answer stays valid until the Forest changes.
         is_hard: Whether to skip the attempt in the turn.
-        is_plan: Whether it is a plan, of which a worker runs one at a time.
+        is_plan: Whether it is a plan; a worker runs one plan at a time.
     """
 
     work: Callable[[Forest, Iterator[Any], Budget], PendingAnswer]
@@ -176,7 +175,7 @@ class Question:
     is_plan: bool = False
 
     def reading_holds(self) -> "Question":
-        """Return the question with its holds as a part that is read, while the child waits with its Forest."""
+        """Return the question with its holds as a part that is read while the child waits."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
             return self.work(forest.holding(next(parts)), parts, budget)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions that can take long: candidates, explanations, alternatives, placing, capacity."""
+"""Builds the questions that can take long: candidates, explanations, alternatives, placing, capacity."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,30 +28,30 @@ from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.replica.question import HoldsQuery, PendingAnswer, Question
 
 _FEW_GROUPS = 32
-"""Request groups up to which a search is tried in the turn. Flavors with devices have a dozen; with very many, single
-steps of a search may be long, between which nothing checks the clock."""
+"""Request groups up to which a search is tried in the turn. Flavors with devices have a dozen. With very many groups,
+single steps of a search may be long, and the clock is checked between steps only."""
 
 _FEW_LISTS = 32
-"""Lists of `same_subtree` up to which the same holds: to plan with 500 takes ten milliseconds."""
+"""Lists of `same_subtree` up to which a search is tried in the turn; 500 lists need ten milliseconds."""
 
 _FEW_PARTS = 512
-"""Classes, sets of traits and sets of aggregates of all groups, as well: a dozen for each of some groups."""
+"""Classes, sets of traits and sets of aggregates of all groups up to which a search is tried in the turn."""
 
 _DIGEST_BYTES = 16
-"""Bytes of the key of a question: two that differ do not meet by chance, and it takes no memory."""
+"""Bytes of the key of a question, without collisions in practice."""
 
 _FORM = BodyForm()
 
 
 def key_of(kind: str, version: Version, *parts: str) -> bytes:
-    """Return a short key of a question of a kind, given all that its answer depends on, the version included."""
+    """Return a short key of a question, of its kind, its version and all texts that its answer depends on."""
     at = f"{version.minor} {version.is_extended}"
     text = "\0".join((kind, at, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
 def are_hard(requests: Iterable[CandidateRequest]) -> bool:
-    """Tell whether any of some searches is not even tried in the turn."""
+    """Return whether any of these searches is too hard for an attempt in the turn."""
     return any(map(_is_hard, requests))
 
 
@@ -71,26 +71,26 @@ def _is_hard(request: CandidateRequest) -> bool:
     return lists > _FEW_LISTS or parts > _FEW_PARTS
 
 
-def require_names_of(
+def require_names(
     forest: Forest, requests: Mapping[str, CandidateRequest], budget: Budget
 ) -> None:
-    """Check that all names in some queries, by their positions in the call, exist.
+    """Check that all names in queries exist; the queries are given by their positions in the call.
 
     Raises:
-        QueryError: for the first query with a name that does not exist.
+        QueryError: for the first query with an unknown name.
     """
-    for where, request in requests.items():
+    for position, request in requests.items():
         budget.check()
         try:
             require_known_names(forest, request)
         except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
-            raise QueryError(where, error) from error
+            raise QueryError(position, error) from error
 
 
 def candidate_question(
     request: CandidateRequest, options: SearchOptions, form: BodyForm, key: bytes | None = None
 ) -> Question:
-    """Ask for the combinations of providers that satisfy a request (contract page 90)."""
+    """Return the question for the combinations of providers that satisfy a request (contract page 90)."""
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
         return _pieces_of(search(forest, request, options, form, budget))
@@ -113,10 +113,9 @@ def _pieces_of(answer: ResponseBody) -> PendingAnswer:
 def explain_question(
     request: CandidateRequest, focus: Focus, key: bytes | None = None, *, shows_held: bool = False
 ) -> Question:
-    """Ask why a request has the candidates that it has (contract page 97, section 3).
+    """Return the question for an explanation of the candidates of a request (contract page 97, section 3).
 
-    A tree of the focus that does not exist raises ProviderNotFoundError. With `shows_held`, the answer has the amounts
-    of holds.
+    An unknown tree of the focus raises ProviderNotFoundError. With `shows_held`, the answer has the amounts of holds.
     """
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
@@ -126,20 +125,20 @@ def explain_question(
         return 0
 
     held = HoldsQuery.of((request,), everywhere=shows_held)
-    # It takes many searches.
+    # An explanation needs many searches.
     return Question(work, key, held, is_repeatable=not held, is_hard=True)
 
 
 def alternatives_question(
     requests: Mapping[str, CandidateRequest], options: SearchOptions, key: bytes | None = None
 ) -> Question:
-    """Ask for the candidates of the first of some queries that has any (contract page 98, section 3).
+    """Return the question for the candidates of the first query with candidates (contract page 98, section 3).
 
-    Queries have the keys by which a QueryError names them if a name in them does not exist.
+    Queries are given by their positions in the call; an unknown name raises QueryError.
     """
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
-        require_names_of(forest, requests, budget)
+        require_names(forest, requests, budget)
         return _write_alternatives(forest, list(requests.values()), options, budget)
 
     held = HoldsQuery.of(requests.values())
@@ -165,7 +164,7 @@ def _write_alternatives(
             yield second
             yield from pieces
             return answer.candidates
-    # Clients that ask for an order read scores (page 98, section 2), even an empty list.
+    # A response to an ordered query has scores (page 98, section 2), even an empty list.
     is_ordered = any(request.order is not None for request in requests)
     scores = b'"scores":[],' if is_ordered else b""
     yield b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
@@ -178,9 +177,9 @@ def placing_question(
     *,
     shows_held: bool = False,
 ) -> Question:
-    """Ask where the consumers of a call are placed (contract page 98, section 4).
+    """Return the question for the placements of a call (contract page 98, section 4).
 
-    The answer is a serialized `Outcome`. It is never kept: consumers are placed once. A name that does not exist
+    The answer is a serialized `PlacingOutcome`. It is not cached, because consumers are placed once. An unknown name
     raises QueryError. With `shows_held`, an explanation has the amounts of holds.
     """
     queries = {
@@ -190,7 +189,7 @@ def placing_question(
     }
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
-        require_names_of(forest, queries, budget)
+        require_names(forest, queries, budget)
         placer = Placer(forest, placing, holders, budget)
         attempt = placer.place_all()
         explanation = None
@@ -207,16 +206,16 @@ def placing_question(
 def capacity_question(
     requests: Mapping[str, CandidateRequest], limits: CapacityLimits
 ) -> Question:
-    """Ask how many consumers of each of some requests fit (contract page 98, section 5).
+    """Return the question for the number of consumers of each request that fit (contract page 98, section 5).
 
-    Queries have the names that the client gave them. A name in them that does not exist raises QueryError.
+    Requests are given by the names of the client. An unknown name in a query raises QueryError.
     """
     queries = {f"requests.{name}": request for name, request in requests.items()}
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
-        require_names_of(forest, queries, budget)
+        require_names(forest, queries, budget)
         count = len(requests)
-        # A request that takes all its time leaves the others theirs.
+        # Each request has a share of the time, so a long one does not use up the time of the others.
         capacities = {
             name: count_capacity(forest, request, limits.share(count - number), budget)
             for number, (name, request) in enumerate(requests.items())

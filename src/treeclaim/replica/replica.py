@@ -18,11 +18,10 @@ from treeclaim.model.errors import (
     StoreUnavailableError,
 )
 from treeclaim.model.timing import WRITE
-from treeclaim.replica.child import WHOLE_ANSWER
+from treeclaim.replica.child import WHOLE_ANSWER, pickled
 from treeclaim.replica.child_pool import AnswerStream, ChildPool
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import FollowedForest, Follower
-from treeclaim.replica.frames import pickled
 from treeclaim.replica.kept import AnswerCache, KeptAnswer, Piece, SlowQuestions
 from treeclaim.replica.question import (
     LONGEST_WAIT,
@@ -42,11 +41,11 @@ _SLOW_PLACES = 8
 """Questions that have or await a child, by default."""
 
 _UPKEEP_PAUSE = 0.5
-"""Seconds without a read after which the feed is read all the same: of a thousand writes, which take a hundredth of a
+"""Seconds without a read after which an idle worker reads the feed: to apply a thousand writes needs a hundredth of a
 second of the turn."""
 
 _COMPACTION_PAUSE = 0.005
-"""Seconds between two steps of compaction, each of about a millisecond: a million providers take five seconds."""
+"""Seconds between two steps of compaction, each of about a millisecond: a million providers need five seconds."""
 
 _LOG = logging.getLogger(__name__)
 _TO_A_CHILD = "A question goes to a child: it %s"
@@ -54,35 +53,36 @@ _INVENTORY = "inventory"
 
 
 class AnswerTooLongError(Exception):
-    """The answer is too long to be made within a turn, whatever the time."""
+    """The answer has too many bytes for a turn."""
 
 
 class Replica:
-    """The Forest of a worker, brought up to date before each use.
+    """The Forest of a worker, which catches up before each use.
 
-    Every read first asks the change feed what was committed since the last one, so it reflects
-    all writes committed before it arrived.
+    Every read first polls the change feed, so it reflects all writes that were committed before it arrived.
 
     Attributes:
         turn: The gate to the Forest.
+        follower: The Forest with its position and version, to be used within `current`.
+        answers: Cached answers by version of the Forest.
         listing: Texts of providers, to be used within `current` or `at_one_moment`.
     """
 
     def __init__(
         self, store: Store, slow_places: int = _SLOW_PLACES, picture: FollowedForest | None = None
     ) -> None:
-        """Begin with a Forest, or with an empty one.
+        """Begin with a Forest of another process, or with an empty one.
 
         Args:
             store: The database to follow.
             slow_places: Questions that may have or await a child.
-            picture: The Forest, where another process has loaded it.
+            picture: The Forest of another process.
         """
         self._store = store
-        self._follower = Follower(store, picture)
+        self.follower = Follower(store, picture)
         self.turn = Turn()
         self._children = ChildPool(slow_places)
-        self._answers = AnswerCache()
+        self.answers = AnswerCache()
         self._is_settled = False
         self.listing = ListingTexts()
         self._slow = SlowQuestions()
@@ -93,117 +93,87 @@ class Replica:
 
     def _keep_up_once(self) -> float:
         """Compact the Forest a little, or read the feed; return the seconds until the next step."""
-        # The next step tries again.
+        # A later step retries.
         with suppress(OverloadedError, StoreUnavailableError), self.turn.held(LONGEST_WAIT):
-            if not self._follower.forest.is_tidy:
-                self._follower.tidy()
+            if not self.follower.forest.is_tidy:
+                self.follower.tidy()
                 return _COMPACTION_PAUSE
-            self._follower.catch_up(monotonic() - _UPKEEP_PAUSE)
+            self.follower.catch_up(monotonic() - _UPKEEP_PAUSE)
         return _UPKEEP_PAUSE
 
     @contextmanager
     def current(self) -> Iterator[Forest]:
-        """Give the Forest with everything committed so far, for short work.
+        """Lend the Forest with everything committed so far, for short work.
 
-        Copy out what outlives the block.
+        Objects that outlive the block must be copied.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
-            OverloadedError: if the Forest was not free in time.
+            StoreUnavailableError: if the database does not respond.
+            OverloadedError: if the turn did not come in time.
         """
         began = monotonic()
         with self.turn.held(LONGEST_WAIT, what=_INVENTORY):
-            self._follower.catch_up(began)
-            yield self._follower.forest
-
-    @property
-    def forest(self) -> Forest:
-        """Return the Forest itself, the same until all is loaded anew, within a block of `current`."""
-        return self._follower.forest
-
-    @property
-    def cursor(self) -> Cursor:
-        """Return the Forest's position in the feed, within a block of `current`."""
-        return self._follower.cursor
-
-    @property
-    def version(self) -> int:
-        """Return a number that changes with the Forest, within a block of `current`."""
-        return self._follower.version
-
-    def known(self, key: bytes) -> KeptAnswer | None:
-        """Return an answer that was kept and still holds, within a block of `current`."""
-        return self._answers.find(self._follower.version, key)
-
-    def keep(self, version: int, key: bytes, answer: KeptAnswer) -> None:
-        """Keep an answer until the Forest changes.
-
-        Args:
-            version: The version of the Forest, when the answer was read from it.
-            key: The key of the question, see `questions.key_of`.
-            answer: The answer.
-        """
-        self._answers.keep(version, key, answer)
+            self.follower.catch_up(began)
+            yield self.follower.forest
 
     def at_one_moment(
         self,
-        of_forest: Callable[[Forest, Cursor], Found],
-        of_store: Callable[[ReadTransaction, Found], Result],
+        read_forest: Callable[[Forest, Cursor], Found],
+        read_store: Callable[[ReadTransaction, Found], Result],
     ) -> Result:
-        """Read from the Forest, then from the database as of the same moment.
+        """Read from the Forest, then from the database in a snapshot of the same moment.
 
-        Only the first of the two keeps others from the Forest.
+        Only the read from the Forest excludes other threads.
 
         Args:
-            of_forest: Is given the Forest and its position in the feed.
-            of_store: Is given a transaction that sees just what the Forest showed, and the result
-                of the first function.
+            read_forest: Receives the Forest and its position in the feed.
+            read_store: Receives the transaction of the snapshot, and the result of `read_forest`.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
-            OverloadedError: if the Forest was not free in time.
+            StoreUnavailableError: if the database does not respond.
+            OverloadedError: if the turn did not come in time.
         """
         began = monotonic()
         turn = ExitStack()
         is_first = True
 
-        def take_turn() -> None:
+        def acquire_turn() -> None:
             turn.enter_context(self.turn.held(LONGEST_WAIT, what=_INVENTORY))
 
         def read(transaction: ReadTransaction) -> Result:
             nonlocal is_first
             if not is_first:
-                # A connection was lost.
-                take_turn()
+                # The connection was lost.
+                acquire_turn()
             is_first = False
             try:
-                self._follower.catch_up_within(transaction)
-                result = of_forest(self._follower.forest, self._follower.cursor)
+                self.follower.catch_up_within(transaction)
+                result = read_forest(self.follower.forest, self.follower.cursor)
             finally:
                 turn.close()
-            return of_store(transaction, result)
+            return read_store(transaction, result)
 
         # The turn comes first: no thread may wait for it while it has a connection.
         with turn:
-            take_turn()
-            # Loading everything is done differently, and no connection should wait for it.
-            self._follower.catch_up(began)
+            acquire_turn()
+            # A load of everything happens here, so that no connection waits for it.
+            self.follower.catch_up(began)
             return self._store.read(read)
 
     def answer(self, question: Question, arrival: Arrival | None = None) -> Iterable[Piece]:
-        """Return the JSON body that answers a question, in one or more pieces; all of them in a list.
+        """Return the JSON body that answers a question: a list of all pieces, or a stream of pieces.
 
-        A short answer is made at once, and kept until something changes. A longer one is made by a
-        child, from the Forest as it was when the question arrived. A child also answers a question that
-        reads from the database, which is of the same moment. A caller that does not draw all pieces calls
-        `close`, if there is one.
+        A short answer is computed at once, and cached until the Forest changes. A child computes a longer
+        one, from the Forest at the arrival of the question. A child also answers a question that reads
+        from the database, in a snapshot of the same moment. A caller that does not read a stream to its
+        end must `close` it.
 
         Raises:
-            TreeclaimError: what the question itself gives reason for.
-            SearchGivenUpError, SearchTooLargeError: if it takes too much time, or memory.
-            StoreUnavailableError: if the database does not answer.
-            OverloadedError: if too many ask too much, another plan is made, or the system has no room for a child.
-            ClientGoneError: if the client has hung up.
+            TreeclaimError: an error of the question.
+            SearchGivenUpError, SearchTooLargeError: if it exceeds the limit of time or memory.
+            StoreUnavailableError: if the database does not respond.
+            OverloadedError: if no place or process is free for a child, or another plan runs.
+            ClientGoneError: if the client has disconnected.
         """
         arrival = arrival or Arrival.now()
         outcome: KeptAnswer | AnswerStream | None = None
@@ -218,30 +188,30 @@ class Replica:
         return list(outcome.pieces)
 
     @contextmanager
-    def _turn_of(self, arrival: Arrival, holds: HoldsQuery) -> Iterator[tuple[Forest, Arrival]]:
-        """Give the Forest, and the question with the time for catching up added to its own."""
+    def _hold_turn(self, arrival: Arrival, holds: HoldsQuery) -> Iterator[tuple[Forest, Arrival]]:
+        """Lend the Forest, and the arrival with a deadline that excludes the time for catching up."""
         began = monotonic()
         if not self.turn.acquire(arrival.wait, arrival.is_gone):
             raise arrival.overload_error(_INVENTORY)
         try:
             entered = monotonic()
             with metrics.phase("feed"):
-                self._follower.catch_up(began)
-                forest = self._follower.with_holds(holds)
+                self.follower.catch_up(began)
+                forest = self.follower.with_holds(holds)
             yield forest, arrival.extended_by(monotonic() - entered)
         finally:
             self.turn.release()
 
     def _try_within_turn(self, question: Question, arrival: Arrival) -> KeptAnswer | None:
-        """Return the answer if it is known or soon found, else None."""
+        """Return a cached answer, or a new one if its computation is short, else None."""
         if question.is_hard or self._slow.has(question.key):
             _LOG.debug(
                 _TO_A_CHILD, "is hard by its form" if question.is_hard else "was long before"
             )
             return None
-        with self._turn_of(arrival, question.holds) as (forest, later):
-            version = self._follower.version
-            kept_answer = self._answers.find(version, question.key)
+        with self._hold_turn(arrival, question.holds) as (forest, later):
+            version = self.follower.version
+            kept_answer = self.answers.find(version, question.key)
             if kept_answer is not None:
                 return kept_answer
             clock = AttemptClock(self.turn, later)
@@ -254,18 +224,17 @@ class Replica:
                 return None
             self._slow.acquit(question.key)
             if question.is_repeatable:
-                self._answers.keep(version, question.key, answer)
+                self.answers.keep(version, question.key, answer)
             if not self._is_settled:
-                # The first search needed memory to make columns for later ones: with a million providers 45 MB, in
-                # each worker of those that share the Forest.
+                # The first search builds columns for later ones, which needs temporary memory: 45 MB for a million
+                # providers, in each worker that shares the Forest.
                 self._is_settled = True
                 allocator.give_back()
             return answer
 
     def _answer_in_child(self, question: Question, arrival: Arrival) -> KeptAnswer | AnswerStream:
         if question.holds.everywhere:
-            # With very many holds the database takes a second to add up their amounts. No other thread needs to wait
-            # for the Forest meanwhile.
+            # The sum of very many holds takes a second, in which other threads can use the Forest.
             question = question.reading_holds()
         version: int | None = None
 
@@ -273,36 +242,36 @@ class Replica:
             nonlocal version
             if question.reads is not None:
                 return self._start_reading(question, arrival)
-            with self._turn_of(arrival, question.holds) as (forest, later):
-                version = self._follower.version
-                kept_answer = self._answers.find(version, question.key)
+            with self._hold_turn(arrival, question.holds) as (forest, later):
+                version = self.follower.version
+                kept_answer = self.answers.find(version, question.key)
                 return _fork(question, forest, later) if kept_answer is None else kept_answer
 
         outcome = self._children.answer(arrival, start, is_plan=question.is_plan)
         if isinstance(outcome, KeptAnswer) and question.is_repeatable and version is not None:
-            self._answers.keep(version, question.key, outcome)
+            self.answers.keep(version, question.key, outcome)
         return outcome
 
     def _start_reading(self, question: Question, arrival: Arrival) -> Child:
-        """Start a child at a moment of the Forest, and send it what is read of that moment.
+        """Start a child, and send it the parts that its question reads at the same moment.
 
         Raises:
-            OverloadedError: if the system has no room for a child.
+            OverloadedError: if no process can be started.
         """
         child: Child | None = None
 
-        def of_forest(forest: Forest, cursor: Cursor) -> tuple[Child, Cursor]:
+        def fork(forest: Forest, cursor: Cursor) -> tuple[Child, Cursor]:
             nonlocal child
             if child is not None:
-                # A connection was lost.
+                # The connection was lost.
                 child.end()
             child = _fork(question, forest, arrival)
             return child, cursor
 
-        def of_store(
-            transaction: ReadTransaction, begun: tuple[Child, Cursor]
+        def read_parts(
+            transaction: ReadTransaction, forked: tuple[Child, Cursor]
         ) -> tuple[Child, list[bytes]]:
-            started, cursor = begun
+            started, cursor = forked
             parts: list[bytes] = []
             size = 0
             for part in question.reads(transaction, cursor) if question.reads else ():
@@ -314,7 +283,7 @@ class Replica:
             return started, parts
 
         try:
-            started, parts = self.at_one_moment(of_forest, of_store)
+            started, parts = self.at_one_moment(fork, read_parts)
             started.feed(parts)
         except BaseException:
             if child is not None:
@@ -337,16 +306,12 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
                 raise AnswerTooLongError("has a long answer")
         return KeptAnswer.of(parts, pieces.candidates)
     finally:
-        # Those that were given up are the longest.
+        # Failed attempts count too: they are the longest.
         metrics.tell_stages(metrics.SEARCH_SECONDS, stages)
 
 
 def _fork(question: Question, forest: Forest, arrival: Arrival) -> Child:
-    """Start a child.
-
-    Raises:
-        OverloadedError: if the system has no room for a child.
-    """
+    """Start a child; raise `OverloadedError` if no process can be started."""
     try:
         return Child(question, forest, arrival)
     except OSError as error:

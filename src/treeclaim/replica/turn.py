@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The turn at the Forest, which one thread at a time has, and the time of each.
+"""The turn at the Forest: one thread at a time uses it, and each turn is measured.
 
-All other threads wait meanwhile. So a turn takes at most 20 ms of CPU time for every operation, at its greatest limits.
-Each turn is measured, since reading the code cannot show it. The measure is the thread's own time, in which waits for the
-database, or for a processor, do not count.
+All other threads wait meanwhile, so a turn needs at most 20 ms of CPU time for every operation at its greatest limits.
+The measure is the CPU time of the thread, which excludes waits for the database and for a processor.
 """
 
 import os
@@ -21,27 +20,27 @@ LONGEST_HOLD = 0.020
 """Seconds of CPU time for which one thread may keep all others from the Forest."""
 
 PATIENCE = 0.012
-"""Seconds of CPU time for the attempt within a turn while others wait: more than a search usually takes. With a few
-hard questions ahead, the next one is still answered in a tenth of a second."""
+"""Seconds of CPU time for an attempt within a turn while other threads wait: longer than a usual search. After a few
+hard questions, the next one is still answered in a tenth of a second."""
 
 ALONE_PATIENCE = 0.250
-"""Seconds while no other question waits: the loss if the question takes longer and begins again in a child, and
-about ten times the cost of starting the child."""
+"""Seconds while no other thread waits: about ten times the cost of starting a child, and the loss if the question
+starts again in a child."""
 
 
 class OutOfPatienceError(TreeclaimError):
-    """The attempt takes too long for a turn."""
+    """The attempt exceeds the time of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptClock:
     """Ends an attempt within a turn after its patience, or at the deadline of the question.
 
-    Patience is CPU time of the thread: a question that waited for a processor has not become longer, and beginning
-    it again would take more of what is scarce.
+    Patience is CPU time of the thread: a wait for a processor does not make a question longer, and a second start
+    would need more of the scarce processor.
 
     Attributes:
-        turn: The gate that the caller is in.
+        turn: The gate of the caller's turn.
         arrival: The arrival of the question.
         begin: CPU time of the thread at the beginning.
     """
@@ -51,7 +50,7 @@ class AttemptClock:
     begin: float = field(default_factory=time.thread_time)
 
     def check(self) -> None:
-        """Raise if the time is over.
+        """Check the patience and the deadline.
 
         Raises:
             OutOfPatienceError: if the attempt took too long.
@@ -68,7 +67,7 @@ class Turn(Gate):
     """The gate to the Forest: a single place, timed.
 
     Attributes:
-        longest: The longest of all turns so far, in seconds of CPU time; may be set back to 0.
+        longest: The longest turn so far, in seconds of CPU time; may be reset to 0.
     """
 
     def __init__(self) -> None:
@@ -77,20 +76,20 @@ class Turn(Gate):
         self._begin = 0.0
 
     def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
-        """Enter, as `Gate.acquire` does. The thread that enters must leave."""
+        """Enter as `Gate.acquire` does; the same thread must release."""
         is_inside = super().acquire(seconds, gives_up)
         if is_inside:
             self._begin = time.thread_time()
         return is_inside
 
     def release(self) -> None:
-        """Leave, and let the next thread in."""
+        """Leave, and admit the next thread."""
         held_seconds = time.thread_time() - self._begin
         is_record = held_seconds > self.longest
         if is_record:
             self.longest = held_seconds
         super().release()
-        # The others need not wait for this.
+        # Other threads need not wait for the metrics.
         if held_seconds > LONGEST_HOLD:
             metrics.FOREST_LONG_HOLDS.inc()
         if is_record:

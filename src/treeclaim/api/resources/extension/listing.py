@@ -113,7 +113,7 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
         page = replica.at_one_moment(partial(_take_page, call, query), _add_allocations)
     else:
         with replica.current() as forest:
-            page = _take_page(call, query, forest, replica.cursor)
+            page = _take_page(call, query, forest, replica.follower.cursor)
         call.deadline.check()
     links = lists.links(call, _KIND, page.next_after)
     tail = orjson.dumps({"cursor": page.cursor, "links": links})

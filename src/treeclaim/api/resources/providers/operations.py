@@ -143,14 +143,14 @@ def list_providers(call: Call) -> Reply:
     replica = call.services.replica
     key = key_of("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
-        kept_answer = replica.known(key)
+        version = replica.follower.version
+        kept_answer = replica.answers.find(version, key)
         if kept_answer is not None:
             return _list_reply(list(kept_answer.pieces), kept_answer.modified_at)
-        version = replica.version
         providers = provider_list(forest, matching_providers(forest, query))
     body = provider_list_json(providers, call)
     if isinstance(body, list):
-        replica.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
+        replica.answers.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
     return _list_reply(body, providers.newest)
 
 
