@@ -9,7 +9,7 @@ from tests.api.resources.extension.clouds import uuid_of
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.cursor_text import write_cursor
-from treeclaim.store.feed.news import roots_of
+from treeclaim.store.feed.news import load_roots
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.providers import providers
 from treeclaim.watching import EventStream, LongPoll
@@ -55,7 +55,7 @@ def look(hub):
 
 def narrowed(watch, store, names):
     """Have a watch hear of the trees of some providers alone."""
-    watch.narrow(store.read(roots_of, [uuid_of(name) for name in names]))
+    watch.narrow(store.read(load_roots, [uuid_of(name) for name in names]))
     return watch
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
 from tests.watching import listening
-from treeclaim.store.feed.news import roots_of
+from treeclaim.store.feed.news import load_roots
 from treeclaim.watching import EventStream, Hub, LongPoll
 
 
@@ -133,7 +133,7 @@ def test_watcher_of_a_provider_that_moves_must_reconnect(store, hub):
     listening.add(store, "old")
     listening.add(store, "new")
     listening.add(store, "moved", "old")
-    roots = store.read(roots_of, [uuid_of("moved")])
+    roots = store.read(load_roots, [uuid_of("moved")])
     stream, poll = EventStream(hub, math.inf), LongPoll(hub, math.inf, "the cursor")
     listening.move(store, "moved", "new")
     listening.look(hub)

@@ -125,7 +125,7 @@ class Housekeeper:
         now = self._store.now()
         before = now - keep
         deleted = 0
-        for stream_id in self._store.read(pruning.streams_with_rows):
+        for stream_id in self._store.read(pruning.find_streams_with_rows):
             batch = pruning.ROWS_PER_TRANSACTION
             while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
                 batch = self._store.write(pruning.delete_oldest, stream_id, before)

@@ -12,7 +12,7 @@ from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 from treeclaim.model.extension.cursor_text import write_cursor
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.news import news_since, news_within, roots_of
+from treeclaim.store.feed.news import load_roots, news_since, news_within
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching.change_log import ChangeLog, LogEntry, MovedNews
 
@@ -128,7 +128,7 @@ class Hub:
         moved: dict[Listener, MovedNews] = {}
         for listener in list(self._listeners) if moves else ():
             if listener.roots is not None and not moves.isdisjoint(listener.roots):
-                roots = roots_of(transaction, listener.roots.keys())
+                roots = load_roots(transaction, listener.roots.keys())
                 moved[listener] = MovedNews(news_within(transaction, news, roots), roots)
         entry = LogEntry.of(news, moved)
         # Here and not in the event loop, for all watches of everything.

@@ -13,7 +13,7 @@ from treeclaim.model.extension.audit import FindingKind, RepairResult
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit import repairs
-from treeclaim.store.feed.news import news_since, news_within, roots_of
+from treeclaim.store.feed.news import load_roots, news_since, news_within
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.operations.locks import provider_rows
@@ -119,7 +119,7 @@ def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
 
     def told(transaction, name):
         news = news_since(transaction, cursor)
-        return news_within(transaction, news, roots_of(transaction, [uuid_of(name)])).changes
+        return news_within(transaction, news, load_roots(transaction, [uuid_of(name)])).changes
 
     for name in ("right", "wrong"):
         assert store.read(told, name).keys() == {below}

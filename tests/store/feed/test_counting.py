@@ -16,7 +16,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread
-from treeclaim.store.feed.rows import amounts_text, change_in
+from treeclaim.store.feed.rows import read_amounts, write_amounts
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -173,9 +173,9 @@ def test_row_of_another_format_causes_full_load(store, hosts, other):
 
 def test_amounts_too_long_for_their_column_are_not_counted():
     many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
-    assert amounts_text(many) is None
+    assert write_amounts(many) is None
     some = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
-    text = amounts_text(some)
+    text = write_amounts(some)
     assert text is not None
     assert len(text) <= LONGEST_AMOUNTS
-    assert change_in(None, AT) is None
+    assert read_amounts(None, AT) is None

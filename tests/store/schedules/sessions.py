@@ -126,7 +126,9 @@ class Session:
         pool = streams.StreamPool()
         pool._idle += [replace(stream) for stream in known[:1]]
         self.store._committer._streams = pool
-        self.store._poller._lately = tuple((stream.identity, stream.id) for stream in known)
+        self.store._poller._recent_streams = tuple(
+            (stream.identity, stream.id) for stream in known
+        )
         self.follower = None
         self._start = changes
 

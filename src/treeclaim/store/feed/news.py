@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the change feed for watchers: which providers changed, which parts, in which trees.
+"""Reads the change feed for watchers: the changed providers, their parts and their trees.
 
-For providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
-the feed itself has those of providers that are gone, and the roots that were left.
+UUID, generation and root of existing providers are read from their tables in the same snapshot. The
+feed has the UUIDs of deleted providers, and the former roots of moved ones.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,12 +21,12 @@ from treeclaim.store.feed.unread import (
     StreamRow,
     feed_since,
     has_gap,
-    reached_by,
+    make_cursor,
     stream_rows,
 )
 from treeclaim.store.schema.tables import feed, resource_providers
 
-_TOLD = sa.select(
+_CHANGES = sa.select(
     feed.c.kind, feed.c.object_id, feed.c.format, feed.c.parts, feed.c.uuid, feed.c.tree
 ).distinct()
 _ROOTS = resource_providers.alias("roots")
@@ -39,38 +39,38 @@ _PRESENT = sa.select(
     resource_providers.outerjoin(_ROOTS, _ROOTS.c.id == resource_providers.c.root_provider_id)
 )
 _WITH_ID, _WITH_UUID, _IN_TREES = (
-    _PRESENT.where(column.in_(bind_list("wanted")))
+    _PRESENT.where(column.in_(bind_list("keys")))
     for column in (resource_providers.c.id, resource_providers.c.uuid, _ROOTS.c.uuid)
 )
 
 
 def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
-    """Return what was committed since a cursor; None if that cannot be known any more.
+    """Return the changes committed since a cursor; None if the feed does not have them any more.
 
-    It cannot be where a reader of the feed would load everything (decision 0002), and where a row has
-    another format.
+    The result is None where a reader of the feed would load everything (decision 0002), and where a
+    row has another format.
     """
     rows = stream_rows(transaction)
     cursor = since if isinstance(since, Cursor) else resolve_cursor(rows, since)
     if cursor is None or has_gap(rows, cursor):
         return None
-    feed_rows = feed_since(transaction, rows, cursor.positions, _TOLD)
+    feed_rows = feed_since(transaction, rows, cursor.positions, _CHANGES)
     if any(row.format != FORMAT for row in feed_rows):
         return None
     changes = _changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
-    return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in feed_rows))
+    return News(make_cursor(rows), changes, any(row.kind == CATALOGUE for row in feed_rows))
 
 
 def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
-    """Return the part of some news that is about the trees of some providers.
+    """Return the part of news that concerns the trees of some providers.
 
-    Where one of these may have moved, all is told of the trees that it was and is in: the former have
-    left, and the latter have come, though nobody touched them.
+    If one of these providers may have moved, the result has all providers of its former and its
+    present tree: they left or entered the watched trees without a change of their own.
 
     Args:
         transaction: The transaction of the snapshot in which the news was read.
-        news: All of them.
-        roots: What `roots_of` says of these providers.
+        news: All news.
+        roots: The result of `load_roots` for these providers.
     """
     moved = [
         change
@@ -81,31 +81,31 @@ def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, st
     for change in moved:
         trees |= change.trees
         trees |= frozenset() if change.root is None else {change.root}
-    return news.within(roots).beside(members_of(transaction, trees))
+    return news.within(roots).beside(_load_members(transaction, trees))
 
 
-def members_of(transaction: ReadTransaction, trees: Collection[str]) -> dict[str, ProviderChange]:
-    """Return all providers of some trees, by the uuids of their roots, as providers that have another tree."""
-    change_by_uuid: dict[str, ProviderChange] = {}
-    for row in transaction.rows_in_chunks(_IN_TREES, wanted=sorted(trees)):
-        if row.root in trees:
-            change_by_uuid[row.uuid] = ProviderChange(
-                row.generation, Part.PROVIDER, frozenset((row.root,)), row.root
-            )
-    return change_by_uuid
+def _load_members(
+    transaction: ReadTransaction, trees: Collection[str]
+) -> dict[str, ProviderChange]:
+    """Return all providers of trees, given the uuids of the roots, as moved providers."""
+    return {
+        row.uuid: ProviderChange(row.generation, Part.PROVIDER, frozenset((row.root,)), row.root)
+        for row in transaction.rows_in_chunks(_IN_TREES, keys=sorted(trees))
+        if row.root in trees
+    }
 
 
 def resolve_cursor(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
-    """Return the cursor that a text means; None if its streams cannot be told from others.
+    """Return the cursor of a text; None if its streams cannot be identified.
 
-    A text names the streams that were open. Those that were closed up to its epoch had been seen to
+    A text names the streams that were open. Streams that were closed up to its epoch had been read to
     their ends.
     """
     epochs = {row.identity: row.epoch for row in rows if row.epoch is not None}
     if written.epoch not in epochs:
         return None
-    seen_to = epochs[written.epoch]
-    closed = [row for row in rows if row.closed_in is not None and row.closed_in <= seen_to]
+    last_epoch = epochs[written.epoch]
+    closed = [row for row in rows if row.closed_in is not None and row.closed_in <= last_epoch]
     finished = epochs.keys() | {row.identity for row in closed}
     positions = {row.identity: row.position for row in rows if row.identity in finished}
     streams = [row for row in rows if row.identity not in finished]
@@ -122,10 +122,10 @@ def resolve_cursor(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor 
     return Cursor(positions, written.epoch, frozenset(finished))
 
 
-def roots_of(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, str | None]:
-    """Return the tree of each of some providers, by the uuid of its root; None for unknown ones."""
+def load_roots(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, str | None]:
+    """Return the uuid of the root of each provider; None for an unknown provider."""
     root_by_uuid: dict[str, str | None] = dict.fromkeys(uuids)
-    for row in transaction.rows_in_chunks(_WITH_UUID, wanted=sorted(uuids)):
+    for row in transaction.rows_in_chunks(_WITH_UUID, keys=sorted(uuids)):
         if row.uuid in root_by_uuid:
             root_by_uuid[row.uuid] = row.root
     return root_by_uuid
@@ -140,17 +140,17 @@ def _changes(transaction: ReadTransaction, feed_rows: Sequence[Any]) -> dict[str
     for row in feed_rows:
         if row.uuid is not None:
             _add(change_by_uuid, row.uuid, _deletion_of(row, by_id))
-    rows = transaction.rows_in_chunks(_WITH_ID, wanted=sorted(by_id))
+    rows = transaction.rows_in_chunks(_WITH_ID, keys=sorted(by_id))
     present = {row.id: row for row in rows}
-    for provider_id, of_provider in by_id.items():
+    for provider_id, provider_rows in by_id.items():
         provider = present.get(provider_id)
         if provider is not None:
-            _add(change_by_uuid, provider.uuid, _change_of(provider, of_provider))
+            _add(change_by_uuid, provider.uuid, _change_of(provider, provider_rows))
     return change_by_uuid
 
 
 def _add(change_by_uuid: dict[str, ProviderChange], uuid: str, change: ProviderChange) -> None:
-    """Note a change, beside what became of earlier providers of that uuid."""
+    """Add a change to the changes of earlier providers with this uuid."""
     earlier = change_by_uuid.get(uuid)
     change_by_uuid[uuid] = change if earlier is None else change.after(earlier)
 

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polls the feed: a single statement that shows what is new, and mostly all of it.
+"""Polls the feed by a single statement, which usually returns everything that is new.
 
-It reads the positions of all streams, and the rows after the positions that the reader has seen of
-those streams that moved lately. As one statement sees one snapshot, both belong together. If these
-rows are complete and name nothing to load, they tell the reader everything.
+The statement reads the positions of all streams, and for recently advanced streams the rows after the
+positions of the reader. One statement reads one snapshot, so rows and positions are consistent. If
+the rows are complete and name no provider to load, the poll is done.
 
-If they name a few providers, one more statement loads these, together with the positions of all streams.
-If those are still the same, what it loaded belongs to them. Otherwise the reader loads in a
-snapshot of its own (`unread.py`), as it does for a change of the catalogue or of very many
-providers, a stream that it did not know or that had long been idle, a pruning, a commit of very
-many rows.
+If they name a few providers, one more statement loads these with the positions of all streams. The
+result is valid if the positions are unchanged. Otherwise the reader loads in a snapshot
+(`unread.py`). It also does so for a change of the catalogue or of many providers, a new stream, a
+stream that was idle for long, a pruning, or a commit of many rows.
 
-Where the database can say at less cost that nothing was committed since a look, that look still holds: with SQLite
-this takes 3 µs, and the positions of two streams 11, of twelve 42.
+SQLite reports by a change number, in 3 µs, that nothing was committed since the last poll; the
+positions of two streams cost 11 µs, those of twelve 42 µs.
 
-Which streams moved lately is remembered here, in one place for all readers of a process; it decides
-what a look costs, never what it shows.
+All readers of a process share the list of recently advanced streams. The list affects the cost of a
+poll, and never its result.
 """
 
 from collections import defaultdict
@@ -29,7 +28,7 @@ from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
-from treeclaim.store.feed.unread import StreamRow, has_gap, reached_by
+from treeclaim.store.feed.unread import StreamRow, has_gap, make_cursor
 from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
 from treeclaim.store.reading.providers.some_providers import PART_QUERIES, records_of
 from treeclaim.store.schema import tables
@@ -37,18 +36,18 @@ from treeclaim.store.schema import tables
 _STREAM = "stream"
 """Stands for the kind in the rows that are streams."""
 
-_SQL = """
+_POSITIONS_SQL = """
 SELECT 'stream', id, identity, position, pruned_to, epoch, closed_in, NULL, NULL
 FROM treeclaim_streams
 """
-_SQL_OF_FEED = """
+_ROWS_SQL = """
 UNION ALL SELECT * FROM (
 SELECT kind, stream_id, object_id, position, format, 0 AS epoch, 0 AS closed_in, amounts, created_at
-FROM treeclaim_feed WHERE {which} LIMIT {most}) told
+FROM treeclaim_feed WHERE {pairs} LIMIT {most}) unread
 """
 _PAIR = "(stream_id = {mark} AND position > {mark})"
 _NO_STREAM = (0, 0)
-"""No stream has this id, and only what has not been committed this position."""
+"""A pair for padding, with an id that no stream has."""
 
 _STREAMS = "streams"
 _LOAD = CompiledStatement(
@@ -67,27 +66,27 @@ _LOAD = CompiledStatement(
         ),
     )
 )
-"""Everything about some providers, and the positions of all streams in the same snapshot."""
+"""Loads providers, and the positions of all streams in the same snapshot."""
 
 _MOST_PROVIDERS = 64
-"""Providers that one statement loads while other threads wait for the connection: a tree or so."""
+"""Providers that one statement loads while other threads wait for the connection: about a tree."""
 
 _MOST_STREAMS = 16
-"""Streams that are read together with their positions: about those of two machines' workers."""
+"""Streams whose rows a poll reads: about as many as the workers of two machines use."""
 
-_LOOKS = 2
-"""For one reader: the second look asks for the rows of the streams that the first showed to have moved."""
+_POLLS = 2
+"""Polls for one reader: the second one reads the rows of the streams that the first found to be advanced."""
 
 _MOST_ROWS = 1000
 """Rows that one poll reads: some hundred kilobytes."""
 
 
 class LoadRequiredError(Exception):
-    """There is news that a poll does not show: a reader has to load it in a snapshot."""
+    """A poll did not return everything that is new; the reader must load it in a snapshot."""
 
 
 class FeedPoller:
-    """Polls the feed for the readers of one process; threads may share it.
+    """Polls the feed for the readers of one process; thread-safe.
 
     Args:
         probe: The connection.
@@ -98,39 +97,39 @@ class FeedPoller:
         self._probe = probe
         self._dialect = dialect
         self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
-        self._lately: tuple[tuple[int, int], ...] = ()
-        self._known: tuple[tuple[int, int] | None, Mapping[int, int]] = (None, {})
-        """A version of the database, and the positions of all streams then."""
+        self._recent_streams: tuple[tuple[int, int], ...] = ()
+        self._last_poll: tuple[tuple[int, int] | None, Mapping[int, int]] = (None, {})
+        """The version of the database before the last poll, and the positions of all streams."""
 
     def since(self, cursor: Cursor) -> Changes | None:
-        """Return what was committed since a cursor; None if nothing was.
+        """Return the changes committed since a cursor; None if nothing was committed.
 
         Raises:
-            LoadRequiredError: if it has to be loaded.
-            StoreUnavailableError: if the database does not answer.
+            LoadRequiredError: if they must be loaded in a snapshot.
+            StoreUnavailableError: if the database does not respond.
         """
-        # Whatever is committed from here on makes another version, whether the query below sees it or not.
+        # Read before the query: every later commit changes the version, whether the query sees it or not.
         version = self._probe.version()
-        if version is not None and self._known == (version, cursor.positions):
+        if version is not None and self._last_poll == (version, cursor.positions):
             return None
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             query = self._statement(cursor)
             rows = self._probe.rows(*query)
             positions = {row[2]: row[3] for row in rows if row[0] == _STREAM}
-            self._known = version, positions
+            self._last_poll = version, positions
             if cursor.positions == positions:
                 return None
             streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
             feed_rows = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
-            moved = [
+            advanced = [
                 row for row in streams if row.position > cursor.positions.get(row.identity, 0)
             ]
-            self._note(moved)
+            self._record_advanced(advanced)
             if has_gap(streams, cursor):
                 break
-            unread = _unread(feed_rows, moved, cursor)
-            if len(feed_rows) < _MOST_ROWS and _is_all(unread, moved, cursor):
-                return self._load(reached_by(streams), FeedDelta.of(unread))
+            unread = _select_unread(feed_rows, advanced, cursor)
+            if len(feed_rows) < _MOST_ROWS and _is_complete(unread, advanced, cursor):
+                return self._load(make_cursor(streams), FeedDelta.of(unread))
             if self._statement(cursor) == query:
                 break
         raise LoadRequiredError
@@ -139,8 +138,8 @@ class FeedPoller:
         """Load the providers that rows name.
 
         Raises:
-            LoadRequiredError: if they are too many, or more was committed since.
-            StoreUnavailableError: if the database does not answer.
+            LoadRequiredError: if they are too many, or another transaction was committed since.
+            StoreUnavailableError: if the database does not respond.
         """
         records: Sequence[ProviderRecord] = ()
         if delta.is_unknown or delta.catalogue or len(delta.provider_ids) > _MOST_PROVIDERS:
@@ -149,7 +148,7 @@ class FeedPoller:
             load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.rows(load.sql, load.parameters)
             loaded = rows_by_name(rows)
-            if reached_by([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
+            if make_cursor([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
                 raise LoadRequiredError
             records = records_of(loaded)
         return Changes(
@@ -162,35 +161,37 @@ class FeedPoller:
         )
 
     def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
-        """Return the SQL with its parameters; there are few texts, which drivers prepare."""
+        """Return the SQL and its parameters; the lists are padded, so that drivers prepare few texts."""
         position_by_stream = cursor.positions
         pairs = [
             (stream_id, position_by_stream.get(identity, 0))
-            for identity, stream_id in self._lately
+            for identity, stream_id in self._recent_streams
             if identity not in cursor.finished
         ]
         if not pairs:
-            return _SQL, ()
+            return _POSITIONS_SQL, ()
         length = 1 << (len(pairs) - 1).bit_length()
         pairs += [_NO_STREAM] * (length - len(pairs))
-        which = " OR ".join([self._pair] * length)
-        sql = _SQL + _SQL_OF_FEED.format(which=which, most=_MOST_ROWS)
+        condition = " OR ".join([self._pair] * length)
+        sql = _POSITIONS_SQL + _ROWS_SQL.format(pairs=condition, most=_MOST_ROWS)
         return sql, [number for pair in pairs for number in pair]
 
-    def _note(self, moved: Sequence[StreamRow]) -> None:
-        """Remember which streams moved; should two threads do so at once, one is remembered."""
-        now = tuple((row.identity, row.id) for row in moved if row.closed_in is None)
-        before = tuple(stream for stream in self._lately if stream not in now)
-        self._lately = (now + before)[:_MOST_STREAMS]
+    def _record_advanced(self, advanced: Sequence[StreamRow]) -> None:
+        """Record recently advanced streams; of two concurrent calls the last one counts."""
+        latest = tuple((row.identity, row.id) for row in advanced if row.closed_in is None)
+        earlier = tuple(stream for stream in self._recent_streams if stream not in latest)
+        self._recent_streams = (latest + earlier)[:_MOST_STREAMS]
 
 
-def _unread(rows: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> list[FeedRow]:
-    """Return the rows that the cursor has not read.
+def _select_unread(
+    rows: Sequence[FeedRow], advanced: Sequence[StreamRow], cursor: Cursor
+) -> list[FeedRow]:
+    """Return the rows after the cursor.
 
-    In a restored database a stream may have the id of another one that was remembered, so the statement
-    returns rows of it that were read before.
+    In a restored database a stream may have the id of another recorded stream, and the statement then
+    returns rows before the cursor.
     """
-    read_positions = {row.id: cursor.positions.get(row.identity, 0) for row in moved}
+    read_positions = {row.id: cursor.positions.get(row.identity, 0) for row in advanced}
     return [
         row
         for row in rows
@@ -198,15 +199,15 @@ def _unread(rows: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor)
     ]
 
 
-def _is_all(unread: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:
-    """Return whether rows are all of the streams that moved: each commit has left some.
+def _is_complete(unread: Sequence[FeedRow], advanced: Sequence[StreamRow], cursor: Cursor) -> bool:
+    """Return whether these are all rows of the advanced streams: each commit inserts at least one row.
 
-    A stream that was closed has moved without a row.
+    The closing of a stream advances it without a row.
     """
     commits: defaultdict[int, set[int]] = defaultdict(set)
     for row in unread:
         commits[row.stream_id].add(row.position)
     return all(
         len(commits[row.id]) == row.position - cursor.positions.get(row.identity, 0)
-        for row in moved
+        for row in advanced
     )

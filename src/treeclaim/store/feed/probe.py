@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection by which a process looks at the change feed, at every read of a Forest."""
+"""The connection by which a process polls the change feed, at every read of a Forest."""
 
 import contextlib
 import threading
@@ -15,20 +15,19 @@ from treeclaim.store.database.systems import get_system, get_timeouts
 from treeclaim.store.database.timeouts import PROBE_SECONDS
 
 TURN_SECONDS = 2 * PROBE_SECONDS
-"""Seconds that a thread waits for the connection. The thread before it needs one answer, or one connection
-and one answer; so if this passes, the database is in trouble."""
+"""Seconds that a thread waits for the connection. The thread before it connects and sends one query at
+most, so a longer wait means that the database does not respond."""
 
 
 class Probe:
-    """A connection for small queries; threads may share it.
+    """A connection for small queries; thread-safe.
 
-    It uses no transactions, so each query sees what is committed at that moment. It is kept,
-    because a checkout from the pool would cost more than the query; and what it sends is the
-    driver's own SQL, as SQLAlchemy would cost more than the query too.
+    It is in autocommit mode, so each query sees all earlier commits. It stays open, and sends SQL by
+    the driver: a checkout from the pool, or an execution by SQLAlchemy, would cost more than the query.
 
     Args:
         engine: The engine of the database.
-        outages: Logs when it fails, and when it answers again.
+        outages: Counts and logs failures.
     """
 
     def __init__(self, engine: Engine, outages: Outages) -> None:
@@ -39,12 +38,10 @@ class Probe:
         self._connections = 0
 
     def version(self) -> tuple[int, int] | None:
-        """Return a value that is the same as before only if nothing was committed meanwhile.
-
-        None where the database has none that takes less than reading the positions of the feed.
+        """Return a value that changes with every commit; None if the database has no such value.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database does not respond.
         """
         query = get_system(self._engine).change_number
         if query is None:
@@ -53,19 +50,19 @@ class Probe:
         return connection, number
 
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, as the driver has them; replace a lost connection once.
+        """Return the rows of a query; replace a lost connection once.
 
         Args:
-            sql: As the driver takes it.
-            parameters: As the driver takes them.
+            sql: SQL in the parameter style of the driver.
+            parameters: The parameters of the driver.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
+            StoreUnavailableError: if the database does not respond.
         """
         return self._answer(sql, parameters)[0]
 
     def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
-        """Return the rows of a query, and the number of the connection that it was sent by."""
+        """Return the rows of a query, and the number of its connection."""
         if not self._lock.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailableError(Failure.SILENT.value)
         try:
@@ -74,7 +71,7 @@ class Probe:
             self._lock.release()
 
     def _query_twice(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; send it once more if the connection was lost."""
+        """Return the rows of a query; send it again after a lost connection."""
         is_repeated = False
         while True:
             try:
@@ -107,7 +104,7 @@ class Probe:
                 connection.close()
 
     def close(self) -> None:
-        """Close the connection, unless a query is stuck on it; the process closes that one at exit."""
+        """Close the connection, unless a query is stuck on it."""
         if not self._lock.acquire(timeout=TURN_SECONDS):
             return
         try:

@@ -1,37 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the feed, and what they add up to: which providers to load, and what a reader can count by itself.
+"""Rows of the feed, and their sum: the providers to load, and the changes of usage that a reader adds.
 
-**Counting.** A claim's row says by how much it changed usage and generation of a provider. A reader
-adds that to what it knows, without looking at the provider. The result is what a load of
-everything in the same snapshot would show:
+**Counting.** The row of a claim contains its change of usage and generation of a provider. A reader
+adds the change to its own amounts, without a load of the provider. The result equals a load of
+everything in the same snapshot:
 
-1. *Each change is counted once.* A stream's position and its rows are committed together, and the
-   rows that are read are those between two positions of one snapshot each. A transaction is in the
-   earlier snapshot, and so in what was known, or its rows are among those that are read now.
-2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction records
-   the difference that it made to that sum: it knows exactly which rows it inserted and deleted, as
-   it had locked the consumer and counted the deleted rows. So usage is the sum of what all
-   transactions of a snapshot recorded, and a sum does not depend on the order of its terms: the rows of
-   several streams may come in any order.
-3. *Generation.* A transaction that raises the generation of a provider has locked its row, and records by how
-   much and to what. So a provider's raises are totally ordered by the generation they end with; the
-   greatest one recorded is the present one, and its time is that of the provider's last change. A release
-   raises nothing, and leaves both as they were.
-4. *Everything else*, such as the shape of a tree, inventories and names, is recorded by naming the provider,
-   which is then loaded in the snapshot of the positions; so the amounts for it in the same rows are
-   loaded already, and are not counted. The same is true of a transaction that claims and also
-   changes a provider otherwise.
-5. *What does not exist.* A change of a class of which a provider has no inventory, or of a provider
-   that is gone, is old data: nobody sees its usage. If there is an inventory later, the provider is
-   named, and loaded.
+1. *Each change is counted once.* The position of a stream and its rows are committed together, and a
+   reader reads the rows between the positions of two snapshots. A transaction is either in the earlier
+   snapshot, or its rows are among the rows that are read.
+2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction has locked
+   the consumer and counted the deleted rows, so it records the exact difference of this sum. Usage is
+   therefore the sum of all recorded differences, in any order: the rows of several streams may
+   arrive in any order.
+3. *Generation.* A transaction that raises the generation of a provider has locked its row, and records
+   the step and the new generation. The raises of a provider are therefore ordered; the greatest
+   recorded generation is the present one, and its time is the time of the provider's last change. A
+   release raises no generation.
+4. *Other changes*, such as the shape of a tree, inventories and names, are recorded by the id of the
+   provider. A reader loads the provider in the snapshot of the positions and ignores the amounts for
+   it in the same rows. A transaction with claims and other changes of a provider is recorded like this.
+5. *Missing rows.* A change of a class without an inventory, or of a deleted provider, comes from old
+   data and has no visible usage. If an inventory is created later, the provider is loaded.
 
-Whether (3) is so can be checked: what was known plus all steps must be the greatest generation recorded.
-If it is not, somebody has written beside the feed, and the reader loads everything.
+A reader checks (3): its generation plus all steps must equal the greatest recorded generation. If it
+does not, another program has written without the feed, and the reader loads everything.
 
-**Amounts.** How much a claim changed is text in the column `amounts`, a JSON list of integers: by how much the
-generation was raised, and to what; then each class and by how much its usage rose. If there is no text, a reader
-loads the provider. The time is in the row: `created_at` is what `updated_at` of the provider was set to,
-rounded by the database in the same way.
+**Amounts.** The column `amounts` is a JSON list of integers: the step and the new value of the generation,
+then each class and the increase of its usage. Without a text, a reader loads the provider. The time of
+the change is `created_at`, which equals `updated_at` of the provider, rounded by the database in the same way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -74,9 +70,9 @@ class FeedDelta:
 
     Attributes:
         provider_ids: Providers to load.
-        usage: What claims changed of others, by provider id.
-        catalogue: Whether traits and resource classes are to be loaded.
-        is_unknown: Whether a row has another format, so that all is to be loaded.
+        usage: Changes of other providers by claims, by provider id.
+        catalogue: Whether to load traits and resource classes.
+        is_unknown: Whether a row has another format, so that everything must be loaded.
     """
 
     provider_ids: frozenset[int]
@@ -86,7 +82,7 @@ class FeedDelta:
 
     @classmethod
     def of(cls, rows: Iterable[FeedRow]) -> "FeedDelta":
-        """Add up some rows."""
+        """Return the sum of rows."""
         provider_ids: set[int] = set()
         usage: dict[int, UsageChange] = {}
         catalogue = unknown = False
@@ -95,7 +91,7 @@ class FeedDelta:
             catalogue = catalogue or row.kind == CATALOGUE
             if row.kind != PROVIDER or row.object_id in provider_ids:
                 continue
-            change = change_in(row.amounts, row.created_at)
+            change = read_amounts(row.amounts, row.created_at)
             if change is None:
                 provider_ids.add(row.object_id)
                 usage.pop(row.object_id, None)
@@ -105,11 +101,8 @@ class FeedDelta:
         return cls(frozenset(provider_ids), usage, catalogue, unknown)
 
 
-def amounts_text(change: UsageChange | None) -> str | None:
-    """Return a change as text; None if readers are to load the provider instead.
-
-    So they do where very many classes changed, as their text would not fit.
-    """
+def write_amounts(change: UsageChange | None) -> str | None:
+    """Return a change as text; None, so that readers load the provider, if the text would not fit."""
     if change is None:
         return None
     numbers = [change.steps, change.generation]
@@ -120,13 +113,8 @@ def amounts_text(change: UsageChange | None) -> str | None:
     return text if len(text) <= LONGEST_AMOUNTS else None
 
 
-def change_in(text: str | None, at: datetime | str) -> UsageChange | None:
-    """Return the change that a text tells; None if the provider is to be loaded.
-
-    Args:
-        text: The text of the column; None where it is NULL.
-        at: `created_at` of the row, as a driver gives it.
-    """
+def read_amounts(text: str | None, at: datetime | str) -> UsageChange | None:
+    """Return the change of a text, with the `created_at` of its row; None if the provider must be loaded."""
     if text is None:
         return None
     steps, generation, *used = orjson.loads(text)

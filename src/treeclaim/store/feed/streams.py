@@ -32,7 +32,7 @@ from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.compiled import CompiledStatement, compile_insert
 from treeclaim.store.database.failures import Failure, classify_failure
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
-from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, amounts_text
+from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER, write_amounts
 from treeclaim.store.schema.tables import feed, new_identity, streams
 
 _ROLLED_BACK = {Failure.CONFLICT, Failure.LOCK_TIMEOUT}
@@ -141,7 +141,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "parts": int(effect.parts),
                 "uuid": effect.uuid,
                 "tree": effect.tree,
-                "amounts": amounts_text(effect.usage),
+                "amounts": write_amounts(effect.usage),
             }
             for kind, object_id, effect in touched
         ),

@@ -23,7 +23,7 @@ from treeclaim.model.extension.news import News
 from treeclaim.model.names import quote_value
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.news import news_since, news_within, roots_of
+from treeclaim.store.feed.news import load_roots, news_since, news_within
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
@@ -153,5 +153,5 @@ def _read_news(
         news = news_since(transaction, since)
     if news is None or not trees:
         return news, None
-    roots = roots_of(transaction, trees)
+    roots = load_roots(transaction, trees)
     return news_within(transaction, news, roots), roots
