@@ -30,7 +30,7 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 _LAST_PORT = 65535
 
 _MOST_AGGREGATES = 500
-"""Aggregates that an operator may name; with the usual three classes each, all of them are shown."""
+"""Most aggregates with sums of their own; with the usual three classes each, the metrics show all of them."""
 
 _QUOTING = (
     "in a password, @ is written as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
@@ -40,7 +40,7 @@ _MEGABYTE = 1_000_000
 
 
 _SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not valid: ", re.DOTALL)
-"""The beginning of oslo.config's messages, which is a text for its authors."""
+"""The beginning of oslo.config's messages, which operators do not need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class ConnectionLimits:
     """Limits of connections for `treeclaim serve`, in each worker.
 
     Attributes:
-        header_seconds: From a connection's opening, or a request's first byte, until all headers
-            are there.
-        body_seconds: From the headers until the whole body is there.
-        answer_seconds: In each such time a client has to take a piece of its answer.
-        keep_alive_seconds: Between the end of an answer and the next request.
+        header_seconds: From the opening of a connection, or the first byte of a request, to the end of
+            the headers.
+        body_seconds: From the headers to the end of the body.
+        answer_seconds: Interval in which a client must read a piece of its response.
+        keep_alive_seconds: From the end of a response to the next request.
         connections: Open at a time.
         waiting: Requests that wait for a thread.
         body_bytes: Longest body that is read.
@@ -83,7 +83,7 @@ class ConnectionLimits:
 
     @property
     def most_watchers(self) -> int:
-        """Return how many connections may watch: a quarter of all is left to other requests."""
+        """Return how many connections may watch: a quarter of all is reserved for other requests."""
         return min(self.watchers, self.connections * 3 // 4)
 
 
@@ -92,8 +92,8 @@ class ResourceMetrics:
     """Options of the metrics, besides the sums over the cloud.
 
     Attributes:
-        aggregates: Uuids of those that have sums of their own.
-        flavors: File with queries for which the number that fits is reported; None for none.
+        aggregates: UUIDs of the aggregates with sums of their own.
+        flavors: File with queries for which the number that fits is reported; None without one.
     """
 
     aggregates: tuple[str, ...]
@@ -105,14 +105,14 @@ class Configuration:
     """The configuration of a service.
 
     Attributes:
-        options: All options by group, as the operator set them.
-        database: How to reach the database.
-        search: What concerns every search.
-        admin: Where liveness, readiness and metrics are served; None for nowhere.
-        metrics: What the metrics say about resources; None for nothing.
+        options: All options by group.
+        database: The connection to the database.
+        search: The options of every search.
+        admin: The address of liveness, readiness and metrics; None without an admin listener.
+        metrics: The options of the metrics of resources; None without these metrics.
         connections: Limits of connections for `treeclaim serve`.
         server_threads: Requests that the server runs at a time in a process.
-        pages: Whether the pages are served at /ui/; None to leave it to the server.
+        pages: Whether the pages are served at /ui/; None for the default of the server.
     """
 
     options: cfg.ConfigOpts
@@ -126,12 +126,12 @@ class Configuration:
 
     @property
     def claim_attempts(self) -> int:
-        """Return how often a claim is tried in total."""
+        """Return the number of attempts of a claim."""
         return max(int(self.options.placement.allocation_conflict_retry_count), 1)
 
     @property
     def uses_keystone(self) -> bool:
-        """Tell whether callers are authenticated by Keystone."""
+        """Return whether callers are authenticated by Keystone."""
         return bool(self.options.api.auth_strategy == "keystone")
 
 
@@ -143,7 +143,7 @@ class ConfigurationError(Exception):
     """
 
     def __init__(self, *lines: str) -> None:
-        # Values of options are quoted in them.
+        # The messages quote values of options, which may contain line breaks.
         self.lines = tuple(map(one_line, lines))
         super().__init__("\n".join(self.lines))
 
@@ -156,12 +156,12 @@ def load(
     """Read the configuration.
 
     Args:
-        config_files: Files named by the caller. Without any, the directory in
-            OS_PLACEMENT_CONFIG_DIR counts, else the usual places.
+        config_files: Files named by the caller. The default is the file in the directory
+            OS_PLACEMENT_CONFIG_DIR, else in the usual places of oslo.config.
         config_dirs: Directories with more files.
 
     Raises:
-        ConfigurationError: if something is missing, unreadable or impossible.
+        ConfigurationError: if a file is unreadable, or an option is missing or invalid.
     """
     options = cfg.ConfigOpts()
     register(options)
@@ -175,7 +175,7 @@ def load(
             )
         return _configuration(options)
     except SystemExit:
-        # oslo.config prints the fault of an option that its own command lines have, such as use_journal.
+        # oslo.config prints faults of options that also exist on its command line, such as use_journal.
         text = re.sub(r"argument --(\w+)", r"[DEFAULT]/\1", message.getvalue())
         raise ConfigurationError(*text.splitlines()) from None
     except (cfg.Error, ValueError) as error:
@@ -183,7 +183,7 @@ def load(
 
 
 def _files(config_files: Sequence[str]) -> list[str] | None:
-    """Return the files to read, None for the usual places of oslo.config."""
+    """Return the files to read; None for the usual places of oslo.config."""
     if config_files:
         return list(config_files)
     directory = os.environ.get(CONFIG_DIR_VARIABLE)
@@ -254,10 +254,10 @@ def _address(name: str, text: str) -> Address | None:
 
 
 def require_valid_values(options: cfg.ConfigOpts) -> None:
-    """Read every registered option once, so that all wrong values are found at start and named.
+    """Read every registered option once.
 
     Raises:
-        ConfigurationError: with a line for each wrong value.
+        ConfigurationError: with a line for each invalid value.
     """
     faults: list[str] = []
 
@@ -304,13 +304,13 @@ def _url(connection: str, parameters: str) -> str:
     try:
         url = make_url(connection)
     except (ArgumentError, ValueError):
-        # The cause may quote a part of the password.
+        # The cause may quote part of the password.
         raise ConfigurationError(
             f"[placement_database]/connection is not the URL of a database; {_QUOTING}"
         ) from None
     is_file = url.get_backend_name() == "sqlite"
     if not is_file and "@" in f"{url.host}{url.database}":
-        # Looking up such a host would write the rest of the password to a log.
+        # The lookup of such a host would write a part of the password to a log.
         raise ConfigurationError(
             f"[placement_database]/connection has more than one @ before its host; {_QUOTING}"
         )

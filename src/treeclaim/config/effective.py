@@ -16,31 +16,31 @@ HIDDEN = "****"
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _PASSWORD = re.compile(r"^[^/?\[]*:(?!\d+(?:[/?]|$))")
-"""Without an @, what follows a colon is a port, or a password whose host was forgotten."""
+"""Without an @, a colon precedes a port, or a password without its host."""
 
 _CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s,]*@", re.IGNORECASE)
 
 
 def without_credentials(text: str) -> str:
-    """Return a text in which no URL has user or password; other parts of it stay."""
+    """Replace user and password in all URLs of a text."""
     return _CREDENTIALS.sub(rf"\1{HIDDEN}@", text)
 
 
 def database_place(text: str) -> str:
     """Return the parts of a database's URL that are not secret: driver, host, port, name of the database.
 
-    A password may have any character in it, also those that end it for SQLAlchemy unless they are
-    written as %40 and the like; so all up to the last @ is hidden. Parameters may have a password too.
+    An unquoted password may contain any character, including @, so everything up to the last @ is
+    hidden. Parameters are dropped, because they may contain a password.
     """
     scheme = _ADDRESS.match(text)
     if scheme is None:
         return HIDDEN
     if scheme[1].startswith("sqlite"):
-        # A path, which has no credentials before it.
+        # A path has no credentials.
         return text.partition("?")[0]
     credentials, at, place = text[scheme.end() :].rpartition("@")
     if "?" in credentials or (not at and _PASSWORD.search(place)):
-        # It is unknown whether that begins the parameters, or is in the password.
+        # The question mark may begin the parameters or be part of the password.
         return f"{scheme[1]}://{HIDDEN}"
     return f"{scheme[1]}://{HIDDEN + at if credentials else ''}{place.partition('?')[0]}"
 
@@ -70,36 +70,32 @@ class EffectiveOption:
     is_default: bool
 
 
-def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[EffectiveOption]:
+def effective_options(options: cfg.ConfigOpts, extra: OptionGroups) -> list[EffectiveOption]:
     """Return the effective options by name.
 
     Args:
-        options: The options of the service and of these libraries, all of them with valid values.
-        more: Options by group of libraries that read their own when they are first used.
+        options: The options of the service and of its libraries, all with valid values.
+        extra: Options of libraries that register them at their first use.
     """
     effective = []
-    for group, group_options in all_options(more):
-        where = options if group is None else options[group]
-        # A library lists some options that it registers only where it needs them.
-        registered = [option for option in group_options if option.dest in where]
+    for group, group_options in all_options(extra):
+        values = options if group is None else options[group]
+        # Libraries list some options that they register only when they need them.
+        registered = [option for option in group_options if option.dest in values]
         effective += [
-            _effective(options, group, option, where[option.dest]) for option in registered
+            _effective(options, group, option, values[option.dest]) for option in registered
         ]
     return sorted(effective, key=lambda option: option.name)
 
 
-def all_options(more: OptionGroups) -> OptionGroups:
-    """Return every option that the service or one of its libraries reads.
-
-    Args:
-        more: Those of libraries that read their own when they are first used.
-    """
+def all_options(extra: OptionGroups) -> OptionGroups:
+    """Return every option that the service or one of its libraries reads; `extra` as above."""
     libraries = [*log_options.list_opts(), *policy_opts.list_opts(), ("cors", cors.CORS_OPTS)]
-    return [*list_options(), *libraries, *more]
+    return [*list_options(), *libraries, *extra]
 
 
 def _shown(group: str | None, option: cfg.Opt, value: object) -> str:
-    """Return a value without its secrets; a database's host is not secret."""
+    """Return a value without its secrets; the host of a database is not secret."""
     if not option.secret or not value:
         return without_credentials(str(value))
     return database_place(str(value)) if (group, option.dest) in _DATABASES else HIDDEN

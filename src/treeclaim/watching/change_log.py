@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of the latest changes, and the texts that clients read of them (contract page 99, section 4)."""
+"""The log of the latest changes, and their texts for clients (contract page 99, section 4)."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -16,14 +16,14 @@ from treeclaim.model.parts import Part
 
 @dataclass(frozen=True)
 class Message:
-    """News and the cursor after it, with the texts, which are made once for all that get it."""
+    """News and the cursor after it, with texts that all watches share."""
 
     news: News
     cursor: str
 
     @classmethod
     def of(cls, news: News) -> "Message":
-        """Make it of news, with the cursor of that."""
+        """Return the message of news, with their cursor."""
         return cls(news, cursor_text.write_cursor(news.cursor))
 
     @cached_property
@@ -42,7 +42,7 @@ class Message:
 
 
 def empty_document(cursor: str) -> bytes:
-    """Return the answer without news since a cursor."""
+    """Return the response without news since a cursor."""
     return orjson.dumps({"changes": [], "catalogue": False, "cursor": cursor})
 
 
@@ -50,8 +50,8 @@ def comment(cursor: str | None) -> bytes:
     """Return a comment that keeps the connection alive.
 
     Args:
-        cursor: The cursor from which the client is to resume, where changes that do not concern it were passed over;
-            without it, a quiet stream falls behind the feed.
+        cursor: The cursor from which the client resumes, if changes of other trees were skipped; without it, a
+            quiet stream falls behind the feed.
     """
     if cursor is None:
         return b":\n\n"
@@ -71,12 +71,7 @@ def _part_names(parts: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MovedNews:
-    """The news for a watch of providers that may have moved to other trees.
-
-    Attributes:
-        news: The news.
-        roots: The present roots of the providers that the watch names.
-    """
+    """The news for a watch of providers that may have moved, and the present roots of these providers."""
 
     news: News
     roots: Mapping[str, str | None]
@@ -84,12 +79,12 @@ class MovedNews:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """The news of one look at the feed.
+    """The news of one poll of the feed.
 
     Attributes:
         message: The news and its texts.
         moved: The news for watches of providers that may have moved.
-        touched: UUIDs of the changed providers and of the roots that they have and had; None if any tree may be touched.
+        touched: UUIDs of the changed providers and of their present and former roots; None if any tree may be touched.
     """
 
     message: Message
@@ -98,28 +93,28 @@ class LogEntry:
 
     @classmethod
     def of(cls, news: News, moved: Mapping[Any, MovedNews]) -> "LogEntry":
-        """Make it of news."""
+        """Return the entry of news."""
         trees = (change.trees for change in news.changes.values())
         touched = None if news.catalogue else set(news.changes).union(*trees)
         return cls(Message.of(news), moved, touched)
 
 
 _MOST_ENTRIES = 2_000
-"""Entries of a log: a quarter of an hour, if there is news at each look."""
+"""Entries of a log: a quarter of an hour, if each poll returns news."""
 
 _MOST_CHANGES = 20_000
-"""Changes of providers in all entries: some 6 MB, which the event loop can join in few milliseconds. A watch that
-reads more slowly ends, and its client then gets everything at once from the database."""
+"""Changes of providers in all entries: about 6 MB, which the event loop can join in few milliseconds. A watch that
+reads more slowly ends, and its client then reads all changes from the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeLog:
-    """An immutable sequence of entries, which is replaced and never changed: a reader needs no lock.
+    """An immutable sequence of entries; the hub replaces it, so readers need no lock.
 
     Attributes:
-        cursor: The cursor up to which all changes are in it, as text.
-        first: Number of the first entry that is kept.
-        entries: The news, look by look.
+        cursor: The cursor of the last poll, as text.
+        first: Number of the first entry in the log.
+        entries: One entry for each poll with news.
         changes: Changes of providers in all entries.
     """
 
@@ -130,19 +125,19 @@ class ChangeLog:
 
     @property
     def end(self) -> int:
-        """Return the number that the next entry will have."""
+        """Return the number of the next entry."""
         return self.first + len(self.entries)
 
     def at(self, cursor: str) -> "ChangeLog":
-        """Return this log with a later cursor, between which there is no news."""
+        """Return this log with a later cursor, without news in between."""
         return replace(self, cursor=cursor)
 
     def extended(self, entry: LogEntry, needed: int) -> "ChangeLog":
-        """Return this log with another entry, and without those that no watch needs or that are too many.
+        """Return this log with one more entry, without entries that no watch needs and within the bounds.
 
         Args:
-            entry: The entry.
-            needed: Number of the first entry that a watch has not taken.
+            entry: The new entry.
+            needed: Number of the first entry that a watch has not read.
         """
         entries = (*self.entries[max(needed - self.first, 0) :], entry)
         first = self.end + 1 - len(entries)
@@ -153,7 +148,7 @@ class ChangeLog:
         return ChangeLog(entry.message.cursor, first, entries, changes)
 
     def broken(self, cursor: str) -> "ChangeLog":
-        """Return an empty log at a cursor, after changes that are not known: every watch ends."""
+        """Return an empty log at a cursor, after unknown changes: every watch ends."""
         return ChangeLog(cursor, self.end + 1)
 
     def since(self, number: int) -> tuple[LogEntry, ...]:

@@ -18,23 +18,22 @@ from treeclaim.watching.change_log import ChangeLog, LogEntry, MovedNews
 
 _LOG = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.4
-"""Seconds between two looks at the feed: a write appears within a second, with the time that reading
-and sending take. A look is the small query of every read."""
+POLL_SECONDS = 0.4
+"""Seconds between two polls of the feed: a write appears within a second, including the time to read and
+send it. A poll is one small query."""
 
 _LONGEST_WAIT = 30.0
-"""Seconds that anybody waits for the end of a look: as long as for any turn."""
+"""Seconds that a watch waits for the end of a poll, as for any turn."""
 
 
 class Listener(Protocol):
-    """A watch, as the hub sees it.
+    """The interface of a watch for the hub.
 
     Attributes:
-        wake: Called from another thread when there is news; None before it can be.
-        next: Number of the first entry of the log that it has not taken.
-        reached: The cursor that its client has, as text.
-        roots: The present root of each provider by which it names a tree, None for one that does not exist; None for
-            a watch of everything.
+        wake: Called from another thread when the log has news; None until the server sets it.
+        next: Number of the first entry of the log that it has not read.
+        reached: The cursor of its client, as text.
+        roots: The present root of each watched provider, None for an unknown provider; None for a watch of everything.
     """
 
     wake: Callable[[], object] | None
@@ -44,40 +43,40 @@ class Listener(Protocol):
 
 
 class Hub:
-    """Reads the feed in a thread while there are watches, and wakes all when there is news; thread-safe.
+    """Polls the feed in a thread while watches exist, and wakes them for news; thread-safe.
 
     Attributes:
         log: The latest news.
     """
 
-    def __init__(self, store: Store, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, store: Store, poll_seconds: float = POLL_SECONDS) -> None:
         self.log = ChangeLog()
         self._store = store
-        self._look_seconds = look_seconds
+        self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
         self._listeners: dict[Listener, None] = {}
         self._cursor: Cursor | None = None
-        store.repeat("watching", look_seconds, self._look_if_awaited)
+        store.repeat("watching", poll_seconds, self._poll_if_watched)
 
     def join(self, listener: Listener) -> None:
-        """Let a watch take all that is committed from now on.
+        """Add a watch of everything that is committed from now on.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
-            OverloadedError: if others held the feed for too long.
+            StoreUnavailableError: if the database does not respond.
+            OverloadedError: if the running poll did not end in time.
         """
         with self._lock_feed():
             if self._cursor is None:
                 self._cursor = self._store.read(present_cursor)
                 self.log = self.log.at(write_cursor(self._cursor))
             else:
-                # A watch takes nothing that was committed before it came.
-                self._look()
+                # A watch does not get earlier commits.
+                self._poll()
             listener.next, listener.reached = self.log.end, self.log.cursor
             self._listeners[listener] = None
 
     def leave(self, listener: Listener) -> None:
-        """Forget a watch; never blocks, so the event loop may call it."""
+        """Remove a watch; never blocks, so the event loop may call it."""
         self._listeners.pop(listener, None)
 
     @contextmanager
@@ -89,24 +88,24 @@ class Hub:
         finally:
             self._lock.release()
 
-    def _look_if_awaited(self) -> float:
-        """Read the feed once if any watch waits; return the seconds until the next look."""
-        # An outage has been logged; watches get nothing meanwhile, and nothing is lost.
+    def _poll_if_watched(self) -> float:
+        """Poll the feed once if any watch exists; return the seconds until the next poll."""
+        # The store logs outages; a later poll reads the missed changes.
         with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
             if self._listeners:
-                self._look()
+                self._poll()
             else:
                 self._cursor = None
-        return self._look_seconds
+        return self._poll_seconds
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         cursor = self._cursor
         if cursor is None or self._store.positions() == cursor.positions:
             return
         entry = self._store.read(self._read_entry, cursor=cursor)
         listeners = list(self._listeners)
         if entry is None:
-            # A restored database, or a row of another release: each client must hear it by itself.
+            # A restored database, or a row of another release: each client must read everything again.
             self._cursor = self._store.read(present_cursor)
             self.log = self.log.broken(write_cursor(self._cursor))
         else:
@@ -120,7 +119,7 @@ class Hub:
             _wake(listener)
 
     def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> LogEntry | None:
-        """Return the news, with what watches get of it whose providers may have moved, at one moment."""
+        """Return the news and, from the same snapshot, the news for watches of providers that may have moved."""
         news = news_since(transaction, cursor)
         if news is None:
             return None
@@ -131,7 +130,7 @@ class Hub:
                 roots = load_roots(transaction, listener.roots.keys())
                 moved[listener] = MovedNews(news_within(transaction, news, roots), roots)
         entry = LogEntry.of(news, moved)
-        # Here and not in the event loop, for all watches of everything.
+        # Serialized here for all watches of everything, and not in the event loop.
         _ = entry.message.event
         return entry
 
@@ -141,5 +140,5 @@ def _wake(listener: Listener) -> None:
     try:
         if wake is not None:
             wake()
-    except Exception:  # noqa: BLE001 - it concerns this watch alone, which looks by itself later
+    except Exception:  # noqa: BLE001 - affects this watch only, which reads the log again when it is due
         _LOG.exception("A watcher could not be woken")

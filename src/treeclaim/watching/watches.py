@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches: each takes from the log what concerns its trees.
+"""Watches: each selects the changes of its trees from the log.
 
-A server's event loop asks them, so nothing here waits or asks the database.
+The event loop of a server calls them, so they neither block nor query the database.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,36 +15,30 @@ COMMENT_SECONDS = 15.0
 """Seconds between two comments of a stream (contract page 99, section 4)."""
 
 _WATCH_BYTES = 1_000
-"""Bytes that a watch takes with its place among the others, beside what it names."""
+"""Bytes of a watch, without the providers that it names."""
 
 _NAME_BYTES = 250
-"""Bytes that a provider takes by which a watch names a tree: its UUID and that of its root, each in a dictionary
-and in a set."""
+"""Bytes of each watched provider: its UUID and that of its root, each in a dictionary and in a set."""
 
 
 class Watch:
     """A client that waits for news.
 
     Attributes:
-        wake: What the server wants to be called when there may be something to send.
+        wake: Callback of the server, called when the watch may have data to send.
         nbytes: Bytes that it holds while it waits.
-        is_over: Whether nothing more will come.
-        due: When `take` is to be called in any case, of the monotonic clock.
-        next: Number of the first entry of the log that it has not taken.
-        reached: The cursor that the client has, or the hub had when this began to wait.
-        roots: The present root of each provider by which it names a tree; None for a watch of everything.
+        is_over: Whether it has ended.
+        due: Time, of the monotonic clock, at which to call `take` without a wake-up.
+        next: Number of the first entry of the log that it has not read.
+        reached: The cursor of the client; at first that of the hub.
+        roots: The present root of each watched provider; None for a watch of everything.
     """
 
     def __init__(self, hub: Hub, ends: float) -> None:
-        """Begin to wait.
-
-        Args:
-            hub: Reads the feed.
-            ends: When it is over, of the monotonic clock.
+        """Begin to watch, until `ends` on the monotonic clock.
 
         Raises:
-            StoreUnavailableError: if the database does not answer.
-            OverloadedError: if others held the feed for too long.
+            StoreUnavailableError, OverloadedError: as `Hub.join`.
         """
         self.wake: Callable[[], object] | None = None
         self.nbytes = _WATCH_BYTES
@@ -60,11 +54,11 @@ class Watch:
         hub.join(self)
 
     def narrow(self, roots: Mapping[str, str | None]) -> None:
-        """Watch some trees only, before anything is taken.
+        """Watch some trees only; to be called before `take`.
 
         Args:
-            roots: The root of each provider by which a tree is named, as of a moment after this
-                began to wait; None for one that does not exist.
+            roots: The root of each watched provider, read after this watch began; None for an unknown
+                provider.
         """
         self._follow(roots)
         self.nbytes += _NAME_BYTES * len(roots)
@@ -74,7 +68,7 @@ class Watch:
         self._trees = frozenset(roots) | {root for root in roots.values() if root is not None}
 
     def take(self) -> bytes | None:
-        """Return the data to send now, once; None if there is none."""
+        """Return the data to send now, once; None without data."""
         piece = self._next_piece(self._hub.log, is_last=monotonic() >= self._ends)
         self.due = self._next_due()
         return piece
@@ -93,8 +87,8 @@ class Watch:
     def _next_due(self) -> float:
         return self._ends
 
-    def _take_news(self, log: ChangeLog) -> Message | None:
-        """Return the news that was not taken yet, if there is some, and note whether some was missed."""
+    def _read_news(self, log: ChangeLog) -> Message | None:
+        """Return the unread news, None without news; set `_has_missed_news` if entries are missing."""
         number, self.next = self.next, log.end
         if number < log.first:
             self._has_missed_news = True
@@ -108,7 +102,7 @@ class Watch:
         return Message(News.as_one(selected), log.cursor)
 
     def _select(self, entry: LogEntry) -> News | None:
-        """Return the news of an entry about the watched trees; follow the providers that name them."""
+        """Return the news of an entry for the watched trees; update the roots of moved providers."""
         roots, news = self.roots, entry.message.news
         if roots is None:
             return news
@@ -127,20 +121,20 @@ class Watch:
 
 
 class EventStream(Watch):
-    """Server-sent events until the time is over."""
+    """Server-sent events until the end of the watch."""
 
     def __init__(self, hub: Hub, ends: float) -> None:
         super().__init__(hub, ends)
         self._plan_comment()
 
     def finish(self) -> bytes | None:
-        """End the stream: the client comes again, with the cursor of the last event."""
+        """End the stream; the client reconnects with the cursor of the last event."""
         self.is_over = True
         return None
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
         """Return the next event, or a comment when one is due."""
-        news = self._take_news(log)
+        news = self._read_news(log)
         if is_last or self._has_missed_news:
             return self.finish()
         if news is not None:
@@ -163,22 +157,22 @@ class EventStream(Watch):
 
 
 class LongPoll(Watch):
-    """An answer as soon as there is news, or when the time is over."""
+    """One response, at the first news or at the end of the watch."""
 
     def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""
         super().__init__(hub, ends)
-        self._answered_cursor = cursor
+        self._response_cursor = cursor
 
     def _next_piece(self, log: ChangeLog, *, is_last: bool) -> bytes | None:
-        """Return the answer, once there is one."""
-        news = self._take_news(log)
+        """Return the response, once it is known."""
+        news = self._read_news(log)
         if news is not None and not self._has_missed_news:
             self.is_over = True
             return news.document
         if not self._has_missed_news and log.cursor != self.reached:
-            self._answered_cursor = log.cursor
+            self._response_cursor = log.cursor
         if not is_last and not self._has_missed_news:
             return None
         self.is_over = True
-        return empty_document(self._answered_cursor)
+        return empty_document(self._response_cursor)
