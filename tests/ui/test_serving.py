@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of the pages (contract page 99, section 7)."""
+"""The files of the pages (contract page 99, section 7); `gabbits/pages.yaml` has how they are served."""
 
 import hashlib
 import json
@@ -54,59 +54,6 @@ def test_files_are_served_without_token_and_with_security_headers(pages, path):
     assert answer.headers["content-type"].split(";")[0] == kind[path.rpartition(".")[2]]
 
 
-def test_folder_url_serves_the_index(pages):
-    assert pages.get("/ui/").content == (STATIC / "index.html").read_bytes()
-    answer = pages.get("/ui")
-    assert answer.status_code == 308
-    assert answer.next_request.url.path == "/ui/"
-    # Relative, as no service knows below which path a proxy serves it.
-    assert answer.headers["location"] == "ui/"
-
-
-def test_current_copy_gets_304(pages):
-    first = pages.get("/ui/app.js")
-    assert first.headers["cache-control"] == "no-cache"
-    again = pages.get("/ui/app.js", headers={"if-none-match": first.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
-    assert again.headers["etag"] == first.headers["etag"]
-
-
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
-        ("{tag}", 304),
-        ("W/{tag}", 304),
-        ('"another", {tag}, "third"', 304),
-        ("*", 304),
-        (" * ", 304),
-        ('"another"', 200),
-        ('"another", W/"third"', 200),
-        ('"*"', 200),
-        ("", 200),
-    ],
-)
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_if_none_match_accepts_lists_and_any(pages, form, status, method):
-    first = pages.get("/ui/app.js")
-    known = form.format(tag=first.headers["etag"])
-    again = pages.request(method, "/ui/app.js", headers={"if-none-match": known})
-    assert again.status_code == status
-    assert again.headers["etag"] == first.headers["etag"]
-    assert bool(again.content) == (status == 200 and method == "GET")
-
-
-def test_head_returns_only_headers(pages):
-    answer = pages.head("/ui/app.js")
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert int(answer.headers["content-length"]) == len((STATIC / "app.js").read_bytes())
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_return_405(pages, method):
-    answer = pages.request(method, "/ui/index.html")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -129,16 +76,6 @@ def test_other_paths_return_404(pages, path):
     answer = pages.send(pages.build_request("GET", url))
     assert answer.status_code == 404
     assert b"import" not in answer.content
-
-
-def test_pages_are_not_served_without_the_option(fresh_service):
-    service = fresh_service()
-    assert service.get("/ui/", headers={"x-auth-token": "admin"}).status_code == 404
-    assert service.get("/ui/app.js").status_code == 404
-
-
-def test_similar_path_prefix_belongs_to_the_api(pages):
-    assert pages.get("/uix").json()["errors"][0]["status"] == 404
 
 
 def test_lines_of_javascript_have_at_most_100_columns():
