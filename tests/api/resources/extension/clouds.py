@@ -48,9 +48,6 @@ class Cloud:
             assert answer.headers["openstack-api-version"] == "placement 1.39, treeclaim 1.0"
         return answer.json()
 
-    def refusal(self, path, **parameters):
-        return self.ask(path, status=400, **parameters)["errors"][0]["detail"]
-
     def pages(self, path, member, **parameters):
         """All pages that links lead to, as lists of entries."""
         found = [self.ask(path, **parameters)]
@@ -124,21 +121,6 @@ class Cloud:
         answer = self.client.post(path, json=body, headers=EXTENDED)
         assert answer.status_code == status, answer.text
         return answer.json()
-
-    def single(self, provider):
-        """A provider as its single URLs show it, in the form of the bulk list."""
-        path = f"/resource_providers/{provider}"
-        shown = self.client.get(path, headers=EXTENDED).json()
-        del shown["links"]
-        for part in ("inventories", "usages", "traits", "aggregates", "allocations"):
-            shown[part] = self.client.get(f"{path}/{part}", headers=EXTENDED).json()[part]
-        return shown
-
-    def holder(self, consumer):
-        """A consumer as its single URL shows it, in the form of the bulk list."""
-        shown = self.client.get(f"/allocations/{consumer}", headers=EXTENDED).json()
-        del shown["request"], shown["request_valid"]
-        return {"uuid": consumer, **shown}
 
 
 @contextmanager
