@@ -15,12 +15,12 @@ from tests.servers import TREECLAIM, usual_environment
 
 
 @pytest.mark.slow
-def test_demo_shows_a_cloud_timed_queries_an_explanation_and_a_claim(tmp_path):
+def test_demo_shows_a_cloud_queries_an_explanation_and_a_claim(tmp_path):
     result = run(usual_environment(tmp_path), "demo")
     assert (result.returncode, result.stderr) == (0, "")
     shown = result.stdout
     assert "host-1_numa0_fpga" in shown
-    assert len(re.findall(r"3 candidates in \d+\.\d ms", shown)) == 3
+    assert shown.count("\n3 candidates, which is the limit") == 3
     assert "None of 7 trees matches" in shown
     assert re.search(r"Consumer +\| [0-9a-f-]{36} ", shown)
     assert "1 FPGA" in shown

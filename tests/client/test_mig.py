@@ -10,7 +10,6 @@ from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.topology import parse_topology
-from treeclaim.client.topology.mig import CARDS
 
 FILE = "providers: [{{name: host, children: [{{name: gpu, mig: {}}}]}}]"
 
@@ -31,15 +30,6 @@ A30 = {
     "2g.12gb+me": (2, (0, 2)),
     "4g.24gb": (4, (0,)),
 }
-
-EIGHT_SLICES = {
-    "a100-40gb": "1g.5gb 1g.5gb+me 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb",
-    "a100-80gb": "1g.10gb 1g.10gb+me 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
-    "h100-80gb": "1g.10gb 1g.10gb+me 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb",
-    "h200-141gb": "1g.18gb 1g.18gb+me 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb",
-    "b200-180gb": "1g.23gb 1g.23gb+me 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb",
-}
-"""Names of profiles, as the vendor's tables have them; all these cards are divided in the same way."""
 
 
 class Card:
@@ -128,24 +118,3 @@ def test_reachable_card_states_equal_the_table(tmp_path, name, table):
     seen = set()
     card.explore(frozenset(), seen)
     assert seen == independent(card.places)
-
-
-def test_profiles_cover_only_existing_slices():
-    for card in CARDS.values():
-        for profile in card.profiles:
-            for begin in profile.begins:
-                assert begin + profile.compute <= card.compute
-                assert begin + profile.memory <= card.memory
-
-
-@pytest.mark.parametrize("name", EIGHT_SLICES)
-def test_cards_with_eight_memory_slices_have_documented_profiles(name):
-    card = CARDS[name]
-    assert [profile.name for profile in card.profiles] == EIGHT_SLICES[name].split()
-    model = CARDS["a100-80gb"]
-    for profile, other in zip(card.profiles, model.profiles, strict=True):
-        assert (profile.compute, profile.memory, profile.begins) == (
-            other.compute,
-            other.memory,
-            other.begins,
-        )

@@ -32,8 +32,8 @@ from typing import Any, ClassVar, NoReturn
 from treeclaim.cli.output import CommandError, warn
 from treeclaim.model.names import one_line
 
-_MOST_DIGITS = 9
-"""Digits of a number on a command line; a longer one is a mistake."""
+_LARGEST_NUMBER = 10**9 - 1
+"""A larger number on a command line is a mistake."""
 
 _LAST_PORT = 65_535
 
@@ -73,22 +73,14 @@ class Parser(argparse.ArgumentParser):
         return options, unknown
 
 
-def _whole(text: str, *, least: int) -> int:
-    if not (text.isascii() and text.isdigit()):
+def _whole_number(text: str, *, least: int, most: int = _LARGEST_NUMBER) -> int:
+    is_short = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    number = int(text) if is_short else -1
+    if not least <= number <= most:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is not a whole number of at least {least}"
+            f"{text[:40]!r} is not a whole number from {least} to {most}"
         )
-    if len(text) > _MOST_DIGITS:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {_MOST_DIGITS} digits")
-    if int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is less than {least}")
-    return int(text)
-
-
-def _port(text: str) -> int:
-    if _natural(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port; the last is {_LAST_PORT}")
-    return int(text)
+    return number
 
 
 def _hours(text: str) -> float:
@@ -101,15 +93,12 @@ def _hours(text: str) -> float:
     return number
 
 
-def _permissions(text: str) -> int:
-    try:
-        return int(text, 8)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not an octal number") from None
+def _octal(text: str) -> int:
+    return int(text, 8)
 
 
-_positive = partial(_whole, least=1)
-_natural = partial(_whole, least=0)
+_positive = partial(_whole_number, least=1)
+_natural = partial(_whole_number, least=0)
 
 _TYPES: Mapping[str, Callable[[str], Any]] = {
     "N": _positive,
@@ -118,8 +107,8 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "PERCENT": _natural,
     "SECONDS": _natural,
     "HOURS": _hours,
-    "OCTAL": _permissions,
-    "PORT": _port,
+    "OCTAL": _octal,
+    "PORT": partial(_whole_number, least=0, most=_LAST_PORT),
     "FILE": Path,
     "PATH": os.path.abspath,
 }

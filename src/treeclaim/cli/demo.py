@@ -12,45 +12,35 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from importlib import resources
 from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.output import CommandError, say, say_script, text_in
 from treeclaim.cli.printing import printer
-from treeclaim.cli.query_arguments import in_words
 from treeclaim.cli.registry import run_command
 from treeclaim.client import Client, ClientError
 
 _TOKEN = "admin"  # noqa: S105
 _START_SECONDS = 120
 _PAUSE = 0.05
-_REPETITIONS = 5
-"""Number of timed searches: the first one also fills caches."""
 
-_PAGES = "/ui/"
-
-_FIRST = (
-    "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_FPGA=FPGA:1"
-    "&same_subtree=_CPU,_FPGA&group_policy=none&limit=3"
+_NEAR_FPGA = (
+    "resources_CPU=VCPU:4,MEMORY_MB:4096 resources_FPGA=FPGA:1 same_subtree=_CPU,_FPGA"
+    " group_policy=none limit=3"
 )
 
-SEARCHES = {
-    "CPUs, memory and an FPGA close together, on one NUMA node": _FIRST,
-    "Two virtual functions, one on each physical network, from one NIC": "resources_B=SRIOV_NET_VF:1"
-    "&required_B=CUSTOM_PHYSNET_BLUE&resources_R=SRIOV_NET_VF:1&required_R=CUSTOM_PHYSNET_RED"
-    "&required_NIC=CUSTOM_HW_NIC_ROOT&same_subtree=_NIC,_B,_R&group_policy=isolate&limit=3",
-    "What Placement cannot express: 80 VCPU, evenly from several NUMA nodes of a host": "resources="
-    "VCPU:80&can_split=VCPU&split_policy=even&limit=3",
-}
-"""Queries by their titles."""
+_TWO_NETWORKS = (
+    "resources_B=SRIOV_NET_VF:1 required_B=CUSTOM_PHYSNET_BLUE resources_R=SRIOV_NET_VF:1"
+    " required_R=CUSTOM_PHYSNET_RED required_NIC=CUSTOM_HW_NIC_ROOT same_subtree=_NIC,_B,_R"
+    " group_policy=isolate limit=3"
+)
 
-_IMPOSSIBLE = (
-    "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
-    "&same_subtree=_NUMA,_GPU,_NET"
+_GPU_AND_NETWORK = (
+    "resources_GPU=VGPU:1 resources_NET=SRIOV_NET_VF:1 required_NUMA=HW_NUMA_ROOT"
+    " same_subtree=_NUMA,_GPU,_NET"
 )
 
 _FLAVORS = {
@@ -58,6 +48,34 @@ _FLAVORS = {
     "gpu": {"vcpus": 8, "extra_specs": {"resources_GPU:VGPU": "2", "group_policy": "none"}},
     "fpga": {"vcpus": 4, "extra_specs": {"resources_FPGA:FPGA": "1", "group_policy": "none"}},
 }
+
+_STEPS = (
+    ("The cloud is loaded", "load {file}"),
+    ("One tree of each kind", "tree {roots}"),
+    (
+        "1. CPUs, memory and an FPGA close together, on one NUMA node",
+        f"candidates {_NEAR_FPGA}",
+    ),
+    (
+        "2. Two virtual functions, one on each physical network, from one NIC",
+        f"candidates {_TWO_NETWORKS}",
+    ),
+    (
+        "3. What Placement cannot express: 80 VCPU, evenly from several NUMA nodes of a host",
+        "candidates resources=VCPU:80 can_split=VCPU split_policy=even limit=3",
+    ),
+    (
+        "4. A GPU and a network port near the same NUMA node: nowhere, and why",
+        f"explain {_GPU_AND_NETWORK} --nearest 1",
+    ),
+    ("The first candidate of query 1 is claimed", f"claim {_NEAR_FPGA}"),
+    (
+        "12 servers in one transaction, at most 3 in each tree, the emptiest hosts first",
+        "place resources=VCPU:2 --amount 12 --most 3 --order-by spread --partial",
+    ),
+    ("How many more fit, of each flavor", "fit --flavors {flavors}"),
+)
+"""Titles and commands."""
 
 
 class Demo(DeclaredCommand):
@@ -91,9 +109,8 @@ class Demo(DeclaredCommand):
             flavors.write_text(json.dumps(_FLAVORS), encoding="utf-8")
             with _running_service(folder) as endpoint:
                 say(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
-                status = _run(endpoint, "The cloud is loaded", "load", str(file))
+                status = _run_steps(endpoint, {"file": str(file), "flavors": str(flavors)})
                 if status == 0:
-                    _show(endpoint, flavors)
                     _end(endpoint, keep=options.keep)
                 return status
 
@@ -103,38 +120,22 @@ def _topology() -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _run(endpoint: str, title: str, *words: str) -> int:
-    """Run a command against the service of the demo below a title; return its exit status."""
-    say("")
-    printer().print(title, style="bold")
-    say(f"$ treeclaim {shlex.join(words)}")
-    return run_command(words, ["--endpoint", endpoint, "--token", _TOKEN]) or 0
+def _run_steps(endpoint: str, files: dict[str, str]) -> int:
+    """Run the commands against the service of the demo; stop, and return the exit status, if loading fails."""
+    out = printer()
+    for title, command in _STEPS:
+        with Client(endpoint, _TOKEN) as client:
+            words = command.format(roots=shlex.join(_roots_of_each_kind(client)), **files)
+        say("")
+        out.print(title, style="bold")
+        say(f"$ treeclaim {words}")
+        status = run_command(shlex.split(words), ["--endpoint", endpoint, "--token", _TOKEN])
+        if status and command.startswith("load"):
+            return status
+    return 0
 
 
-def _show(endpoint: str, flavors: Path) -> None:
-    run = partial(_run, endpoint)
-    with Client(endpoint, _TOKEN) as client:
-        run("One tree of each kind", "tree", *_kinds(client))
-        for number, (title, query) in enumerate(SEARCHES.items(), 1):
-            count, milliseconds = _time_search(client, query)
-            heading = f"{number}. {title}: {count} candidates in {milliseconds:.1f} ms"
-            run(heading, "candidates", *_words(query))
-    title = "A GPU and a network port near the same NUMA node: nowhere, and why"
-    run(f"{len(SEARCHES) + 1}. {title}", "explain", *_words(_IMPOSSIBLE), "--nearest", "1")
-    run("The first candidate of query 1 is claimed", "claim", *_words(_FIRST))
-    run(
-        "12 servers in one transaction, at most 3 in each tree, the emptiest hosts first",
-        *("place", "resources=VCPU:2", "--amount", "12", "--most", "3"),
-        *("--order-by", "spread", "--partial"),
-    )
-    run("How many more fit, of each flavor", "fit", "--flavors", str(flavors))
-
-
-def _words(query: str) -> list[str]:
-    return shlex.split(in_words(query))
-
-
-def _kinds(client: Client) -> list[str]:
+def _roots_of_each_kind(client: Client) -> list[str]:
     """Return the root of one tree of each kind, by names without digits."""
     kinds: dict[str, str] = {}
     roots = (row["name"] for row in client.providers() if row["parent_provider_uuid"] is None)
@@ -143,31 +144,26 @@ def _kinds(client: Client) -> list[str]:
     return list(kinds.values())
 
 
-def _time_search(client: Client, query: str) -> tuple[int, float]:
-    """Return the number of candidates, and the shortest time of a search over HTTP in milliseconds."""
-    times = []
-    for _ in range(_REPETITIONS):
-        begin = time.perf_counter()
-        answer = client.candidates(query)
-        times.append(time.perf_counter() - begin)
-    return len(answer["allocation_requests"]), 1000 * min(times)
-
-
 def _end(endpoint: str, *, keep: bool) -> None:
     out = printer()
     out.print()
+    program = _program()
+    options = f" --endpoint {endpoint}" if keep else ""
+    lines = [
+        f"{program} candidates {_NEAR_FPGA}{options}",
+        f"{program} plan drain host-1{options}",
+    ]
     if keep:
         out.print(f"The service stays at {endpoint} until you press Ctrl-C.")
-        out.print(f"Look at its pages: {endpoint}{_PAGES} (the token is {_TOKEN})", style="bold")
+        out.print(f"Look at its pages: {endpoint}/ui/ (the token is {_TOKEN})", style="bold")
         out.print("Or continue here:")
-        lines = _commands(f" --endpoint {endpoint}")
     else:
         out.print("The service ends now; --keep leaves it running. To run your own:")
         lines = [
             "export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
-            f"{_program()} db sync && {_program()} serve &",
-            f"{_program()} demo --topology > cloud.yaml && {_program()} load cloud.yaml",
-            *_commands(""),
+            f"{program} db sync && {program} serve &",
+            f"{program} demo --topology > cloud.yaml && {program} load cloud.yaml",
+            *lines,
         ]
     for line in lines:
         out.print(f"  {line}", soft_wrap=True)
@@ -175,14 +171,6 @@ def _end(endpoint: str, *, keep: bool) -> None:
         # The reader of a pipe would see none of this until the service ends.
         say(flush=True)
         signal.pause()
-
-
-def _commands(options: str) -> Sequence[str]:
-    program = _program()
-    return (
-        f"{program} candidates {in_words(_FIRST)}{options}",
-        f"{program} plan drain host-1{options}",
-    )
 
 
 def _program() -> str:

@@ -37,7 +37,6 @@ class ConsumerContents:
         project, user, kind: Ids and the consumer type; None without allocations.
         hold: Terms of a hold, as a claim has them; None for other consumers.
         drawn_from: Amounts by hold, provider and class.
-        request: The kept request; None without one.
         places: Uuids of the providers with its amounts, drawn ones among them.
     """
 
@@ -48,7 +47,6 @@ class ConsumerContents:
     kind: str | None
     hold: Mapping[str, Any] | None = None
     drawn_from: Mapping[str, Amounts] = field(default_factory=dict)
-    request: Sequence[str] | None = None
     places: frozenset[str] = frozenset()
 
     @classmethod
@@ -63,7 +61,6 @@ class ConsumerContents:
             kind=document.get("consumer_type"),
             hold=terms and {name: terms[name] for name in _TERMS},
             drawn_from=document.get("drawn_from", {}),
-            request=document.get("request"),
             places=frozenset(held).union((terms or {}).get("drawn", {})),
         )
 
@@ -78,13 +75,14 @@ class Contents:
     """Everything that an endpoint holds.
 
     Attributes:
-        is_extended: Whether the endpoint has the extension; without it, the last three are empty.
+        is_extended: Whether the endpoint has the extension; without it, the last four are empty.
         providers: By uuid.
         consumers: By uuid, those with allocations, and holds of which everything is drawn.
         traits, classes: All names.
         aggregates: Names by the uuids of aggregates.
         conditions: Conditions by the uuid of a provider and the key.
         mixes: Requests of mixes by name.
+        requests: Kept requests by consumer.
     """
 
     is_extended: bool
@@ -95,6 +93,7 @@ class Contents:
     aggregates: Mapping[str, str] = field(default_factory=dict)
     conditions: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     mixes: Mapping[str, Any] = field(default_factory=dict)
+    requests: dict[str, Sequence[str] | None] = field(default_factory=dict)
 
 
 def read_contents(
@@ -176,36 +175,11 @@ def _read_in_bulk(client: Client, contents: Contents, progress: Progress) -> Non
     consumers = client.rows("/treeclaim/allocations", "consumers", include="requests")
     for row in chain(count("holds", holds), count("consumers", consumers)):
         contents.consumers[row["uuid"]] = ConsumerContents.read(row["uuid"], row)
+        contents.requests[row["uuid"]] = row.get("request")
     contents.consumers = dict(sorted(contents.consumers.items()))
 
 
-REQUEST = "request"
-"""A difference of consumers that is written apart from their allocations."""
-
 Key = TypeVar("Key")
-
-
-def consumer_differences(source: Contents, target: Contents) -> dict[str, set[str]]:
-    """Return the parts in which consumers of the source differ at the target, by uuid."""
-    # Holds and requests are known only where the source has the extension.
-    always = {"held", *({"hold", "drawn_from", REQUEST} if source.is_extended else ())}
-    differences: dict[str, set[str]] = {}
-    for uuid, consumer in source.consumers.items():
-        present = target.consumers.get(uuid)
-        if present is None or not (present.held or present.hold):
-            differences[uuid] = {"existence"}
-            continue
-        # A hold of which everything is drawn shows no owner.
-        owner = {
-            part
-            for part in ("project", "user", "kind")
-            if None not in (getattr(consumer, part), getattr(present, part))
-        }
-        parts = always | owner
-        differing = {part for part in parts if getattr(consumer, part) != getattr(present, part)}
-        if differing:
-            differences[uuid] = differing
-    return differences
 
 
 def differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dict[Key, Any]:
@@ -213,33 +187,53 @@ def differing_items(source: Mapping[Key, Any], target: Mapping[Key, Any]) -> dic
     return {key: value for key, value in source.items() if target.get(key) != value}
 
 
-def find_differences(source: Contents, target: Contents) -> list[str]:
-    """Return, in words, everything that the target lacks or has different.
+def differing_consumers(source: Contents, target: Contents) -> dict[str, list[str]]:
+    """Return the members in which consumers of the source differ at the target, by uuid."""
+    # Holds are known only where the source has the extension.
+    members = ["held", *(["hold", "drawn_from"] if source.is_extended else [])]
+    differences: dict[str, list[str]] = {}
+    for uuid, consumer in source.consumers.items():
+        present = target.consumers.get(uuid)
+        if present is None or not (present.held or present.hold):
+            differences[uuid] = ["existence"]
+            continue
+        pairs = {
+            name: (getattr(consumer, name), getattr(present, name))
+            for name in (*members, "project", "user", "kind")
+        }
+        # A hold of which everything is drawn shows no owner.
+        differing = [
+            name
+            for name, pair in pairs.items()
+            if pair[0] != pair[1] and (name in members or None not in pair)
+        ]
+        if differing:
+            differences[uuid] = differing
+    return differences
+
+
+def find_differences(source: Contents, target: Contents) -> Iterator[str]:
+    """Yield, in words, everything that the target lacks or has different.
 
     Objects that only the target has do not count, except for consumers of providers that both have.
     """
-    return [
-        *(f"trait {name} is missing" for name in sorted(source.traits - target.traits)),
-        *(f"resource class {name} is missing" for name in sorted(source.classes - target.classes)),
-        *(f"{title} differs" for title in _differing_titles(source, target)),
-        *(
-            f"consumer {uuid} holds something at the target only"
-            for uuid in sorted(target.consumers.keys() - source.consumers.keys())
-            if not source.providers.keys().isdisjoint(target.consumers[uuid].places)
-        ),
-    ]
-
-
-def _differing_titles(source: Contents, target: Contents) -> Iterator[str]:
+    yield from (f"trait {name} is missing" for name in sorted(source.traits - target.traits))
+    classes = sorted(source.classes - target.classes)
+    yield from (f"resource class {name} is missing" for name in classes)
     for aggregate in sorted(differing_items(source.aggregates, target.aggregates)):
-        yield f"aggregate {aggregate}: name"
+        yield f"aggregate {aggregate}: name differs"
     for uuid, provider in source.providers.items():
         change = PlannedChange(target.providers.get(uuid), provider)
         members = ["existence"] if change.action is Action.CREATE else change.differing
-        yield from (f"provider {uuid} ({provider.name}): {member}" for member in members)
+        yield from (f"provider {uuid} ({provider.name}): {member} differs" for member in members)
     for uuid, key in differing_items(source.conditions, target.conditions):
-        yield f"provider {uuid} ({source.providers[uuid].name}): condition {key}"
+        yield f"provider {uuid} ({source.providers[uuid].name}): condition {key} differs"
     for mix in sorted(differing_items(source.mixes, target.mixes)):
-        yield f"mix {mix}"
-    for uuid, parts in consumer_differences(source, target).items():
-        yield from (f"{source.consumers[uuid].title}: {part}" for part in sorted(parts))
+        yield f"mix {mix} differs"
+    for uuid, members in differing_consumers(source, target).items():
+        yield from (f"{source.consumers[uuid].title}: {member} differs" for member in members)
+    for uuid in differing_items(source.requests, target.requests):
+        yield f"consumer {uuid}: request differs"
+    for uuid in sorted(target.consumers.keys() - source.consumers.keys()):
+        if not source.providers.keys().isdisjoint(target.consumers[uuid].places):
+            yield f"consumer {uuid} holds something at the target only"

@@ -10,11 +10,10 @@ from http import HTTPStatus
 from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client
 from treeclaim.client.contents import (
-    REQUEST,
     Amounts,
     ConsumerContents,
     Contents,
-    consumer_differences,
+    differing_consumers,
     differing_items,
     find_differences,
     read_contents,
@@ -82,7 +81,7 @@ def compare(source: Client, target: Client, progress: Progress) -> list[str]:
     """Read both endpoints; return, in words, all that the target lacks or has different."""
     source_contents = read_contents(source, progress, title="checking source")
     copied = read_contents(target, progress, title="checking target")
-    return find_differences(source_contents, copied)
+    return list(find_differences(source_contents, copied))
 
 
 class _Copier:
@@ -163,20 +162,14 @@ class _Copier:
                 self._target.call("PUT", path, members)
 
     def copy_requests(self) -> None:
-        if not self._source.is_extended:
-            return
-        source, present = (
-            {uuid: consumer.request for uuid, consumer in contents.consumers.items()}
-            for contents in (self._source, self._present)
-        )
-        for batch in in_batches(list(differing_items(source, present).items())):
+        requests = differing_items(self._source.requests, self._present.requests)
+        for batch in in_batches(list(requests.items())):
             with self._noting_refusals(f"requests of {len(batch)} consumers"):
                 self._target.call("POST", "/treeclaim/requests", {"requests": dict(batch)})
 
     def copy_consumers(self) -> None:
         consumers = self._source.consumers
-        differences = consumer_differences(self._source, self._present)
-        changed = [consumers[uuid] for uuid, parts in differences.items() if parts - {REQUEST}]
+        changed = [consumers[uuid] for uuid in differing_consumers(self._source, self._present)]
         self.outcome.unchanged += len(consumers) - len(changed)
         drawing = [consumer for consumer in changed if consumer.drawn_from]
         drawn = sorted({hold for consumer in drawing for hold in consumer.drawn_from})

@@ -43,15 +43,3 @@ def test_progress_is_shown_on_a_terminal(tmp_path):
     os.close(terminal)
     assert output == b"done\n"
     assert process.returncode == 0
-
-
-def test_progress_is_not_written_to_a_pipe(tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-c", _WAIT],
-        env=usual_environment(tmp_path, FORCE_COLOR="1"),
-        input=b".",
-        capture_output=True,
-        check=True,
-        timeout=_MOST_SECONDS,
-    )
-    assert (result.stdout, result.stderr) == (b"done\n", b"")

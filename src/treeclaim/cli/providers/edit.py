@@ -17,7 +17,7 @@ from treeclaim.cli.command import CloudAction
 from treeclaim.cli.names import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.loading import make_plan
+from treeclaim.client.loading import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.retry import is_conflict
 from treeclaim.client.states import State, shown_fields, state_of
@@ -53,94 +53,75 @@ class EditProvider(CloudAction):
     arguments = "PROVIDER  uuid or name of the provider"
 
     def act(self, client: Client, options: argparse.Namespace) -> int:
-        session = _Session(client, find_provider(client, options.provider)["uuid"])
+        uuid = find_provider(client, options.provider)["uuid"]
         with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
-            return session.run(Path(folder) / "provider.yaml")
+            return _edit(client, uuid, Path(folder) / "provider.yaml")
 
 
-class _Session:
-    """An edit of a provider."""
-
-    def __init__(self, client: Client, uuid: str) -> None:
-        self._client = client
-        self._uuid = uuid
-        self._base = self._read()
-
-    def run(self, file: Path) -> int:
-        first = text = _text_of(self._base)
-        notes: list[str] = []
-        for _ in range(_MOST_EDITS):
-            shown = _with_notes(text, self._base.name, notes)
-            edited = _edit_text(file, shown)
-            if not edited.strip():
-                say("Cancelled: the file is empty.")
-                return 1
-            if edited == (text if notes else first):
-                if notes:
-                    raise CommandError(*notes, "nothing was changed")
-                say("Nothing was changed.")
-                return 0
-            text = edited
-            try:
-                done = self._write(edited)
-            except TopologyError as error:
-                above = _HEAD.count("\n") + len(error.problems)
-                notes = [
-                    f"line {problem.line + above}: {problem.text}" for problem in error.problems
-                ]
-            except _ChangedMeanwhileError:
-                notes = self._take_present_state()
-            else:
-                say(*done)
-                return 0
-        raise CommandError(*notes, f"nothing was changed after {_MOST_EDITS} edits")
-
-    def _read(self) -> State:
-        include = [part.name for part in PARTS]
-        rows = self._client.provider_states(include, uuid=self._uuid)
-        for row in rows:
-            return state_of(row, PARTS)
-        raise CommandError(f"provider {self._uuid} is gone")
-
-    def _write(self, text: str) -> list[str]:
-        topology = parse_topology(text, "the edited file")
-        self._require_this_provider(topology)
-        plan = make_plan(self._client, topology, prune=True)
-        change = plan.changes[0]
-        if change.before is None or change.before.generation != self._base.generation:
-            raise _ChangedMeanwhileError
-        if change.action is Action.KEEP:
-            return ["Nothing was changed."]
+def _edit(client: Client, uuid: str, file: Path) -> int:
+    """Open the editor until the provider is written, or nothing is to be changed; return the exit status."""
+    base = _read(client, uuid)
+    first = text = _text_of(base)
+    notes: list[str] = []
+    for _ in range(_MOST_EDITS):
+        edited = _edit_text(file, _with_notes(text, base.name, notes))
+        if not edited.strip():
+            say("Cancelled: the file is empty.")
+            return 1
+        if edited == text and notes:
+            raise CommandError(*notes, "nothing was changed")
+        if edited == first and not notes:
+            say("Nothing was changed.")
+            return 0
+        text = edited
         try:
-            self._client.apply_providers([change.entry])
-        except ClientError as error:
-            if is_conflict(error):
-                raise _ChangedMeanwhileError from error
-            raise
-        return [
-            f"{change.after.name} changed:",
-            *(f"  {field}" for field in change.fields(plan.names)),
-        ]
-
-    def _require_this_provider(self, topology: Topology) -> None:
-        uuids = [provider.uuid for provider in topology.providers]
-        if uuids != [self._uuid] and not topology.problems:
-            text = f"the file must have one provider, with uuid {self._uuid}"
-            raise TopologyError(topology.source, [DocumentFault(1, text)])
-
-    def _take_present_state(self) -> list[str]:
-        """Take the present state as the base; return what others have changed, in words."""
-        before, self._base = self._base, self._read()
-        change = PlannedChange(before, replace(self._base, parent=before.parent))
-        return [
+            plan = make_plan(client, _parse(text, uuid), prune=True)
+        except TopologyError as error:
+            above = _HEAD.count("\n") + len(error.problems)
+            notes = [f"line {problem.line + above}: {problem.text}" for problem in error.problems]
+            continue
+        if _write(client, plan, base.generation):
+            return 0
+        before, base = base, _read(client, uuid)
+        others = PlannedChange(before, replace(base, parent=before.parent))
+        notes = [
             "Somebody else changed this provider meanwhile:",
-            *(f"  {field}" for field in change.fields({})),
+            *(f"  {field}" for field in others.fields({})),
             "Change the file to keep that or not, and save it; it is written as it is then.",
         ]
+    raise CommandError(*notes, f"nothing was changed after {_MOST_EDITS} edits")
 
 
-class _ChangedMeanwhileError(Exception):
-    """Somebody else changed the provider."""
+def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
+    """Write the change of a plan; return False if somebody else changed the provider meanwhile."""
+    change = plan.changes[0]
+    if change.before is None or change.before.generation != generation:
+        return False
+    if change.action is Action.KEEP:
+        say("Nothing was changed.")
+        return True
+    try:
+        client.apply_providers([change.entry])
+    except ClientError as error:
+        if is_conflict(error):
+            return False
+        raise
+    say(f"{change.after.name} changed:", *(f"  {field}" for field in change.fields(plan.names)))
+    return True
+
+
+def _read(client: Client, uuid: str) -> State:
+    for row in client.provider_states([part.name for part in PARTS], uuid=uuid):
+        return state_of(row, PARTS)
+    raise CommandError(f"provider {uuid} is gone")
+
+
+def _parse(text: str, uuid: str) -> Topology:
+    topology = parse_topology(text, "the edited file")
+    if not topology.problems and [provider.uuid for provider in topology.providers] != [uuid]:
+        fault = DocumentFault(1, f"the file must have one provider, with uuid {uuid}")
+        return replace(topology, problems=[fault])
+    return topology
 
 
 def _text_of(state: State) -> str:

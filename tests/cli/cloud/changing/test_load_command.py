@@ -125,16 +125,6 @@ def test_empty_part_in_the_file_is_emptied(cloud):
     }
 
 
-@pytest.mark.slow
-def test_children_are_deleted_only_with_prune(cloud):
-    text = f"providers: [{{name: {cloud.host}, children: []}}]"
-    cloud.load(text)
-    assert cloud.client.providers(name=cloud.child)
-    assert f"- {cloud.child}" in cloud.load(text, "--prune", "--dry-run")
-    cloud.load(text, "--prune")
-    assert not cloud.client.providers(name=cloud.child)
-
-
 PRUNED = """
 providers:
 - name: pruned
@@ -231,19 +221,6 @@ def test_concurrent_changes_are_kept(cloud, monkeypatch):
     cloud.load(f"providers: [{{name: {cloud.child}, traits: [CUSTOM_Z]}}]")
     others = {"CUSTOM_OTHER_1", "CUSTOM_OTHER_2"}
     assert cloud.state()["traits"] == {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_Z", *others}
-
-
-def test_refused_provider_is_named_and_others_are_loaded(cloud):
-    """An inventory in use cannot be removed, which only the service can tell."""
-    (provider,) = cloud.client.providers(name=cloud.child)
-    held = {"allocations": {provider["uuid"]: {"resources": {"VCPU": 1}}}}
-    cloud.client.claim(str(uuid.uuid4()), held, project_id="p", user_id="u")
-    message = cloud.refuse(
-        f"providers: [{{name: {cloud.child}, inventories: {{}}}}, {{name: {cloud.host}-other}}]"
-    )
-    assert cloud.child in message
-    assert "409" in message
-    assert cloud.client.providers(name=f"{cloud.host}-other")
 
 
 @pytest.mark.slow
