@@ -5,30 +5,30 @@ from treeclaim.model.errors import TreeclaimError
 
 
 class InvalidQueryError(TreeclaimError):
-    """A query cannot be parsed; the text is the contract's phrase."""
+    """A query cannot be parsed.
+
+    Attributes:
+        text: The contract's phrase.
+        code: Last word of the error code: `bad_value`, `missing_value` or `duplicate_key`; empty without a code.
+        parameter: Name of the wrong parameter; empty where the phrase is not about a single one.
+    """
+
+    message = "{text}"
+    text: str
+    code: str = ""
+    parameter: str = ""
 
 
-class BadQueryValueError(InvalidQueryError):
-    """A parameter of a query has a value that it must not have."""
+def unusable_parameter(parameter: str, problem: str) -> InvalidQueryError:
+    """Return the error for a value that a parameter of the extension must not have."""
+    text = f"Invalid query string parameters: '{parameter}' cannot be used like this: {problem}"
+    return InvalidQueryError(text, "bad_value", parameter)
 
 
-class MissingQueryValueError(InvalidQueryError):
-    """A query lacks a parameter."""
-
-
-class RepeatedParameterError(InvalidQueryError):
-    """A query has a parameter twice."""
-
-    message = "Query parameter {name!r} may be specified only once."
-    name: str
-
-
-class UnusableParameterError(InvalidQueryError):
-    """A parameter of the extension has a value that it must not have."""
-
-    message = "Invalid query string parameters: '{parameter}' cannot be used like this: {problem}"
-    parameter: str
-    problem: str
+def repeated_parameter(parameter: str) -> InvalidQueryError:
+    """Return the error for a parameter that may occur once only."""
+    text = f"Query parameter {parameter!r} may be specified only once."
+    return InvalidQueryError(text, "duplicate_key", parameter)
 
 
 class QueryError(TreeclaimError):

@@ -14,10 +14,9 @@ from treeclaim.model.extension.expressions import Expression, ExpressionError, r
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query.errors import (
-    BadQueryValueError,
     InvalidQueryError,
-    RepeatedParameterError,
-    UnusableParameterError,
+    repeated_parameter,
+    unusable_parameter,
 )
 from treeclaim.model.query.parameters import Repetition, parameter_named
 from treeclaim.model.query.value_parsers import (
@@ -39,7 +38,7 @@ def require_once(values: Values) -> None:
     for name, texts in values.items():
         parameter = parameter_named(name) if len(texts) > 1 else None
         if parameter is not None and parameter.repeated is Repetition.REFUSED:
-            raise RepeatedParameterError(quote_value(name))
+            raise repeated_parameter(quote_value(name))
 
 
 def _items(values: Values, name: str) -> list[str]:
@@ -51,20 +50,22 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
     """Parse what the anchor root must be; without the extension that is one value of `root_required`."""
     required = values.get("root_required", [])
     if len(required) > 1 and not version.is_extended:
-        raise RepeatedParameterError("root_required")
+        raise repeated_parameter("root_required")
     traits = Traits.together(
         parse_required(value, version, any_allowed=version.is_extended) for value in required
     )
     never = [names for names in traits.required if names <= traits.forbidden]
     if never:
         conflicts = ", ".join(sorted(frozenset[str]().union(*never)))
-        raise BadQueryValueError(
-            f"Conflicting required and forbidden traits found in root_required: {conflicts}"
+        raise InvalidQueryError(
+            f"Conflicting required and forbidden traits found in root_required: {conflicts}",
+            "bad_value",
+            "root_required",
         )
     try:
         membership = parse_member_of(values.get("root_member_of", []), version)
     except InvalidQueryError as error:
-        raise UnusableParameterError("root_member_of", str(error)) from error
+        raise unusable_parameter("root_member_of", str(error)) from error
     in_tree, not_in_tree = _parse_root_in_tree(values)
     return provider_conditions(
         traits,
@@ -84,7 +85,7 @@ def _parse_root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...
     uuid_list = text.removeprefix("!")
     uuids = tuple(split_list(uuid_list)) if uuid_list.startswith("in:") else (uuid_list,)
     if not all(map(normalised_uuid, uuids)):
-        raise UnusableParameterError(
+        raise unusable_parameter(
             "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quote_value(value)}"
         )
     return ((), uuids) if text.startswith("!") else (uuids, ())
@@ -93,7 +94,7 @@ def _parse_root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...
 def parse_isolate(values: Values, suffixes: Collection[str]) -> frozenset[str]:
     """Parse `isolate`, which names suffixes of groups of the request."""
     if "isolate" in values and "group_policy" in values:
-        raise UnusableParameterError("isolate", "it cannot be combined with group_policy.")
+        raise unusable_parameter("isolate", "it cannot be combined with group_policy.")
     named = frozenset(_items(values, "isolate"))
     _require_suffixes("isolate", sorted(named), suffixes)
     return named
@@ -102,7 +103,7 @@ def parse_isolate(values: Values, suffixes: Collection[str]) -> frozenset[str]:
 def _require_suffixes(parameter: str, named: Collection[str], suffixes: Collection[str]) -> None:
     for suffix in named:
         if suffix not in suffixes:
-            raise UnusableParameterError(
+            raise unusable_parameter(
                 parameter, f"no group has the suffix {quote_value(suffix)!r}."
             )
 
@@ -116,17 +117,19 @@ def parse_same_subtree(values: Values, version: Version) -> tuple[SubtreeList, .
         outside = tuple(suffix[1:] for suffix in marked)
         inside = tuple(suffix for suffix in suffixes if suffix not in marked)
         if not all((*inside, *outside)):
-            raise BadQueryValueError(
-                "Empty string (unsuffixed group) can not be specified in `same_subtree` "
+            raise InvalidQueryError(
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
+                "bad_value",
+                "same_subtree",
             )
         if not inside:
-            raise UnusableParameterError(
+            raise unusable_parameter(
                 "same_subtree",
                 f"at least one suffix must be without '!'. Got: {quote_value(value)}",
             )
         contrary = sorted(set(inside) & set(outside))
         if contrary:
-            raise UnusableParameterError(
+            raise unusable_parameter(
                 "same_subtree", f"{quote_value(contrary[0])} is named with and without '!'."
             )
         lists.append(SubtreeList(inside, outside))
@@ -149,9 +152,7 @@ def parse_tolerates(name: str, value: str) -> frozenset[str]:
     keys = [key.strip() for key in value.split(",")]
     for key in keys:
         if re.fullmatch(KEY, key) is None:
-            raise UnusableParameterError(
-                name, f"{quote_value(key)!r} is not a key of a condition."
-            )
+            raise unusable_parameter(name, f"{quote_value(key)!r} is not a key of a condition.")
     return frozenset(keys)
 
 
@@ -160,7 +161,7 @@ def parse_can_split(values: Values, resources: Collection[str]) -> frozenset[str
     named = _items(values, "can_split")
     for name in named:
         if name not in resources:
-            raise UnusableParameterError(
+            raise unusable_parameter(
                 "can_split", f"{quote_value(name)!r} is not in the unsuffixed resources."
             )
     return frozenset(named)
@@ -173,14 +174,12 @@ def parse_from_holds(values: Values) -> tuple[str, ...]:
     for text in texts:
         uuid = normalised_uuid(text)
         if uuid is None:
-            raise UnusableParameterError(
-                "from_holds", f"expected uuid,uuid. Got: {quote_value(text)}"
-            )
+            raise unusable_parameter("from_holds", f"expected uuid,uuid. Got: {quote_value(text)}")
         holds[uuid] = None
     if len(texts) > MOST_SOURCES:
-        raise UnusableParameterError("from_holds", f"more than {MOST_SOURCES} holds are named.")
+        raise unusable_parameter("from_holds", f"more than {MOST_SOURCES} holds are named.")
     if len(holds) < len(texts):
-        raise UnusableParameterError("from_holds", "a hold is named twice.")
+        raise unusable_parameter("from_holds", "a hold is named twice.")
     return tuple(holds)
 
 
@@ -189,9 +188,7 @@ def parse_where(name: str, text: str) -> Expression:
     try:
         return read_expression(text)
     except ExpressionError as error:
-        raise UnusableParameterError(
-            name, f"it cannot be parsed at column {error.column}."
-        ) from error
+        raise unusable_parameter(name, f"it cannot be parsed at column {error.column}.") from error
 
 
 def parse_value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueList, ...]:
@@ -201,14 +198,12 @@ def parse_value_lists(values: Values, suffixes: Collection[str]) -> tuple[ValueL
         for value in values.get(parameter, []):
             name, *named_suffixes = value.split(":")
             if not is_attribute_name(name):
-                raise UnusableParameterError(
+                raise unusable_parameter(
                     parameter, f"{quote_value(name)!r} is not the name of an attribute."
                 )
             _require_suffixes(parameter, named_suffixes, suffixes)
             named = tuple(dict.fromkeys(named_suffixes))
             if len(named) < 2:  # noqa: PLR2004 - one value is the same as itself
-                raise UnusableParameterError(
-                    parameter, "two or more different suffixes are needed."
-                )
+                raise unusable_parameter(parameter, "two or more different suffixes are needed.")
             lists.append(ValueList(name, named, is_same=parameter == "match"))
     return tuple(lists)

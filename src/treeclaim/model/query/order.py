@@ -12,7 +12,7 @@ from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
 from treeclaim.model.extension.planning import Mix
 from treeclaim.model.names import quote_value
-from treeclaim.model.query.errors import UnusableParameterError
+from treeclaim.model.query.errors import unusable_parameter
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _MOST_TERMS = 16
@@ -37,7 +37,7 @@ def parse_preferences(name: str, suffix: str, value: str) -> tuple[Preference, .
         text, weight = _split_weight(name, item)
         trait = text.removeprefix("!")
         if not trait or trait.startswith("!"):
-            raise UnusableParameterError(
+            raise unusable_parameter(
                 name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quote_value(value)}"
             )
         preferences.append(Preference(suffix, trait, not text.startswith("!"), weight))
@@ -59,13 +59,11 @@ def parse_order(
     """
     items = [] if value is None else value.split(",")
     if len(items) > _MOST_TERMS:
-        raise UnusableParameterError(
-            "order_by", f"{len(items)} terms are more than {_MOST_TERMS}."
-        )
+        raise unusable_parameter("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
     terms = [_parse_term(item, groups) for item in items]
     is_named = any(term.name is TermName.PREFERRED for term in terms)
     if is_named and not preferred:
-        raise UnusableParameterError(
+        raise unusable_parameter(
             "order_by", "the term 'preferred' needs the parameter of that name."
         )
     if preferred and not is_named:
@@ -73,7 +71,7 @@ def parse_order(
     if not terms:
         return None
     if limit is not None and limit > MOST_CANDIDATES:
-        raise UnusableParameterError(
+        raise unusable_parameter(
             "limit", f"an ordered search returns at most {MOST_CANDIDATES} candidates."
         )
     return Order(tuple(terms), tuple(preferred))
@@ -85,7 +83,7 @@ def _split_weight(name: str, item: str) -> tuple[str, int]:
     if not star:
         return text, 1
     if not _WEIGHT.fullmatch(weight) or int(weight) > _MOST_WEIGHT:
-        raise UnusableParameterError(
+        raise unusable_parameter(
             name, f"a weight is a number from 1 to {_MOST_WEIGHT}. Got: {quote_value(item)}"
         )
     return text, int(weight)
@@ -108,9 +106,9 @@ def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> Candidate
         if term.name is TermName.KEEP:
             name, resource_class = term.arguments
             if name not in mixes:
-                raise UnusableParameterError("order_by", f"there is no mix {quote_value(name)!r}.")
+                raise unusable_parameter("order_by", f"there is no mix {quote_value(name)!r}.")
             if not mixes[name].asks_for(resource_class):
-                raise UnusableParameterError(
+                raise unusable_parameter(
                     "order_by",
                     f"no request of the mix {quote_value(name)!r} requests {quote_value(resource_class)!r}.",
                 )
@@ -122,11 +120,11 @@ def _parse_term(item: str, groups: _Resources) -> Term:
     text, weight = _split_weight("order_by", item)
     term_text, *arguments = text.split(":")
     if term_text not in list(TermName):
-        raise UnusableParameterError("order_by", f"there is no term {quote_value(term_text)!r}.")
+        raise unusable_parameter("order_by", f"there is no term {quote_value(term_text)!r}.")
     name = TermName(term_text)
     problem = _find_problem(name, arguments, groups)
     if problem is not None:
-        raise UnusableParameterError("order_by", f"{problem} Got: {quote_value(item)}")
+        raise unusable_parameter("order_by", f"{problem} Got: {quote_value(item)}")
     return Term(name, tuple(arguments), weight)
 
 

@@ -14,9 +14,7 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query import extension
 from treeclaim.model.query.errors import (
-    BadQueryValueError,
     InvalidQueryError,
-    MissingQueryValueError,
 )
 from treeclaim.model.query.order import parse_order, parse_preferences
 from treeclaim.model.query.parameters import split_name
@@ -230,24 +228,30 @@ def _check_completeness(
 def _check_resourceless(groups: _Groups, subtrees: tuple[SubtreeList, ...]) -> None:
     bare = [suffix for suffix, group in groups.items() if not group.resources]
     if len(bare) == len(groups):
-        raise MissingQueryValueError(
-            "There must be at least one resources or resources[$S] parameter."
+        raise InvalidQueryError(
+            "There must be at least one resources or resources[$S] parameter.",
+            "missing_value",
+            "resources",
         )
     if not bare and not subtrees:
         return
     named = {suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)}
     missing = [suffix for suffix in bare if suffix not in named]
     if missing:
-        raise BadQueryValueError(
+        raise InvalidQueryError(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
-            f"param: bad group(s) - {quote_value(missing)}."
+            f"param: bad group(s) - {quote_value(missing)}.",
+            "bad_value",
+            "same_subtree",
         )
     suffixed = groups.keys() - {NO_GROUP}
     unreal = sorted(named - suffixed)
     if unreal:
-        raise BadQueryValueError(
+        raise InvalidQueryError(
             f"Real suffixes should be specified in `same_subtree`: {quote_value(unreal)} not found in "
-            f"{quote_value(sorted(suffixed))}."
+            f"{quote_value(sorted(suffixed))}.",
+            "bad_value",
+            "same_subtree",
         )
 
 

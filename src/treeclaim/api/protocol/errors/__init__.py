@@ -19,9 +19,7 @@ DUPLICATE_NAME = "placement.duplicate_name"
 PROVIDER_IN_USE = "placement.resource_provider.inuse"
 CANNOT_DELETE_PARENT = "placement.resource_provider.cannot_delete_parent"
 PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
-DUPLICATE_KEY = "placement.query.duplicate_key"
 BAD_VALUE = "placement.query.bad_value"
-MISSING_VALUE = "placement.query.missing_value"
 DEADLINE = "treeclaim.deadline"
 CONSUMER_EXISTS = "treeclaim.consumer_exists"
 UNPLACED = "treeclaim.unplaced"
@@ -131,10 +129,6 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.TraitsNotFoundError: _BAD_REQUEST,
     model.PreferredTraitsNotFoundError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
     query.InvalidQueryError: _BAD_REQUEST,
-    query.BadQueryValueError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
-    query.MissingQueryValueError: ErrorRule(HTTPStatus.BAD_REQUEST, MISSING_VALUE),
-    query.RepeatedParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, DUPLICATE_KEY),
-    query.UnusableParameterError: ErrorRule(HTTPStatus.BAD_REQUEST, BAD_VALUE),
     query.QueryError: _BAD_REQUEST,
     batch.BatchForbiddenError: ErrorRule(HTTPStatus.FORBIDDEN),
     batch.NamelessError: _BAD_REQUEST,
@@ -224,6 +218,8 @@ def api_error(
         headers["Retry-After"] = RETRY_WHEN_BUSY
     if text is None and isinstance(error, query.QueryError):
         return _query_error(error)
+    if isinstance(error, query.InvalidQueryError) and error.code:
+        code = code or f"placement.query.{error.code}"
     members = {}
     if isinstance(error, extension.ConsumerExistsError):
         members["consumers"] = list(error.consumers)
