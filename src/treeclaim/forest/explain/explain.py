@@ -9,6 +9,7 @@ which trees have a candidate, for all trees at once, and none is repeated.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def explain_request(
     forest, request = free_holds(forest, request, budget)
     constraints = constraints_of(
         request,
-        {g.suffix for g in request.groups if forest.barring(g.conditions.tolerates)},
+        {group.suffix for group in request.groups if forest.barring(group.conditions.tolerates)},
         consuming_classes(forest, request),
     )
     trees = MatchingTrees(
@@ -123,10 +124,10 @@ def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldColumns | None) -> 
     if unnamed_held:
         count = int(trees.within(without(trees.forest, unnamed_held)).sum())
         if count:
-            yield f"Without what is held {_trees(count)} would match."
+            yield f"Without what is held {_format_tree_count(count)} would match."
 
 
-def _trees(count: int) -> str:
+def _format_tree_count(count: int) -> str:
     return f"{count} tree" if count == 1 else f"{count} trees"
 
 
@@ -184,13 +185,13 @@ def _focused_trees(trees: MatchingTrees, focus: Focus) -> list[int]:
 
 def _nearest(trees: MatchingTrees, count: int) -> list[int]:
     """Return the trees that do not match: those that satisfy the most groups alone first, then as created."""
-    others = np.flatnonzero(~trees.matching(trees.constraints))
-    if not count or not len(others):
+    unmatched_trees = np.flatnonzero(~trees.matching(trees.constraints))
+    if not count or not len(unmatched_trees):
         return []
-    satisfied = np.zeros(len(others), dtype=np.int64)
+    satisfied = np.zeros(len(unmatched_trees), dtype=np.int64)
     for group in trees.request.groups:
-        satisfied += trees.matching(trees.of_group(group.suffix), [group.suffix])[others]
-    nearest: list[int] = others[np.argsort(-satisfied, kind="stable")][:count].tolist()
+        satisfied += trees.matching(trees.of_group(group.suffix), [group.suffix])[unmatched_trees]
+    nearest: list[int] = unmatched_trees[np.argsort(-satisfied, kind="stable")][:count].tolist()
     return nearest
 
 
@@ -208,7 +209,9 @@ def _explain_tree(
                 "group": constraint.group,
                 "reason": reason.value,
                 "detail": dict(detail),
-                "providers": list(_providers(trees, tree, constraint, unnamed_held)),
+                "providers": list(
+                    islice(_providers(trees, tree, constraint, unnamed_held), _MOST_PROVIDERS)
+                ),
             }
             for constraint in blocking
             for reason, detail in details_of(trees, constraint, tree)
@@ -233,10 +236,10 @@ def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
             constraint
             for constraint in trees.between
             if constraint.reason not in ROOT_REASONS
-            and trees.matching(_but(trees, [constraint]))[tree]
+            and trees.matching(_without_constraints(trees, [constraint]))[tree]
         ]
     yield from blocking
-    yield from _still_blocking(trees, tree, _but(trees, blocking))
+    yield from _still_blocking(trees, tree, _without_constraints(trees, blocking))
 
 
 def _still_blocking(
@@ -247,11 +250,11 @@ def _still_blocking(
     Each is met by itself: together with those before, no choice of providers does.
     """
     kept = list(constraints)
-    met = 0
+    met_count = 0
     while not trees.matching(kept)[tree]:
         # The first constraint that cannot be met beside those before it. Bisection is possible, as
         # more constraints never let more trees match.
-        first, end = met, len(kept)
+        first, end = met_count, len(kept)
         while end - first > 1:
             middle = (first + end) // 2
             if trees.matching(kept[:middle])[tree]:
@@ -259,21 +262,26 @@ def _still_blocking(
             else:
                 end = middle
         yield kept.pop(first)
-        met = first
+        met_count = first
 
 
-def _but(trees: MatchingTrees, left_out: Collection[Constraint]) -> list[Constraint]:
+def _without_constraints(
+    trees: MatchingTrees, left_out: Collection[Constraint]
+) -> list[Constraint]:
     """Return all constraints but some, and but those that make no sense without them."""
-    missing = {
+    meaningless_amounts = {
         (constraint.group, constraint.value)
         for constraint in left_out
         if constraint.reason == Reason.NO_INVENTORY
     }
     return [
-        other
-        for other in trees.constraints
-        if other not in left_out
-        and not (other.reason in AMOUNT_REASONS and (other.group, other.value) in missing)
+        constraint
+        for constraint in trees.constraints
+        if constraint not in left_out
+        and not (
+            constraint.reason in AMOUNT_REASONS
+            and (constraint.group, constraint.value) in meaningless_amounts
+        )
     ]
 
 
@@ -282,18 +290,18 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
     group_constraints = trees.of_group(suffix)
     if trees.matching(group_constraints, [suffix])[tree]:
         return
-    missing: set[Any] = set()
+    missing_classes: set[str] = set()
     is_blocked = False
     for constraint in group_constraints:
         needs = trees.needed_by(constraint)
-        if any(need.value in missing for need in needs):
+        if any(need.value in missing_classes for need in needs):
             if constraint.reason in AMOUNT_REASONS:
                 continue
-            needs = [need for need in needs if need.value not in missing]
+            needs = [need for need in needs if need.value not in missing_classes]
         if not trees.matching([*needs, constraint], [suffix])[tree]:
             is_blocked = True
             if constraint.reason == Reason.NO_INVENTORY:
-                missing.add(constraint.value)
+                missing_classes.add(constraint.value)
             yield constraint
     if is_blocked:
         return
@@ -311,35 +319,28 @@ def _providers(
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
     amount_by_class = _amounts_of(trees.request, constraint)
-    first = int(order.roots[tree])
-    shown = 0
-    for row in range(first, int(order.end[first])):
+    root = int(order.roots[tree])
+    for row in range(root, int(order.end[root])):
+        provider = forest.provider(row)
+        document = {"uuid": provider.uuid, "name": provider.name}
         for class_id, index in forest.inventory_indices(row):
             resource_class = forest.catalogue.class_by_id[class_id].name
             if resource_class not in amount_by_class:
                 continue
-            columns, provider = forest.classes[class_id], forest.provider(row)
+            columns = forest.classes[class_id]
             free = columns.inventory(index).whole_capacity - int(columns.used.values[index])
-            document = {
-                "uuid": provider.uuid,
-                "name": provider.name,
+            amounts = {
                 "resource_class": resource_class,
                 "requested": writable(amount_by_class[resource_class]),
                 "free": writable(max(free, 0)),
             }
             if unnamed_held is not None and lacks_room:
-                document["held"] = writable(unnamed_held.at(int(forest.id.values[row]), class_id))
-            yield document | _attributes(forest, row, constraint)
-            shown += 1
-            if shown == _MOST_PROVIDERS:
-                return
+                amounts["held"] = writable(unnamed_held.at(int(forest.id.values[row]), class_id))
+            yield document | amounts | _attributes(forest, row, constraint)
         if constraint.attributes and not amount_by_class:
             # A provider without amounts, such as the root, is shown only with its attributes.
-            provider = forest.provider(row)
-            document = {"uuid": provider.uuid, "name": provider.name}
             yield document | _attributes(forest, row, constraint)
-            shown += 1
-            if constraint.reason == Reason.ROOT_WHERE or shown == _MOST_PROVIDERS:
+            if constraint.reason == Reason.ROOT_WHERE:
                 return
 
 
@@ -360,8 +361,8 @@ def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[st
     if constraint.reason in (*AMOUNT_REASONS, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}
         return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
-    named = constraint.detail.get("groups", [constraint.group])
-    suffixes = {str(name).removeprefix("!") for name in named if name is not None}
+    groups = constraint.detail.get("groups", [constraint.group])
+    suffixes = {str(suffix).removeprefix("!") for suffix in groups if suffix is not None}
     amount_by_class: dict[str, int] = {}
     for group in request.groups:
         if group.suffix in suffixes or (constraint.reason == Reason.COMBINED_CAPACITY):
@@ -373,13 +374,15 @@ def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[st
 def _advice(trees: MatchingTrees) -> Iterator[str]:
     """Yield a sentence for each single constraint without which some tree would match."""
     for constraint in trees.constraints:
-        kept, groups = _but(trees, [constraint]), None
+        kept, groups = _without_constraints(trees, [constraint]), None
         if _is_all_of_a_group(trees.request, constraint):
             kept = [other for other in kept if other.group != constraint.group]
-            groups = [g.suffix for g in trees.request.groups if g.suffix != constraint.group]
+            groups = [
+                group.suffix for group in trees.request.groups if group.suffix != constraint.group
+            ]
         count = int(trees.matching(kept, groups).sum())
         if count:
-            yield f"Without {constraint.text} {_trees(count)} would match."
+            yield f"Without {constraint.text} {_format_tree_count(count)} would match."
 
 
 def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:
@@ -391,8 +394,8 @@ def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> boo
     if constraint.reason != Reason.NO_INVENTORY:
         return False
     (group,) = [group for group in request.groups if group.suffix == constraint.group]
-    asks_more = not group.conditions.is_empty or any(
+    has_other_demands = not group.conditions.is_empty or any(
         group.suffix in (*listed.inside, *listed.outside) for listed in request.same_subtree
     )
-    asks_more |= any(group.suffix in compared.suffixes for compared in request.values)
-    return len(group.resources) == 1 and (group.suffix == NO_GROUP or not asks_more)
+    has_other_demands |= any(group.suffix in compared.suffixes for compared in request.values)
+    return len(group.resources) == 1 and (group.suffix == NO_GROUP or not has_other_demands)
