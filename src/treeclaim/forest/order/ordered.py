@@ -272,7 +272,12 @@ class OrderedSearch:
                 related = [room.related() for room in self._scoring.rooms]
                 self._kinds = TreeKinds(self._problem, related)
             if self._kinds.is_worthwhile:
-                trees, copies = self._kinds.tell_apart(trees)
+                first_trees = self._kinds.first_trees(trees)
+                is_first = first_trees == trees
+                copies = dict(
+                    zip(trees[~is_first].tolist(), first_trees[~is_first].tolist(), strict=True)
+                )
+                trees = trees[is_first]
         ready = ReadyTrees(self._drawing, trees)
         with self._problem.budget.held(ready.nbytes):
             is_small = ready.most() <= TOGETHER

@@ -220,9 +220,7 @@ class CapacityCount:
         """Place consumers in some trees until they are full; in trees that are alike only once where that is slow."""
         # With an order, each consumer takes a search.
         is_ordered = self._request.order is not None
-        kinds = (
-            kinds_of_trees([problem], trees) if is_ordered else kinds_where_slow(problem, trees)
-        )
+        kinds = kinds_of_trees(problem, trees) if is_ordered else kinds_where_slow(problem, trees)
         if kinds is None:
             kinds = np.arange(len(trees))
         _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)

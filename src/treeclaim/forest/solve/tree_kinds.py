@@ -96,7 +96,7 @@ class TreeKinds:
     Only a term that is a number of the tree itself is left out (`shuffle`).
     """
 
-    def __init__(self, problem: Problem, related: Sequence[Sequence[Problem] | None]) -> None:
+    def __init__(self, problem: Problem, related: Sequence[Sequence[Problem] | None] = ()) -> None:
         """Read all that scores depend on.
 
         Args:
@@ -104,7 +104,7 @@ class TreeKinds:
             related: The requests of each mix of its terms `keep`, related to the Forest; None for a mix
                 of which one tree may use what another one has.
         """
-        self._forest = problem.forest
+        self._problem = problem
         relations = (*problem.relations, *problem.split_relations)
         is_local = all(relation.pairs.is_local for relation in relations)
         self.is_worthwhile = is_local and None not in related
@@ -116,38 +116,25 @@ class TreeKinds:
         self._first: dict[bytes, int] = {}
         self._copies = 0
 
-    def tell_apart(self, trees: Trees) -> tuple[Trees, dict[int, int]]:
-        """Return the first tree of each kind, and for every other tree the first one of its kind.
-
-        Kinds are remembered: a tree of a kind that was returned before is not returned again.
-        """
-        first, copies = [], {}
-        for tree, kind in zip(
-            trees.tolist(), _likenesses(self._forest, trees, self._columns), strict=True
-        ):
-            first_tree = self._first.setdefault(kind, tree)
-            if first_tree == tree:
-                first.append(tree)
-            else:
-                copies[tree] = first_tree
-        self._copies += len(copies)
+    def first_trees(self, trees: Trees) -> Trees:
+        """Return for each of some trees the first tree of its kind that was ever passed, perhaps itself."""
+        first_trees = trees.copy()
+        for at, kind in enumerate(_likenesses(self._problem.forest, trees, self._columns)):
+            self._problem.budget.check()
+            first_trees[at] = self._first.setdefault(kind, int(trees[at]))
+        self._copies += int(np.count_nonzero(first_trees != trees))
         self.is_worthwhile = len(self._first) < _KINDS_TRIED + self._copies
-        return np.array(first, dtype=np.int64), copies
+        return first_trees
 
 
-def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
-    """Return a number for each of some trees, equal for trees that no problem can distinguish.
+def kinds_of_trees(problem: Problem, trees: Trees) -> Integers:
+    """Return a number for each of some trees, equal for trees that a problem cannot distinguish.
 
     Args:
-        problems: Requests related to one Forest, in which trees are independent.
+        problem: A request for which trees are independent.
         trees: Numbers of trees.
     """
-    forest, number_by_likeness = problems[0].forest, dict[bytes, int]()
-    kinds = np.zeros(len(trees), dtype=np.int64)
-    for at, likeness in enumerate(_likenesses(forest, trees, list(_columns(problems)))):
-        problems[0].budget.check()
-        kinds[at] = number_by_likeness.setdefault(likeness, len(number_by_likeness))
-    return kinds
+    return TreeKinds(problem).first_trees(trees)
 
 
 def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
@@ -167,7 +154,7 @@ def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
         not rules.are_free and rules.at_most(counts).max(initial=0) > thresholds.MANY_COMBINATIONS
     )
     if is_slow and all(relation.pairs.is_local for relation in problem.relations):
-        return kinds_of_trees([problem], trees)
+        return kinds_of_trees(problem, trees)
     return None
 
 
