@@ -4,7 +4,6 @@
 import json
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.forest.building import BEGINNING
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
@@ -212,41 +210,44 @@ def ask(forest, request, limit=None, **options):
 
 
 LOWERED = {
-    "GROUPS_COPIED_TOGETHER": 1,
-    "FIRST_REACH": 1,
-    "FRUITLESS_STRIDE": 1,
-    "LARGEST_BLOCK": 3,
-    "SMALLEST_BLOCK": 1,
-    "LARGEST_FRUITLESS_BLOCK": 3,
-    "STACK_BYTES": 100,
-    "PATIENCE": 0,
-    "SOME_COMBINATIONS": 1,
-    "MANY_COMBINATIONS": 2,
-    "CANDIDATES_TOGETHER": 2,
-    "SLOTS_TOGETHER": 3,
-    "TREES_IN_A_PIECE": 1,
-    "FEW_SLOTS": 1,
-    "MOST_COMPARISONS": 4,
-    "LARGEST_CODED_PATTERN": 2,
+    "table.provider_table.GROUPS_COPIED_TOGETHER": 1,
+    "solve.stage.FIRST_REACH": 1,
+    "solve.stage.FRUITLESS_STRIDE": 1,
+    "solve.stage.LARGEST_BLOCK": 3,
+    "solve.candidate_cache.SMALLEST_BLOCK": 1,
+    "solve.combine.SMALLEST_BLOCK": 1,
+    "solve.stage.SMALLEST_BLOCK": 1,
+    "solve.partial.combiner.LARGEST_FRUITLESS_BLOCK": 3,
+    "solve.partial.blocks.STACK_BYTES": 100,
+    "solve.partial.combiner.PATIENCE": 0,
+    "feasibility.joint_feasibility.SOME_COMBINATIONS": 1,
+    "feasibility.joint_feasibility.MANY_COMBINATIONS": 2,
+    "solve.tree_kinds.MANY_COMBINATIONS": 2,
+    "solve.limit.CANDIDATES_TOGETHER": 2,
+    "answer.body.SLOTS_TOGETHER": 3,
+    "answer.summaries.TREES_IN_A_PIECE": 1,
+    "answer.templates.FEW_SLOTS": 1,
+    "answer.templates.MOST_COMPARISONS": 4,
+    "answer.templates.LARGEST_CODED_PATTERN": 2,
     "order.ordered.TOGETHER": 1,
     "order.ordered.KINDS_FROM": -1,
-    "FIRST_BEST_TREES": 1,
+    "order.ordered.FIRST_BEST_TREES": 1,
     "order.ordered.SORTED_FIRST": 2,
-    "FEWEST_DEAD_ROWS": 1,
-    "FEWEST_CHANGED_KEYS": 1,
-    "FEWEST_FULL_ROWS": 2,
-    "ROWS_COPIED_TOGETHER": 2,
-    "MOST_TREES_EDITED": 2,
-    "FEW_TREES_WRITTEN": 1,
-    "MOST_WRITES_KNOWN": 2,
+    "table.change.compaction.FEWEST_DEAD_ROWS": 1,
+    "table.register.FEWEST_CHANGED_KEYS": 1,
+    "table.change.compaction.FEWEST_FULL_ROWS": 2,
+    "table.forest.ROWS_COPIED_TOGETHER": 2,
+    "table.provider_table.ROWS_COPIED_TOGETHER": 2,
+    "table.forest.MOST_TREES_EDITED": 2,
+    "table.order.MOST_TREES_EDITED": 2,
+    "domains.followed.FEW_TREES_WRITTEN": 1,
+    "placing.scratch.FEW_TREES_WRITTEN": 1,
+    "table.class_inventories.MOST_WRITES_KNOWN": 2,
     "placing.queries.TOGETHER": 2,
     "placing.queries.TREES_TOGETHER": 1,
     "placing.queries.CANDIDATES_TOGETHER": 4,
 }
-"""Every size from which on a search takes another path, so low that small worlds take it.
-
-A name with dots is that of a module of the Forest and its constant, any other one that of a threshold.
-"""
+"""Every size from which on a search takes another path, so low that small worlds take it."""
 
 
 @contextmanager
@@ -254,9 +255,7 @@ def lowered(values):
     """Set thresholds, by name, as long as the block runs."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            module, _, constant = name.rpartition(".")
-            owner = import_module(f"treeclaim.forest.{module}") if module else thresholds
-            patch.setattr(owner, constant, value)
+            patch.setattr(f"treeclaim.forest.{name}", value)
         yield
 
 

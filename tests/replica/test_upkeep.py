@@ -16,7 +16,12 @@ from treeclaim.store.operations.providers import providers
 
 
 def test_replica_is_compacted_between_turns_with_a_new_version(store):
-    with lowered({"FEWEST_DEAD_ROWS": 2, "ROWS_COPIED_TOGETHER": 2}):
+    sizes = {
+        "table.change.compaction.FEWEST_DEAD_ROWS": 2,
+        "table.forest.ROWS_COPIED_TOGETHER": 2,
+        "table.provider_table.ROWS_COPIED_TOGETHER": 2,
+    }
+    with lowered(sizes):
         replica = Replica(store)
         number = 0
         with replica.current() as forest:

@@ -90,7 +90,7 @@ def test_tree_whose_condition_begins_with_the_first_use_is_of_its_own_kind(order
         having(each, conditions=(condition,)) if each.id == 6 else each
         for each in wide_trees(3, 4)
     ]
-    with lowered({"MANY_COMBINATIONS": 2}):
+    with lowered({"solve.tree_kinds.MANY_COMBINATIONS": 2}):
         limits = CapacityLimits(None, 0)
         counted = count_capacity(forest_of_records(records), request, limits, Budget())
     assert counted["fits"] == 2 + 1 + 2

@@ -16,13 +16,15 @@ import orjson
 
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.ordered import Ranking
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.division import SplitCandidate
 from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
+
+SLOTS_TOGETHER = 50_000
+"""Slots of candidates that are written together, at some hundred bytes each: a few milliseconds."""
 
 _MOST_HELD = 10_000
 """Candidates up to which the memory of a body counts as that of its search."""
@@ -88,7 +90,7 @@ class ResponseBody:
         for block in self._blocks:
             self.candidates += len(block)
             self._summaries.note(block)
-            rows = max(thresholds.SLOTS_TOGETHER // max(block.shape[1], 1), 1)
+            rows = max(SLOTS_TOGETHER // max(block.shape[1], 1), 1)
             for start in range(0, len(block), rows):
                 yield self._write_block(block[start : start + rows])
 

@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.solve.limit import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Trees, expand_ranges
 from treeclaim.forest.table.texts import summary_fragment
 from treeclaim.model.request import BodyForm
+
+TREES_IN_A_PIECE = 16_384
+"""Trees whose summaries are written together."""
 
 
 class Summaries:
@@ -52,8 +54,8 @@ class Summaries:
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
         trees = np.flatnonzero(self._tree_used)
-        for start in range(0, len(trees), thresholds.TREES_IN_A_PIECE):
-            batch = trees[start : start + thresholds.TREES_IN_A_PIECE]
+        for start in range(0, len(trees), TREES_IN_A_PIECE):
+            batch = trees[start : start + TREES_IN_A_PIECE]
             self._problem.budget.check()
             if start:
                 yield b","

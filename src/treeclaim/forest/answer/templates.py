@@ -11,11 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
+
+FEW_SLOTS = 4
+"""Slots up to which comparing each with each costs less than sorting the slots of each candidate."""
+
+MOST_COMPARISONS = 4_000_000
+"""Comparisons of slots with each other that are made by one array operation."""
+
+LARGEST_CODED_PATTERN = 15
+"""Slots up to which a pattern, read as the digits of a number, is looked up as one number; more do
+not fit into an int64."""
 
 Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
@@ -101,7 +110,7 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integer
     if pattern is not None:
         yield pattern, slice(None)
         return
-    step = max(thresholds.MOST_COMPARISONS // slots**2, 1)
+    step = max(MOST_COMPARISONS // slots**2, 1)
     for start in range(0, len(block), step):
         part = block[start : start + step]
         first = (part[:, :, None] == part[:, None, :]).argmax(axis=2)
@@ -119,7 +128,7 @@ def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
     Where there are many slots, usually no candidate has a provider twice.
     """
     slots = block.shape[1]
-    if slots > thresholds.FEW_SLOTS:
+    if slots > FEW_SLOTS:
         ordered = np.sort(block, axis=1)
         differ = bool((ordered[:, 1:] != ordered[:, :-1]).all())
         return tuple(range(slots)) if differ else None
@@ -141,7 +150,7 @@ def _distinct(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct rows, and for each row the index of its distinct row."""
     slots = patterns.shape[1]
-    if slots > thresholds.LARGEST_CODED_PATTERN:
+    if slots > LARGEST_CODED_PATTERN:
         distinct, which = np.unique(patterns, axis=0, return_inverse=True)
         return distinct, which.reshape(-1)
     codes = patterns @ (slots ** np.arange(slots, dtype=np.int64))

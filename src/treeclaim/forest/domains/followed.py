@@ -7,11 +7,13 @@ from typing import Generic, TypeVar, cast
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import SizedValue
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Trees
 from treeclaim.forest.table.forest import Forest
+
+FEW_TREES_WRITTEN = 64
+"""Trees written since the last count up to which only these are counted again."""
 
 _Value = TypeVar("_Value", bound=SizedValue)
 
@@ -44,7 +46,7 @@ class _Followed(Generic[_Value]):
                 return None
             trees.append(forest.order.tree[columns.row.values[np.array(indices, dtype=np.int64)]])
         written = np.unique(np.concatenate(trees)) if trees else np.arange(0)
-        return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None
+        return written if len(written) <= FEW_TREES_WRITTEN else None
 
 
 def follow(

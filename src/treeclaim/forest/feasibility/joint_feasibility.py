@@ -19,12 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.domain import Domain, slots_served
 from treeclaim.forest.question.slots import JointConstraint, Slot
 from treeclaim.forest.table.columns import Integers, Mask
 from treeclaim.forest.table.order import TreeOrder
+
+SOME_COMBINATIONS = 500
+"""A tree with more combinations than this is judged exactly before it is searched with others."""
+
+MANY_COMBINATIONS = 20_000
+"""A tree with more combinations than this is searched by itself, and judged exactly first."""
 
 
 def assignable(
@@ -169,14 +174,14 @@ class JointFeasibility:
             for slot in self._loose:
                 combinations += np.log(self._domains[slot].counts[anchors])
         hopeful = np.ones(len(anchors), dtype=np.bool_)
-        many = np.flatnonzero(combinations > np.log(thresholds.SOME_COMBINATIONS))
+        many = np.flatnonzero(combinations > np.log(SOME_COMBINATIONS))
         judged: dict[bytes, bool] = {}
         for at, likeness in self._likenesses(anchors, many):
             if likeness not in judged:
                 self._budget.check()
                 judged[likeness] = self.may_match(int(anchors[at]))
             hopeful[at] = judged[likeness]
-        alone = (combinations > np.log(thresholds.MANY_COMBINATIONS))[hopeful]
+        alone = (combinations > np.log(MANY_COMBINATIONS))[hopeful]
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
         yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.drawing import (
     Drawing,
@@ -34,6 +33,9 @@ from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.solve.tree_kinds import TreeKinds
 from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
+
+FIRST_BEST_TREES = 16
+"""Trees that are staged together at first, those with the highest ceilings; then twice as many."""
 
 MOST_EXACT = 50_000
 """Candidates of a tree up to which its search is exact (contract page 98, section 2.2, rule 3)."""
@@ -228,7 +230,7 @@ class OrderedSearch:
 
     def _batches(self) -> Iterator[tuple[Floats, Trees]]:
         """Yield ceilings and trees in order, few trees together at first and where each may have many candidates."""
-        size = thresholds.FIRST_BEST_TREES
+        size = FIRST_BEST_TREES
         for ceiling, trees in self._by_ceiling():
             begin = 0
             while begin < len(trees):

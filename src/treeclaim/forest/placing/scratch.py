@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import Allocation, classes_with_consumed, with_consumed
 from treeclaim.forest.domains.filters import armed_heads
+from treeclaim.forest.domains.followed import FEW_TREES_WRITTEN
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
@@ -189,7 +189,7 @@ class Scratch:
             own = [index for of_class, index in self._changed if of_class == class_id]
             indices = np.unique(np.array([*changed, *own], dtype=np.int64))
             indices = indices[columns.used.values[indices] != current.used.values[indices]]
-            if len(indices) > thresholds.FEW_TREES_WRITTEN:
+            if len(indices) > FEW_TREES_WRITTEN:
                 return False
             for index in indices.tolist():
                 row = int(current.row.values[index])

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.solve.combine import combined_from
 from treeclaim.forest.solve.limit import first_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.stage import SMALLEST_BLOCK
 from treeclaim.forest.table.columns import Mask
 from treeclaim.model.request import NO_GROUP, ByValue
 
@@ -88,7 +88,7 @@ class KnownCandidates:
     ) -> "KnownCandidates":
         """Find candidates in a tree and those behind it, in addition to those left of the trees before it."""
         before = fitting_choices[problem.order.tree[fitting_choices[:, 0]] < tree]
-        most = (problem.wanted or 0) + thresholds.SMALLEST_BLOCK
+        most = (problem.wanted or 0) + SMALLEST_BLOCK
         blocks = (block.chosen for block in combined_from(problem, tree, most - len(before)))
         chosen = np.concatenate([before, *first_candidates(blocks, most - len(before))])
         return self.of(self.kind, problem, chosen, most)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.partial.blocks import Anchored, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import (
+    SMALLEST_BLOCK,
     Pace,
     Stage,
     all_anchors,
@@ -255,4 +255,4 @@ def first_of_each(problem: Problem, trees: Trees) -> Iterator[CandidateBlock]:
 
 def _few_rows(stage: Stage) -> int:
     """Return how many partial candidates to extend together: small blocks get to the first sooner."""
-    return max(2 * len(stage.live), thresholds.SMALLEST_BLOCK)
+    return max(2 * len(stage.live), SMALLEST_BLOCK)

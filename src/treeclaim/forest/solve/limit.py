@@ -9,10 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
+
+CANDIDATES_TOGETHER = 2048
+"""Candidates that are handed on together, where there are as many."""
 
 _Blocks = Iterator[Choices]
 
@@ -51,7 +53,7 @@ def gather_blocks(blocks: _Blocks) -> _Blocks:
     for block in blocks:
         waiting.append(block)
         count += len(block)
-        if count >= thresholds.CANDIDATES_TOGETHER:
+        if count >= CANDIDATES_TOGETHER:
             yield _together(waiting)
             waiting, count = [], 0
     if waiting:

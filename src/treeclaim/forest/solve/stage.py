@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.domain import Domain, domain_of
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.narrowing import (
@@ -19,6 +18,19 @@ from treeclaim.forest.solve.partial.blocks import most_rows
 from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Trees
+
+FIRST_REACH = 1024
+"""Trees that are looked at together at first, to find those in which every slot has a provider."""
+
+FRUITLESS_STRIDE = 8
+"""Factor by which a block grows after anchors without a candidate. Small steps would make
+the way through a full cloud long."""
+
+LARGEST_BLOCK = 8192
+"""Partial candidates that are extended together at most: about what fits a processor's cache."""
+
+SMALLEST_BLOCK = 64
+"""Partial candidates that are extended together at least: fewer cost as much."""
 
 
 class Pace:
@@ -33,15 +45,15 @@ class Pace:
     def __init__(self, problem: Problem, count: int | None = None) -> None:
         """Begin with the number that the limit requires, or with another number instead."""
         takes_turns = problem.takes_turns and count is None
-        self._largest = most_rows(len(problem.relations), thresholds.LARGEST_BLOCK)
+        self._largest = most_rows(len(problem.relations), LARGEST_BLOCK)
         most_candidates = problem.wanted if count is None else count
         trees = len(problem.order.roots)
         self.rows = (
             self._largest
             if most_candidates is None
-            else min(max(most_candidates, thresholds.SMALLEST_BLOCK), self._largest)
+            else min(max(most_candidates, SMALLEST_BLOCK), self._largest)
         )
-        self.reach = trees if takes_turns else thresholds.FIRST_REACH
+        self.reach = trees if takes_turns else FIRST_REACH
         self.anchors = trees if takes_turns else self.rows
 
     def reach_further(self) -> None:
@@ -50,9 +62,9 @@ class Pace:
 
     def note_stage(self, *, is_fruitless: bool) -> None:
         """Take more the next time, and much more where nothing was found."""
-        self.anchors *= thresholds.FRUITLESS_STRIDE if is_fruitless else 2
+        self.anchors *= FRUITLESS_STRIDE if is_fruitless else 2
         if is_fruitless:
-            self.rows = min(self.rows * thresholds.FRUITLESS_STRIDE, self._largest)
+            self.rows = min(self.rows * FRUITLESS_STRIDE, self._largest)
 
 
 def find_anchors(problem: Problem, pace: Pace, first: int = 0) -> Iterator[Trees]:

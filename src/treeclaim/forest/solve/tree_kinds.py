@@ -11,7 +11,6 @@ from hashlib import blake2b
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.consumed import are_any, classes_with_consumed
 from treeclaim.forest.domains.filters import (
     armed_heads,
@@ -19,6 +18,7 @@ from treeclaim.forest.domains.filters import (
     values_by_row,
     with_any_trait,
 )
+from treeclaim.forest.feasibility.joint_feasibility import MANY_COMBINATIONS
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, Trees, expand_ranges
 from treeclaim.forest.table.forest import Forest
@@ -151,7 +151,7 @@ def kinds_where_slow(problem: Problem, trees: Trees) -> Integers | None:
 
     rules = problem.rules
     is_slow = bool(rules.consuming) or (
-        not rules.are_free and rules.at_most(counts).max(initial=0) > thresholds.MANY_COMBINATIONS
+        not rules.are_free and rules.at_most(counts).max(initial=0) > MANY_COMBINATIONS
     )
     if is_slow and all(relation.pairs.is_local for relation in problem.relations):
         return kinds_of_trees(problem, trees)

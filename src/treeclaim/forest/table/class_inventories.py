@@ -8,7 +8,6 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import (
     Column,
     Integers,
@@ -22,6 +21,10 @@ from treeclaim.model.inventory import AMOUNTS, MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
 from treeclaim.model.whole import InventoryColumns, Numbers
+
+MOST_WRITES_KNOWN = 4096
+"""Inventories of a class that were written, which are remembered by their numbers; a follower
+that is further behind reads all."""
 
 _COPIED = (*AMOUNTS, "used", "free", "modified_at", "consumed", "pattern")
 """All columns but that of rows."""
@@ -108,7 +111,7 @@ class ClassInventories:
         self.modified_at = Column(np.float64)
         self.consumed = Column(np.int64)
         self.pattern = Column(np.int32)
-        self.written: RecentEntries[int] | None = RecentEntries(thresholds.MOST_WRITES_KNOWN)
+        self.written: RecentEntries[int] | None = RecentEntries(MOST_WRITES_KNOWN)
         """The indices that were written lately; None for a copy, which has no followers."""
         self.refreshed = 0
         """Return how many of these writes may have changed more than the used amount."""

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.change.compaction import Compaction, is_too_large
 from treeclaim.forest.table.change.in_place import InPlaceWriter
@@ -38,8 +37,8 @@ from treeclaim.forest.table.columns import (
     expand_ranges,
 )
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
-from treeclaim.forest.table.order import Splice, TreeOrder
-from treeclaim.forest.table.provider_table import ProviderTable
+from treeclaim.forest.table.order import MOST_TREES_EDITED, Splice, TreeOrder
+from treeclaim.forest.table.provider_table import ROWS_COPIED_TOGETHER, ProviderTable
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
@@ -87,7 +86,7 @@ class Forest(ProviderTable):
         super().__init__()
         self.summaries = SummaryTexts(self.summary, lambda: self.handle.values)
         self._begin_caches()
-        self.splices = RecentEntries[Splice](thresholds.MOST_TREES_EDITED)
+        self.splices = RecentEntries[Splice](MOST_TREES_EDITED)
         self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
@@ -196,7 +195,7 @@ class Forest(ProviderTable):
             self._compaction = Compaction(self, len(self))
         if self._compaction is None:
             return False
-        self._compaction.step(thresholds.ROWS_COPIED_TOGETHER)
+        self._compaction.step(ROWS_COPIED_TOGETHER)
         if not self._compaction.is_complete:
             return False
         self._take(self._compaction)

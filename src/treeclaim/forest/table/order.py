@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import Column, Integers, Rows, Trees, search_ascending
+
+MOST_TREES_EDITED = 16
+"""Changed trees that the canonical order, and pairs of anchor and provider, follow; after more, both are found
+again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class TreeOrder:
             The order now and what changed, one tree after the other; None if that costs more than to compute the
             order again.
         """
-        if len(edits) > thresholds.MOST_TREES_EDITED:
+        if len(edits) > MOST_TREES_EDITED:
             return None
         heads, width, splices = self.roots.copy(), self.width, []
         new_rows = sum(len(now) for _, now in edits)

@@ -12,10 +12,12 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
 from treeclaim.forest.table.provider_table import ProviderTable
 from treeclaim.model.provider import ProviderRecord
+
+FEWEST_CHANGED_KEYS = 4096
+"""Keys of new or renamed providers that are always kept in a dict, beside the sorted arrays (`RowIndex`)."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -56,7 +58,7 @@ class RowIndex(Generic[_Key]):
             Whether it was so much.
         """
         count = len(self._changed)
-        if count <= max(thresholds.FEWEST_CHANGED_KEYS, len(self._hashes) // 8):
+        if count <= max(FEWEST_CHANGED_KEYS, len(self._hashes) // 8):
             return False
         hashes = np.fromiter(map(hash, self._changed), dtype=np.int64, count=count)
         handles = np.fromiter(self._changed.values(), dtype=np.int32, count=count)

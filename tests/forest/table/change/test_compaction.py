@@ -37,7 +37,12 @@ def with_trait(forest, name, trait_id):
 
 @pytest.mark.slow
 def test_compaction_finishes_under_repeated_writes_to_a_large_tree():
-    with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 4}):
+    thresholds = {
+        "table.change.compaction.FEWEST_DEAD_ROWS": 30,
+        "table.forest.ROWS_COPIED_TOGETHER": 4,
+        "table.provider_table.ROWS_COPIED_TOGETHER": 4,
+    }
+    with lowered(thresholds):
         forest = forest_of([*wide_trees(20, 2), *large_tree(1000, 100)])
         sizes = []
         for number in range(400):

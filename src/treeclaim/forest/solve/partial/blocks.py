@@ -6,9 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.columns import Integers, Trees
+
+STACK_BYTES = 64_000_000
+"""Memory in which partial candidates wait: at each step of a search as many as are extended
+together, each with a provider for every slot. A quarter of what a question may hold by default."""
 
 Choices = npt.NDArray[np.int64]
 """Places chosen, shape (candidates, slots); one row is one candidate."""
@@ -16,7 +19,7 @@ Choices = npt.NDArray[np.int64]
 
 def most_rows(slots: int, most: int) -> int:
     """Return how many partial candidates may be extended together, at most some number."""
-    return max(min(most, thresholds.STACK_BYTES // (8 * max(slots, 1) ** 2)), 1)
+    return max(min(most, STACK_BYTES // (8 * max(slots, 1) ** 2)), 1)
 
 
 class Anchored(NamedTuple):

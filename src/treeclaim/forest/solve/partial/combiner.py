@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.pairs import Window
@@ -35,6 +34,12 @@ from treeclaim.forest.feasibility.narrowing import Heads
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.partial.rules import Rules, have_room
 from treeclaim.forest.table.columns import Integers, Mask, search_ascending
+
+LARGEST_FRUITLESS_BLOCK = 65_536
+"""Partial candidates that are extended together at most where the search runs into dead ends."""
+
+PATIENCE = 64
+"""Dead ends in a row after which partial candidates are examined closely."""
 
 
 class Combiner:
@@ -207,16 +212,14 @@ class Combiner:
                 block, window = block.part(slice(rows)), window.first_rows(rows)
             grown = self._grow(depth, block, window)
             surviving = max(len(grown), 1) / max(window.size, 1)
-            if dead_ends > thresholds.PATIENCE:
+            if dead_ends > PATIENCE:
                 grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
             if len(grown):
                 stack.push(depth + 1, grown)
             else:
                 dead_ends += 1
                 # No candidate came of this block: try more rows at a time.
-                size = min(
-                    2 * size, most_rows(len(self._domains), thresholds.LARGEST_FRUITLESS_BLOCK)
-                )
+                size = min(2 * size, most_rows(len(self._domains), LARGEST_FRUITLESS_BLOCK))
 
     def extended(self, depth: int, block: Block) -> Block:
         """Return what becomes of partial candidates by a step, given by its number, in order."""

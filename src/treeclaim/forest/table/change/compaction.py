@@ -10,9 +10,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
 from treeclaim.forest.table.provider_table import ProviderTable, RowPlaces
+
+FEWEST_DEAD_ROWS = 4096
+"""Dead rows from which on the living ones are copied to a table of their own, if they are also half
+as many as these."""
+
+FEWEST_FULL_ROWS = 65_536
+"""Rows from which on the living ones are copied when three quarters of the room are taken: to copy
+the columns of fewer takes two milliseconds."""
 
 
 class Compaction:
@@ -92,6 +99,6 @@ class Compaction:
 def is_too_large(table: ProviderTable, living: int) -> bool:
     """Return whether too many rows of a table are dead, or its columns nearly full."""
     dead = table.row_count - living
-    return dead > max(thresholds.FEWEST_DEAD_ROWS, living // 2) or (
-        table.row_count > max(thresholds.FEWEST_FULL_ROWS, table.id.room * 3 // 4)
+    return dead > max(FEWEST_DEAD_ROWS, living // 2) or (
+        table.row_count > max(FEWEST_FULL_ROWS, table.id.room * 3 // 4)
     )
