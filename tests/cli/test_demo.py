@@ -25,7 +25,7 @@ def test_demo_shows_a_cloud_queries_an_explanation_and_a_claim(tmp_path):
     assert re.search(r"Consumer +\| [0-9a-f-]{36} ", shown)
     assert "1 FPGA" in shown
     assert "12 placed" in shown
-    assert re.search(r"gpu +\d+ +\d+ +[█░]+", shown)
+    assert re.search(r"\| gpu +\| +\d+ \|", shown)
     assert "make " not in shown
     assert "host-2_numa0_nic_red " not in shown.split("1. ")[0], "one tree of each kind is enough"
 

@@ -46,8 +46,7 @@ class Result:
         rows: A row for each item; the values of the fields for a command that shows one item.
         document: Printed by `-f json` without `-c`; None to print the rows.
         picture: Printed by `-f table` without `-c`; None to print the rows.
-        details: Pictures below a table.
-        notes: Lines below these; on standard error for the other formats except JSON. Without rows a
+        notes: Lines below the table; on standard error for the other formats except JSON. Without rows a
             table is these lines alone.
         status: Exit status.
     """
@@ -56,7 +55,6 @@ class Result:
     rows: Sequence[Any]
     document: Any = None
     picture: RenderableType | None = None
-    details: Sequence[RenderableType] = ()
     notes: Sequence[str] = ()
     status: int = 0
 
@@ -182,8 +180,6 @@ def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
 
 def _print_notes(result: Result, formatter: str) -> None:
     if formatter == TABLE:
-        for detail in result.details:
-            printer().print(detail)
         say(*result.notes)
     elif formatter != JSON:
         warn(*result.notes)

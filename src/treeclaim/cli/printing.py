@@ -6,12 +6,11 @@ makes its `Text` or `Console` (`make lint` holds that), and a plain string is ma
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from treeclaim.model.names import one_line
@@ -81,15 +80,6 @@ def bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str
     filled = 0 if not part else max(1, min(width, round(width * part / max(whole, 1))))
     kept = 0 if not held else max(1, min(filled, round(filled * held / part)))
     return "█" * (filled - kept) + "▒" * kept + "░" * (width - filled)
-
-
-def bars(title: str, counts: Sequence[tuple[str, int]]) -> Table:
-    """Return a picture of how many there are of each name, none of which has none."""
-    table = Table(title=title, title_justify="left", box=None, show_header=False)
-    most = max((count for _, count in counts), default=1)
-    for name, count in counts:
-        table.add_row(name, "█" * max(1, round(_BAR * count / most)), str(count))
-    return table
 
 
 @contextmanager

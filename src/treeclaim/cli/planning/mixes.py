@@ -2,7 +2,6 @@
 """`mix set`, `learn`, `show`, `list` and `delete`: expected requests by name (contract page 101, section 2)."""
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -18,9 +17,6 @@ from treeclaim.client import Client, ClientError
 from treeclaim.client.session import escape_url, query_string
 from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT
 from treeclaim.model.query.parameters import split_name
-
-LONGEST = 256 * 1024
-"""Bytes of a mix, as the service has them at most."""
 
 _NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
 """Parameters that say which candidate is best, not what is needed."""
@@ -145,9 +141,6 @@ def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
         if _is_accepted(client, query):
             name = f"{len(requests) + 1}: {_resources(query)}"[:_LONGEST_NAME]
             requests[name] = {"query": query, "weight": min(count, MOST_WEIGHT)}
-            if len(json.dumps({"requests": requests})) > LONGEST:
-                del requests[name]
-                warn(f"left out, as the mix would be too long: {query[:_LONGEST_NAME]}…")
     if not requests:
         raise CommandError("no consumer has a stored request")
     return requests

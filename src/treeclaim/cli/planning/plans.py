@@ -11,7 +11,7 @@ from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import find_provider, with_uuids
 from treeclaim.cli.output import FAILED, count_text, object_of, say, text_in
 from treeclaim.cli.query_arguments import QUERY_ARGUMENTS
-from treeclaim.cli.search.explanation import funnel_table
+from treeclaim.cli.search.explanation import funnel_in_words
 from treeclaim.client import Client
 from treeclaim.client.claims import amounts_by_provider
 from treeclaim.client.watching import watch
@@ -65,7 +65,10 @@ class _PlanMoves(CloudLister):
         if options.follow:
             _follow(client, plan)
         rows = [(number, *_cells(move)) for number, move in enumerate(plan["moves"], 1)]
-        notes = [f"left: {stuck['consumer']} ({stuck['reason']})" for stuck in plan["stuck"]]
+        notes = []
+        for stuck in plan["stuck"]:
+            notes.append(f"left: {stuck['consumer']} ({stuck['reason']})")
+            notes += funnel_in_words(stuck)
         notes.append(_summary(plan))
         if options.nova:
             rows = []
@@ -76,11 +79,6 @@ class _PlanMoves(CloudLister):
             ("Step", "Consumer", "From", "To"),
             rows,
             plan,
-            details=[
-                funnel_table(stuck["explanation"], {})
-                for stuck in plan["stuck"]
-                if "explanation" in stuck
-            ],
             notes=notes,
             status=0 if plan["reached"] else 1,
         )

@@ -3,13 +3,14 @@
 
 import argparse
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar
 
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import DOMAINS_HELP, TREES, domains_of
 from treeclaim.cli.output import FAILED
 from treeclaim.cli.planning.plans import GIVEN_OPTION, assumptions_of
-from treeclaim.cli.search.explanation import funnel_table
+from treeclaim.cli.search.explanation import funnel_in_words
 from treeclaim.client import Client
 from treeclaim.client.aggregates import read_aggregate_names, shown_aggregate
 
@@ -63,12 +64,10 @@ class CheckSurvival(CloudLister):
             columns,
             rows,
             answer,
-            details=[
-                funnel_table(domain["explanation"], {})
-                for domain in answer["domains"]
-                if "explanation" in domain
+            notes=[
+                *chain.from_iterable(map(funnel_in_words, answer["domains"])),
+                _summary(answer),
             ],
-            notes=[_summary(answer)],
             status=0 if is_safe else 1,
         )
 

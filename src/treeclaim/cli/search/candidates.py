@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-
 from treeclaim.cli.command import Cell, CloudLister, CloudShow, Result, lines
 from treeclaim.cli.names import (
     DOMAINS_HELP,
@@ -18,7 +15,7 @@ from treeclaim.cli.names import (
     with_uuids,
 )
 from treeclaim.cli.output import CommandError, count_text
-from treeclaim.cli.printing import amounts_in_words, bar, bars
+from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.query_arguments import (
     ORDER_OPTION,
     QUERY_ARGUMENTS,
@@ -29,8 +26,8 @@ from treeclaim.cli.query_arguments import (
 )
 from treeclaim.cli.search.explanation import (
     explanation,
+    funnel_in_words,
     limits_of,
-    reason_in_words,
     useful_advice,
 )
 from treeclaim.client import CandidateQuery, Client, Flavor
@@ -155,10 +152,7 @@ class ExplainCandidates(CloudShow):
             ),
             "funnel": Cell(
                 answer["funnel"],
-                lambda steps: [
-                    f"{reason_in_words(step, names)}: {step['trees_before']} → {step['trees_after']}"
-                    for step in steps
-                ],
+                lambda _: funnel_in_words({"explanation": answer}, names),
             ),
             "nearest": Cell(
                 answer["nearest"], lambda trees: [tree["root_provider"]["name"] for tree in trees]
@@ -192,24 +186,26 @@ class CountCandidates(CloudLister):
         requests = self._requests(options)
         domains = None if options.domains is None else domains_of(client, options.domains)
         queries = {name: str(with_uuids(client, query)) for name, query in requests.items()}
-        members = {} if domains is None else {"domains": domains, "limit": options.limit}
-        capacities = client.capacity(queries, **members)
+        counted = {} if domains is None else {"domains": domains, "limit": options.limit}
+        capacities = client.capacity(queries, **counted)
         names = (options.domains and read_aggregate_names(client)) or {}
-        columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
+        columns = ("Request", "Fits", "At Most", "When Empty", "Complete", "Domains")
+        members = ("fits", "at_most", "when_empty", "complete")
         rows = [
             (
                 name,
-                *(capacity[name] for name in ("fits", "at_most", "when_empty", "complete")),
-                Cell(dict(_domains_of(capacity)), partial(_domains_in_words, names)),
+                *(capacity[member] for member in members),
+                Cell(
+                    {
+                        domain["name"] or domain["uuid"]: domain["fits"]
+                        for domain in capacity.get("domains", ())
+                    },
+                    partial(_domains_in_words, names),
+                ),
             )
             for name, capacity in capacities.items()
         ]
-        return Result(
-            (*columns, "Domains"),
-            rows,
-            capacities,
-            capacity_picture(capacities, names),
-        )
+        return Result(columns, rows, capacities)
 
     def _requests(self, options: argparse.Namespace) -> dict[str, CandidateQuery]:
         """Return the queries by name: those of the file, and the query of the command line."""
@@ -235,31 +231,3 @@ def _query(source: str, flavor: Flavor) -> CandidateQuery:
 
 def _domains_in_words(names: AggregateNames, counts: Mapping[str, int]) -> list[str]:
     return [f"{shown_aggregate(names, name)}: {count}" for name, count in counts.items()]
-
-
-def _domains_of(capacity: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Return how many fit in each domain, by its name, or else its uuid."""
-    return [
-        (domain["name"] or domain["uuid"], domain["fits"])
-        for domain in capacity.get("domains", ())
-    ]
-
-
-def capacity_picture(
-    capacities: Mapping[str, Mapping[str, Any]], names: AggregateNames
-) -> RenderableType:
-    """Return a table of how many fit, with bars, and the domains of each request."""
-    table = Table("request", "fits", "when empty", "", box=None)
-    pictures: list[RenderableType] = [table]
-    for name, capacity in capacities.items():
-        fits, at_most, when_empty = (
-            capacity[member] for member in ("fits", "at_most", "when_empty")
-        )
-        bound = " or more" if at_most is None else f" to {at_most}" if at_most != fits else ""
-        note = "" if capacity["complete"] else " (counting took too long)"
-        full = bar(fits, max(when_empty, fits))
-        table.add_row(name, f"{fits}{bound}", str(when_empty), full + note)
-        if domains := _domains_of(capacity):
-            counts = [(shown_aggregate(names, domain), count) for domain, count in domains]
-            pictures.append(bars(f"{name} by domain", counts))
-    return Group(*pictures)

@@ -42,7 +42,7 @@ def explanation(
     parts: list[RenderableType] = [
         _verdict(answer),
         line(in_words(query), style="dim"),
-        funnel_table(answer, names),
+        _funnel_table(answer, names),
     ]
     if answer["nearest"]:
         parts.append(_nearest_trees(answer["nearest"], limits, names))
@@ -77,7 +77,7 @@ def _verdict(answer: Mapping[str, Any]) -> Line:
     return line(f"None of {trees['considered']} trees matches. {ever}", style="red")
 
 
-def funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
+def _funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
     """Return what rules trees out, step by step, with bars."""
     table = Table(title="What rules out trees", title_justify="left", box=None, show_header=False)
     considered = answer["trees"]["considered"]
@@ -85,18 +85,29 @@ def funnel_table(answer: Mapping[str, Any], names: AggregateNames) -> Table:
     for step in answer["funnel"]:
         table.add_row(
             _group(step["group"]),
-            reason_in_words(step, names),
+            _reason_in_words(step, names),
             bar(step["trees_after"], considered),
             f"{step['trees_before']} → {step['trees_after']}",
         )
     return table
 
 
+def funnel_in_words(
+    explained: Mapping[str, Any], names: AggregateNames | None = None
+) -> list[str]:
+    """Return the steps that rule trees out, a line each; none for an object without an explanation."""
+    return [
+        f"{_group(step['group'])} {_reason_in_words(step, names or {})}: "
+        f"{step['trees_before']} → {step['trees_after']}".strip()
+        for step in explained.get("explanation", {"funnel": ()})["funnel"]
+    ]
+
+
 def _group(suffix: str | None) -> str:
     return "" if suffix is None else suffix or "(unsuffixed)"
 
 
-def reason_in_words(step: Mapping[str, Any], names: AggregateNames) -> str:
+def _reason_in_words(step: Mapping[str, Any], names: AggregateNames) -> str:
     """Return the reason of a step of the funnel, or of what blocks a tree, with its details."""
     return f"{step['reason']} {_detail(step['detail'], names)}"
 
@@ -125,7 +136,7 @@ def _nearest_trees(
             branch.add("matches")
         for blocked in tree["blocked_by"]:
             group = _group(blocked["group"])
-            leaf = branch.add(f"{group} {reason_in_words(blocked, names)}".strip())
+            leaf = branch.add(f"{group} {_reason_in_words(blocked, names)}".strip())
             for provider in blocked["providers"]:
                 leaf.add(lines(_provider(provider, blocked, limits, names)))
     return top

@@ -2,7 +2,6 @@
 """`treeclaim config …` and `treeclaim policy …`: what can be configured, and what is."""
 
 import argparse
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
-from treeclaim.cli.output import CommandError, count_text, failures_at, say, say_script, warn
+from treeclaim.cli.output import CommandError, count_text, failures_at, say, warn
 from treeclaim.cli.service.findings import (
     CHECKS,
     ConfigFinding,
@@ -53,9 +52,7 @@ class PrintConfigSample(DeclaredCommand):
         generator.register_cli_opts(conf)
         arguments = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
         conf(arguments, project=PROJECT, default_config_files=[], default_config_dirs=[])
-        sample = io.StringIO()
-        generator.generate(conf, output_file=sample)
-        say_script(sample.getvalue(), end="")
+        generator.generate(conf)
 
 
 class PrintPolicySample(DeclaredCommand):

@@ -14,7 +14,6 @@ from prettytable import PrettyTable
 
 from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import FAILED, CommandError, say
-from treeclaim.cli.printing import line, printer
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
@@ -30,12 +29,6 @@ from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 25
 """Default of the service. With less, cursors of clients expire before a day is over."""
-
-_MARKS = {
-    Level.OK: ("ok     ", "green"),
-    Level.WARNING: ("warning", "yellow"),
-    Level.ERROR: ("error  ", "bold red"),
-}
 
 _VERDICTS = {
     Level.OK: "The database can be used.",
@@ -151,14 +144,12 @@ class CheckDatabase(DeclaredCommand):
 
     def execute(self, options: argparse.Namespace) -> int:
         findings = check(configuration_of(options).database)
-        console = printer()
         for finding in findings:
-            mark, style = _MARKS[finding.level]
-            console.print(line((mark, style), f" {finding.subject}: {finding.text}"))
+            say(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
             if finding.remedy:
-                console.print(f"        → {finding.remedy}")
+                say(f"        → {finding.remedy}")
         worst = max(finding.level for finding in findings)
-        console.print(_VERDICTS[worst])
+        say(_VERDICTS[worst])
         return int(worst)
 
 

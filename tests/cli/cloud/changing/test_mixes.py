@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, hold, refused, served_hosts, succeed
-from treeclaim.cli.planning.mixes import LONGEST, without_preferences
+from treeclaim.cli.planning.mixes import without_preferences
 
 HOST = uuid_of("host")
 
@@ -111,4 +111,3 @@ def test_learning_drops_only_preference_parameters():
     assert (
         without_preferences("resources=A%26B:1&order_by_X=1") == "resources=A%26B:1&order_by_X=1"
     )
-    assert LONGEST == 256 * 1024
