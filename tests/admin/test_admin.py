@@ -100,8 +100,8 @@ def test_admin_listener_serves_live_ready_and_metrics(environment, tmp_path, wor
         conflict = 'code="placement.concurrent_update",route="/resource_providers/{uuid}/'
         assert value_of(admin, f'treeclaim_conflicts_total{{{conflict}inventories"}}') == 1
         text = admin.get("/metrics").text
-        seen = re.findall(r"^treeclaim_feed_position\{.*\} (.+)$", text, re.MULTILINE)
-        assert max(map(float, seen)) == value_of(admin, "treeclaim_feed_committed")
+        positions = re.findall(r"^treeclaim_feed_position\{.*\} (.+)$", text, re.MULTILINE)
+        assert max(map(float, positions)) == value_of(admin, "treeclaim_feed_committed")
         assert re.search(r"^treeclaim_forest_providers\{.*\} 1.0$", text, re.MULTILINE)
         assert "treeclaim_resource_capacity" not in text
         # The first process, the listener, and the loader that several workers have.
@@ -118,8 +118,8 @@ def require_process_metrics(admin, number):
     )
 
     def find_residents():
-        found = re.findall(r"process_resident_memory_bytes{.*} (\S+)", admin.get("/metrics").text)
-        return found if len(found) == number else None
+        sizes = re.findall(r"process_resident_memory_bytes{.*} (\S+)", admin.get("/metrics").text)
+        return sizes if len(sizes) == number else None
 
     residents = eventually(find_residents, "all processes are measured")
     assert all(10e6 < float(value) < 10e9 for value in residents)
@@ -161,9 +161,9 @@ def test_database_loss_and_recovery_change_readiness(environment, tmp_path, post
                 server.kill()
                 eventually(lambda: status_of(admin, "/ready") == 503, "the loss is noticed")
                 # Whoever asks here gave no token: neither hosts nor users nor SQL.
-                said = admin.get("/ready").text
-                assert said.startswith("not ready: ")
-                assert [word for word in ("127.0.0.1", "postgres", "SELECT") if word in said] == []
+                text = admin.get("/ready").text
+                assert text.startswith("not ready: ")
+                assert [word for word in ("127.0.0.1", "postgres", "SELECT") if word in text] == []
                 assert admin.get("/live").status_code == 200
                 server.start()
                 eventually(lambda: status_of(admin, "/ready") == 200, "the return is noticed")

@@ -46,26 +46,26 @@ def end_of(path):
 def test_expiry_equals_that_of_openssl(tmp_path, days, key):
     """From 2050 on a year has four digits there."""
     path = made(tmp_path, "one", days, key)
-    found = expiry_of(CertificateUse.SERVER, str(path))
-    assert found.at == end_of(path)
-    assert found.warned_from == pytest.approx(found.at - min(30, days / 3) * DAY)
-    both = tmp_path / "with-text-and-key.pem"
+    expiry = expiry_of(CertificateUse.SERVER, str(path))
+    assert expiry.at == end_of(path)
+    assert expiry.warned_from == pytest.approx(expiry.at - min(30, days / 3) * DAY)
+    combined = tmp_path / "with-text-and-key.pem"
     text = run_openssl("x509", "-in", path, "-text")
-    both.write_text("K\u00f6ln\n" + (tmp_path / "one.key").read_text() + text)
-    assert expiry_of(CertificateUse.SERVER, str(both)) == Expiry(
-        CertificateUse.SERVER, str(both), found.at, found.warned_from
+    combined.write_text("K\u00f6ln\n" + (tmp_path / "one.key").read_text() + text)
+    assert expiry_of(CertificateUse.SERVER, str(combined)) == Expiry(
+        CertificateUse.SERVER, str(combined), expiry.at, expiry.warned_from
     )
 
 
 def test_chain_expires_first_and_authorities_last(tmp_path):
     short, long = made(tmp_path, "short", 2), made(tmp_path, "long", 200)
     for order in ((short, long), (long, short)):
-        both = tmp_path / "both.pem"
-        both.write_text("".join(path.read_text() for path in order))
+        combined = tmp_path / "both.pem"
+        combined.write_text("".join(path.read_text() for path in order))
         for use in (CertificateUse.SERVER, CertificateUse.KEYSTONE_CLIENT):
-            assert expiry_of(use, str(both)).at == end_of(short)
+            assert expiry_of(use, str(combined)).at == end_of(short)
         for use in (CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTONE_AUTHORITY):
-            assert expiry_of(use, str(both)).at == end_of(long)
+            assert expiry_of(use, str(combined)).at == end_of(long)
 
 
 def test_invalid_certificate_file_has_no_expiry(tmp_path):
@@ -130,5 +130,6 @@ def test_ready_page_names_expiring_certificates(tmp_path, left, said):
     name = "treeclaim_certificate_expiry_timestamp_seconds"
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(name))
     assert {sample: float(value) for sample, value in values.items()} == {
-        f'{name}{{use="{one.use}"}}': pytest.approx(one.at, abs=1) for one in expiries
+        f'{name}{{use="{known_expiry.use}"}}': pytest.approx(known_expiry.at, abs=1)
+        for known_expiry in expiries
     }

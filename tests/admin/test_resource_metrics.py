@@ -78,14 +78,14 @@ def of_a_service(environment, folder):
 
 
 @contextmanager
-def metered(folder, listener=alone, **more):
+def metered(folder, listener=alone, **options):
     """A service that measures; yields who takes signals, a client of its API, and its samples."""
     address = f"127.0.0.1:{free_port()}"
     environment = service_environment(
         folder,
         OS_TREECLAIM__ADMIN_LISTEN=address,
         OS_TREECLAIM__METRICS_OF_RESOURCES="cloud",
-        **more,
+        **options,
     )
     with (
         listener(environment, folder) as (server, api),

@@ -36,8 +36,8 @@ QUERY = "/allocation_candidates?limit=1000&resources=MEMORY_MB%3A512%2CVCPU%3A1"
 def test_a_read_is_found_in_each_form_below_each_prefix(form, version, prefix):
     line = form.replace("{target}", prefix + QUERY).replace("{version}", "1.36")
     result = read_requests([line, line])
-    (((request, given), count),) = result.reads.items()
-    assert (request.method, request.path, given, count) == ("GET", QUERY, version, 2)
+    (((request, logged_version), count),) = result.reads.items()
+    assert (request.method, request.path, logged_version, count) == ("GET", QUERY, version, 2)
 
 
 def test_other_lines_are_left_out_by_their_reason():

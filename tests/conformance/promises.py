@@ -89,16 +89,16 @@ def broken(answer: Answer) -> list[str]:
 
 def request_id(answer: Answer) -> Iterator[str]:
     """Contract page 00, section 7: each answer has the id of its request."""
-    given = answer.headers.get("x-openstack-request-id", "")
-    if not REQUEST_ID.match(given):
-        yield f"x-openstack-request-id is {given!r}"
+    value = answer.headers.get("x-openstack-request-id", "")
+    if not REQUEST_ID.match(value):
+        yield f"x-openstack-request-id is {value!r}"
 
 
 def nosniff(answer: Answer) -> Iterator[str]:
     """No browser guesses what a body is, whoever has asked for it."""
-    given = answer.headers.get("x-content-type-options")
-    if given != "nosniff":
-        yield f"x-content-type-options is {given!r}"
+    value = answer.headers.get("x-content-type-options")
+    if value != "nosniff":
+        yield f"x-content-type-options is {value!r}"
 
 
 def negotiated_version(answer: Answer) -> Iterator[str]:
@@ -108,9 +108,9 @@ def negotiated_version(answer: Answer) -> Iterator[str]:
         if not (refused or answer.preflight or answer.status == HTTPStatus.UNAUTHORIZED):
             yield "openstack-api-version is missing"
         return
-    asked = EXACT_VERSION.match(answer.asked_version)
-    if asked and int(asked[1]) != answer.minor:
-        yield f"asked for 1.{asked[1]}, answered as 1.{answer.minor}"
+    match = EXACT_VERSION.match(answer.asked_version)
+    if match and int(match[1]) != answer.minor:
+        yield f"asked for 1.{match[1]}, answered as 1.{answer.minor}"
     if not answer.failed and "openstack-api-version" not in answer.headers.get("vary", "").lower():
         yield "vary does not name openstack-api-version"
 
@@ -148,22 +148,24 @@ def _error(answer: Answer, error: Mapping[str, Any]) -> Iterator[str]:
         yield "only a refused version has min_version and max_version"
     detail = str(error.get("detail"))
     opening = OPENINGS.get(int(status), "")
-    rest = detail.removeprefix(opening)
-    if not detail.startswith(opening) or (opening and rest and not rest.startswith("\n\n ")):
+    remainder = detail.removeprefix(opening)
+    if not detail.startswith(opening) or (
+        opening and remainder and not remainder.startswith("\n\n ")
+    ):
         yield f"the detail of a {answer.status} begins {detail[:100]!r}"
 
 
 def content_type(answer: Answer) -> Iterator[str]:
     """A body is JSON; where there is none there is no type either."""
-    given = answer.headers.get("content-type")
+    value = answer.headers.get("content-type")
     if answer.status == HTTPStatus.NO_CONTENT or (
         answer.status == HTTPStatus.CREATED
         and not answer.path.endswith(("/inventories", "/treeclaim/placements"))
     ):
-        if given is not None or answer.text:
-            yield f"{answer.status} with content-type {given!r} and body {answer.text[:40]!r}"
-    elif not answer.failed and not answer.preflight and given != "application/json":
-        yield f"content-type is {given!r}"
+        if value is not None or answer.text:
+            yield f"{answer.status} with content-type {value!r} and body {answer.text[:40]!r}"
+    elif not answer.failed and not answer.preflight and value != "application/json":
+        yield f"content-type is {value!r}"
 
 
 def cache_headers(answer: Answer) -> Iterator[str]:
@@ -202,12 +204,12 @@ def _cached(answer: Answer) -> bool:
 
 def location(answer: Answer) -> Iterator[str]:
     """Check that a created object, and nothing else, has an absolute URL."""
-    given = answer.headers.get("location")
+    value = answer.headers.get("location")
     expected = not answer.failed and _located(answer)
-    if (given is not None) != expected:
-        yield f"location is {given!r}"
-    elif given is not None and not given.startswith(f"{answer.origin}/"):
-        yield f"location {given!r} is not an absolute URL below {answer.origin}"
+    if (value is not None) != expected:
+        yield f"location is {value!r}"
+    elif value is not None and not value.startswith(f"{answer.origin}/"):
+        yield f"location {value!r} is not an absolute URL below {answer.origin}"
 
 
 def _located(answer: Answer) -> bool:

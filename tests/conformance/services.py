@@ -109,7 +109,7 @@ def answered(
     body = b"".join(application(dict(environ), start))
     status, headers = begun[0]
     kept = ((name.lower(), value) for name, value in headers)
-    return status, frozenset(one for one in kept if one[0] not in _CHANGING_HEADERS), body
+    return status, frozenset(header for header in kept if header[0] not in _CHANGING_HEADERS), body
 
 
 def intercept() -> Application:

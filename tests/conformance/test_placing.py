@@ -9,13 +9,13 @@ from tests.reference.world import uuid_of
 NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 
 
-def place(service, *consumers, query="resources=VCPU:2", **more):
+def place(service, *consumers, query="resources=VCPU:2", **members):
     """Place consumers by a query."""
     request = wanted_by(
         [uuid_of(consumer) for consumer in consumers],
         *([query] if isinstance(query, str) else query),
     )
-    return service.post("/treeclaim/placements", json={"requests": [request]} | more)
+    return service.post("/treeclaim/placements", json={"requests": [request]} | members)
 
 
 @pytest.fixture

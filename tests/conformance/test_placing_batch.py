@@ -38,9 +38,11 @@ def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
             answer = client.post("/treeclaim/placements", json=body)
             assert answer.status_code == 201, answer.text
             placements = answer.json()["placements"]
-            assert [one["consumer"] for one in placements] == consumers
+            assert [placement["consumer"] for placement in placements] == consumers
             assert max(hosts_of(placements).values()) <= MOST
-            assert held(client) == {one["consumer"]: one["allocations"] for one in placements}
+            assert held(client) == {
+                placement["consumer"]: placement["allocations"] for placement in placements
+            }
             again = client.post("/treeclaim/placements", json=body)
             assert again.status_code == 200
             assert hosts_of(again.json()["placements"]) == hosts_of(placements)
@@ -50,20 +52,20 @@ def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
             assert client.post("/treeclaim/placements", json=beyond).status_code == 400
 
 
-def hosts_of(told):
+def hosts_of(placements):
     """Return the number of consumers on each host."""
-    return Counter(next(iter(one["allocations"])) for one in told)
+    return Counter(next(iter(placement["allocations"])) for placement in placements)
 
 
 def held(client):
     """Return the allocations of each consumer, read page by page."""
-    found, path = {}, "/treeclaim/allocations?limit=400"
+    amounts, path = {}, "/treeclaim/allocations?limit=400"
     while path:
         page = client.get(path).json()
         for consumer in page["consumers"]:
-            found[consumer["uuid"]] = {
+            amounts[consumer["uuid"]] = {
                 provider: {"resources": part["resources"]}
                 for provider, part in consumer["allocations"].items()
             }
         path = next((link["href"] for link in page["links"] if link["rel"] == "next"), None)
-    return found
+    return amounts

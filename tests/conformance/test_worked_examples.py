@@ -51,7 +51,9 @@ def ordered(candidates):
 
 
 def sorted_mappings(mappings):
-    return None if mappings is None else sorted((one, sorted(some)) for one, some in mappings)
+    return (
+        None if mappings is None else sorted((suffix, sorted(uuids)) for suffix, uuids in mappings)
+    )
 
 
 @pytest.mark.parametrize(

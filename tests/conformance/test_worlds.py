@@ -17,7 +17,13 @@ def test_service_returns_the_candidates_of_the_table(fresh_service, small):
     used = {
         provider.name: amounts
         for provider in small.world.providers
-        if (amounts := {name: one.used for name, one in provider.stock.items() if one.used})
+        if (
+            amounts := {
+                name: inventory.used
+                for name, inventory in provider.stock.items()
+                if inventory.used
+            }
+        )
     }
     build(client, small.world, [question.query for question in small.questions], used)
     for question in small.questions:

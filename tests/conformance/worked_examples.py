@@ -108,17 +108,19 @@ def _used(text):
 
 
 def _example(match):
-    rest = match["rest"]
+    remainder = match["rest"]
     version = match["version"] or "1.39"
-    exactly = _EXACTLY.search(rest)
+    exactly = _EXACTLY.search(remainder)
     if exactly:
         count, of, entries = map(int, exactly.groups())
         return Example(match["number"], match["query"], version, None, count, None, entries, of)
     candidates = [
-        candidate_of(one[1]) for one in _CANDIDATE.finditer(rest) if not one[1].startswith("(none")
+        candidate_of(candidate_match[1])
+        for candidate_match in _CANDIDATE.finditer(remainder)
+        if not candidate_match[1].startswith("(none")
     ]
-    summaries = re.search(r"^provider_summaries: (.*)$", rest, re.MULTILINE)
-    names = set() if "(none:" in rest else None
+    summaries = re.search(r"^provider_summaries: (.*)$", remainder, re.MULTILINE)
+    names = set() if "(none:" in remainder else None
     if summaries:
         names = {word.split(" ")[0] for word in re.split(r"[,;] ", summaries.group(1))}
     return Example(

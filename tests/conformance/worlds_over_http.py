@@ -31,10 +31,10 @@ def build(client, world, queries, used):
 
 def create_names(client, world, queries):
     """Create all custom names of a world, those that only queries have as well."""
-    words = set(re.findall(r"CUSTOM_[A-Z0-9_]+", queries))
+    names = set(re.findall(r"CUSTOM_[A-Z0-9_]+", queries))
     for provider in world.providers:
-        words |= provider.traits | provider.stock.keys()
-    for word in sorted(word for word in words if word.startswith("CUSTOM_")):
+        names |= provider.traits | provider.stock.keys()
+    for word in sorted(word for word in names if word.startswith("CUSTOM_")):
         put(client, f"/traits/{word}", None)
         put(client, f"/resource_classes/{word}", None)
 
@@ -90,16 +90,16 @@ def asked(client, query, version):
 def in_names(world, body, *, mappings_shown):
     """Translate an answer's candidates back to the names of a world."""
     names = {uuid_of("provider", provider.name): provider.name for provider in world.providers}
-    found = []
+    candidates = []
     for candidate in body["allocation_requests"]:
         takes = frozenset(
             (names[provider], name, amount)
-            for provider, given in candidate["allocations"].items()
-            for name, amount in given["resources"].items()
+            for provider, resources in candidate["allocations"].items()
+            for name, amount in resources["resources"].items()
         )
         mappings = frozenset(
             (suffix, frozenset(names[provider] for provider in providers))
             for suffix, providers in candidate.get("mappings", {}).items()
         )
-        found.append((takes, mappings) if mappings_shown else (takes, None))
-    return found
+        candidates.append((takes, mappings) if mappings_shown else (takes, None))
+    return candidates

@@ -40,9 +40,11 @@ def known(tmp_path_factory):
         *collect_workers(lambda: Census([], [])),
     ]
     parts = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
-    own = {f"{family.name}{part}" for family in families for part in parts.get(family.type, [""])}
+    names = {
+        f"{family.name}{part}" for family in families for part in parts.get(family.type, [""])
+    }
     store.close()
-    return own | RESOURCE_METRICS
+    return names | RESOURCE_METRICS
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
@@ -58,8 +60,8 @@ def test_alert_rule_uses_existing_metrics_and_is_described(rule, known):
 def test_each_alert_has_a_firing_and_a_silent_case():
     tried = {True: set(), False: set()}
     for case in yaml.safe_load(CASES.read_text())["tests"]:
-        for asked in case["alert_rule_test"]:
-            tried[bool(asked["exp_alerts"])].add(asked["alertname"])
+        for expectation in case["alert_rule_test"]:
+            tried[bool(expectation["exp_alerts"])].add(expectation["alertname"])
     every = {rule["alert"] for rule in RULES}
     assert tried == {True: every, False: every}
 

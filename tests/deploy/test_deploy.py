@@ -36,13 +36,14 @@ def test_kubernetes_manifest_is_valid():
         "Secret",
         "ConfigMap",
     }
-    for one in documents:
-        kubernetes_validate.validate(one, "1.30", strict=True)
+    for each_document in documents:
+        kubernetes_validate.validate(each_document, "1.30", strict=True)
 
 
 def test_kubernetes_manifest_uses_existing_command_and_options():
     documents = {
-        one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+        document["kind"]: document
+        for document in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     }
     (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["args"][0] == "serve"
@@ -54,7 +55,8 @@ def test_kubernetes_manifest_uses_existing_command_and_options():
 def test_pod_termination_allows_the_full_stop_time():
     """Requests come until the pod is out of the service; then those that have begun are finished."""
     documents = {
-        one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+        document["kind"]: document
+        for document in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     }
     pod = documents["Deployment"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
@@ -69,7 +71,8 @@ def test_pod_termination_allows_the_full_stop_time():
 @pytest.mark.slow
 def test_the_configuration_in_the_manifest_is_accepted(tmp_path):
     documents = {
-        one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+        document["kind"]: document
+        for document in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     }
     path = tmp_path / "placement.conf"
     path.write_text(documents["ConfigMap"]["data"]["placement.conf"])
@@ -134,7 +137,7 @@ def test_containerfile_copies_existing_files_and_drops_privileges():
 
 def test_dashboard_uses_existing_metrics():
     dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
-    asked = {
+    names = {
         name
         for panel in dashboard["panels"]
         for target in panel["targets"]
@@ -143,8 +146,8 @@ def test_dashboard_uses_existing_metrics():
     known = {
         name for family in REGISTRY.collect() for name in _samples(family.name, family.type)
     } | {"treeclaim_feed_committed"}
-    assert asked <= known | RESOURCE_METRICS
-    assert asked & RESOURCE_METRICS >= {"treeclaim_resource_free", "treeclaim_fits"}
+    assert names <= known | RESOURCE_METRICS
+    assert names & RESOURCE_METRICS >= {"treeclaim_resource_free", "treeclaim_fits"}
     places = [tuple(panel["gridPos"][side] for side in "xy") for panel in dashboard["panels"]]
     assert len(set(places)) == len(places)
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(places)

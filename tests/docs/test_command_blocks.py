@@ -30,7 +30,7 @@ def blocks_of(page):
     """The kind, mark and text of each block of commands."""
     # What is shown in another language would end where a block of commands begins.
     text = _SHOWN.sub(lambda shown: shown[0] if _BLOCK.match(shown[0]) else "", page.read_text())
-    return [(found["kind"], found["mark"] or "", found["text"]) for found in _BLOCK.finditer(text)]
+    return [(match["kind"], match["mark"] or "", match["text"]) for match in _BLOCK.finditer(text)]
 
 
 def test_marked_command_blocks_are_found():
@@ -59,13 +59,13 @@ def environment(tmp_path, monkeypatch):
     (tmp_path / "rack.yaml").write_text(
         rack + rack.split("\n", 1)[1].replace("r-{n}", "s-{n}").replace("rack-2", "rack-1")
     )
-    with served(tmp_path) as found:
-        succeed(found, "load", str(EXAMPLE))
-        succeed(found, "load", "rack.yaml")
-        with client_in(found) as client:
+    with served(tmp_path) as service:
+        succeed(service, "load", str(EXAMPLE))
+        succeed(service, "load", "rack.yaml")
+        with client_in(service) as client:
             first = client.candidates("resources=VCPU:1")["allocation_requests"][0]
             client.claim(CONSUMER, first, project_id=PROJECT, user_id="u")
-        yield found | {"EDITOR": "true", "VISUAL": "true"}
+        yield service | {"EDITOR": "true", "VISUAL": "true"}
 
 
 @pytest.mark.slow
@@ -82,8 +82,12 @@ def test_the_commands_of_a_page_succeed(environment, kind, text):
         elif command == "cp":
             shutil.copy(*arguments)
         elif command == "curl":
-            asked = [argument.replace("http://127.0.0.1:8778", endpoint) for argument in arguments]
-            shown = subprocess.run(["curl", *asked], stdout=subprocess.PIPE, text=True, check=True)
+            rewritten = [
+                argument.replace("http://127.0.0.1:8778", endpoint) for argument in arguments
+            ]
+            shown = subprocess.run(
+                ["curl", *rewritten], stdout=subprocess.PIPE, text=True, check=True
+            )
             assert json.loads(shown.stdout)["allocation_requests"]
         else:
             # The service is that of this test.

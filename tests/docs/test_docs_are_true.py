@@ -41,10 +41,10 @@ def test_every_option_that_a_page_names_exists():
         for option in options
     }
     named = {
-        found
+        match
         for page in (ROOT / "docs").glob("**/*.md")
-        for found in re.findall(r"\[(\w+)\]/(\w+)", page.read_text())
-        if found[0] not in OF_LIBRARIES
+        for match in re.findall(r"\[(\w+)\]/(\w+)", page.read_text())
+        if match[0] not in OF_LIBRARIES
     }
     assert named - existing == set()
 

@@ -61,8 +61,8 @@ def candidates(client, query, names):
     return sorted(
         sorted(
             f"{names[provider]} {resource_class} {amount}"
-            for provider, given in row["allocations"].items()
-            for resource_class, amount in given["resources"].items()
+            for provider, resources in row["allocations"].items()
+            for resource_class, amount in resources["resources"].items()
         )
         for row in client.candidates(query)["allocation_requests"]
     )

@@ -28,9 +28,9 @@ def test_examples_of_a_guide_work(tmp_path, monkeypatch, name):
         known: dict[str, Any] = {
             "client": client,
             "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
-            "hosts": lambda found: [
+            "hosts": lambda response: [
                 known["names"][next(iter(row["allocations"]))]
-                for row in found["allocation_requests"]
+                for row in response["allocation_requests"]
             ],
             "ClientError": ClientError,
         }

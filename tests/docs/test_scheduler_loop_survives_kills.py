@@ -99,14 +99,14 @@ def test_loop_survives_a_kill_before_each_of_its_lines(server):
     scheduled = guide_loop()
     line = 0
     while True:
-        restarting, seen = RestartingServer(server), []
+        restarting, lines = RestartingServer(server), []
 
-        def kill_at_line(frame, event, _, restarting=restarting, seen=seen, line=line):
+        def kill_at_line(frame, event, _, restarting=restarting, lines=lines, line=line):
             if frame.f_code is not scheduled.__code__:
                 return None
             if event == "line":
-                seen.append(frame.f_lineno)
-                if len(seen) == line + 1:
+                lines.append(frame.f_lineno)
+                if len(lines) == line + 1:
                     restarting.kill()
             return kill_at_line
 

@@ -134,7 +134,7 @@ class Keystone:
         In the form of the file that Horizon offers.
         """
         headers = {"x-auth-token": self.token(user, project)}
-        asked = {"application_credential": {"name": f"of {user}", "secret": PASSWORD}}
+        body = {"application_credential": {"name": f"of {user}", "secret": PASSWORD}}
         me = httpx.get(
             f"{self.url}/auth/tokens",
             headers=headers | {"x-subject-token": headers["x-auth-token"]},
@@ -143,7 +143,7 @@ class Keystone:
         answer = httpx.post(
             f"{self.url}/users/{me}/application_credentials",
             headers=headers,
-            json=asked,
+            json=body,
             timeout=60,
         )
         answer.raise_for_status()

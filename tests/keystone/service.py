@@ -29,7 +29,7 @@ memcached_servers = {memcached}
 """
 
 
-def configuration_for(keystone, folder, more="", memcached=""):
+def configuration_for(keystone, folder, lines="", memcached=""):
     """Write the configuration file, and return its path."""
     path = folder / "placement.conf"
     text = _CONFIGURATION.format(
@@ -38,7 +38,7 @@ def configuration_for(keystone, folder, more="", memcached=""):
         login=keystone.service_options(),
         memcached=memcached,
     )
-    path.write_text(text + more)
+    path.write_text(text + lines)
     return path
 
 

@@ -62,12 +62,12 @@ CASES: dict[str, tuple[dict[str, Any], FaultKind, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_unusable_keystone_options_are_reported(tmp_path, monkeypatch, keystone, name):
-    changes, kind, said = CASES[name]
+    changes, kind, finding = CASES[name]
     for variable, value in environment_of(tmp_path, section(keystone, **changes)).items():
         monkeypatch.setenv(variable, value)
     fault = check_keystone(config.load(config_files=[str(tmp_path / "placement.conf")]).options)
     assert fault is not None
-    assert (fault.kind, said in fault.detail) == (kind, True), fault
+    assert (fault.kind, finding in fault.detail) == (kind, True), fault
     for secret in (PASSWORD, "127.0.0.1", "no-such-host"):
         assert secret not in fault.summary
 

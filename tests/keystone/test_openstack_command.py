@@ -49,23 +49,23 @@ class Openstack:
         )
         return listed.stdout.splitlines()
 
-    def run(self, words, *arguments, version="1.39"):
+    def run(self, command_words, *arguments, version="1.39"):
         """Run a subcommand to its end."""
-        assert words in self.subcommands
-        self.used.add(words)
-        command = [f"--os-placement-api-version={version}", *words.split()]
+        assert command_words in self.subcommands
+        self.used.add(command_words)
+        command = [f"--os-placement-api-version={version}", *command_words.split()]
         command += [str(argument) for argument in arguments]
         return self._shell.run(*command)
 
-    def do(self, words, *arguments, version="1.39"):
+    def do(self, command_words, *arguments, version="1.39"):
         """Run a subcommand that prints nothing of interest."""
-        result = self.run(words, *arguments, version=version)
+        result = self.run(command_words, *arguments, version=version)
         assert result.returncode == 0, result.stderr
         return result.stdout
 
-    def get(self, words, *arguments, version="1.39"):
+    def get(self, command_words, *arguments, version="1.39"):
         """Run a subcommand, and return what it shows."""
-        return json.loads(self.do(words, *arguments, "--format=json", version=version))
+        return json.loads(self.do(command_words, *arguments, "--format=json", version=version))
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +128,8 @@ def _providers(openstack, ids):
 
 
 def _inventories(openstack, ids):
-    wanted = ["--resource=VCPU=8", "--resource=VCPU:max_unit=4", "--resource=MEMORY_MB=4096"]
-    openstack.do("resource provider inventory set", ids["host"], *wanted)
+    options = ["--resource=VCPU=8", "--resource=VCPU:max_unit=4", "--resource=MEMORY_MB=4096"]
+    openstack.do("resource provider inventory set", ids["host"], *options)
     amended = ["--amend", "--resource=VCPU:allocation_ratio=2"]
     openstack.do("resource provider inventory set", ids["host"], *amended)
     openstack.do("resource provider inventory set", ids["disk"], "--resource=DISK_GB=50")
@@ -146,8 +146,8 @@ def _inventories(openstack, ids):
 
 
 def _provider_traits(openstack, ids):
-    both = ["--trait=CUSTOM_BLUE", "--trait=HW_CPU_X86_AVX2"]
-    openstack.do("resource provider trait set", ids["host"], *both)
+    options = ["--trait=CUSTOM_BLUE", "--trait=HW_CPU_X86_AVX2"]
+    openstack.do("resource provider trait set", ids["host"], *options)
     listed = openstack.get("resource provider trait list", ids["host"])
     assert {row["name"] for row in listed} == {"CUSTOM_BLUE", "HW_CPU_X86_AVX2"}
     either = ["--required=CUSTOM_BLUE,HW_CPU_X86_SSE", "--forbidden=HW_NIC_DCB_PFC"]
@@ -169,8 +169,8 @@ def _aggregates(openstack, ids):
 
 
 def _candidates(openstack, ids):
-    wanted = ["--resource=VCPU=1", "--resource=DISK_GB=10", "--required=CUSTOM_BLUE", "--limit=5"]
-    rows = openstack.get("allocation candidate list", *wanted)
+    options = ["--resource=VCPU=1", "--resource=DISK_GB=10", "--required=CUSTOM_BLUE", "--limit=5"]
+    rows = openstack.get("allocation candidate list", *options)
     assert {row["resource provider"] for row in rows} == {ids["host"], ids["disk"]}
     groups = ["--group=1", "--resource=VCPU=1", "--group=2", "--resource=DISK_GB=1"]
     grouped = openstack.get("allocation candidate list", *groups, "--group-policy=isolate")
@@ -179,8 +179,8 @@ def _candidates(openstack, ids):
 
 def _allocations(openstack, ids, project):
     owner = [f"--project-id={project}", f"--user-id={ids['user']}", "--consumer-type=INSTANCE"]
-    both = [f"--allocation=rp={ids['host']},VCPU=2", f"--allocation=rp={ids['disk']},DISK_GB=5"]
-    openstack.do("resource provider allocation set", ids["consumer"], *both, *owner)
+    options = [f"--allocation=rp={ids['host']},VCPU=2", f"--allocation=rp={ids['disk']},DISK_GB=5"]
+    openstack.do("resource provider allocation set", ids["consumer"], *options, *owner)
     shown = openstack.get("resource provider allocation show", ids["consumer"])
     assert {row["resource_provider"] for row in shown} == {ids["host"], ids["disk"]}
     with_allocations = openstack.get("resource provider show", ids["host"], "--allocations")

@@ -110,7 +110,7 @@ def test_replacing_page_commands_succeed(keystone, tmp_path):
             subprocess.run([programs / "systemctl", "stop", unit], check=False, env=environment)
     before = (tmp_path / "before.json").read_text()
     written = ("numa-1", "CUSTOM_BATCH", "CUSTOM_FAST", "HW_NUMA_ROOT", RACK, CONSUMER)
-    assert [one for one in written if one not in before] == []
+    assert [path for path in written if path not in before] == []
     assert "replaced" in (tmp_path / "back.json").read_text()
 
 

@@ -184,11 +184,11 @@ def python():
 def test_stock_file_serves_tokens_in_the_environment_of_a_release(
     tmp_path, python, keystone, memcached, tool
 ):
-    text, more = STOCK[tool]
+    text, additions = STOCK[tool]
     values = {"folder": tmp_path, "keystone": keystone.url, "memcached": memcached}
     (tmp_path / "placement.conf").write_text(text.format_map(values))
     (tmp_path / "ca.pem").write_text(Path(os.environ["SSL_CERT_FILE"]).read_text())
-    for name, content in more.items():
+    for name, content in additions.items():
         (tmp_path / name).write_text(content)
     environment = usual_environment(
         tmp_path,

@@ -48,9 +48,11 @@ def test_only_a_service_may_reshape(http, keystone):
 
 def test_a_reader_sees_the_usage_of_the_own_project_only(http, keystone):
     headers = with_token(keystone.token("reader", "department"))
-    own, other = keystone.project_ids["department"], keystone.project_ids["admin"]
-    assert http.get("/usages", params={"project_id": own}, headers=headers).status_code == 200
-    assert http.get("/usages", params={"project_id": other}, headers=headers).status_code == 403
+    department, admin = keystone.project_ids["department"], keystone.project_ids["admin"]
+    assert (
+        http.get("/usages", params={"project_id": department}, headers=headers).status_code == 200
+    )
+    assert http.get("/usages", params={"project_id": admin}, headers=headers).status_code == 403
     assert http.get("/usages", headers=headers).status_code == 403
     denied = http.get("/resource_providers", headers=headers)
     assert denied.status_code == 403
@@ -61,8 +63,8 @@ def test_a_reader_sees_the_usage_of_the_own_project_only(http, keystone):
 @pytest.mark.parametrize(("user", "own_usage"), [("member", 200), ("nobody", 403)])
 def test_member_role_implies_reader(http, keystone, user, own_usage):
     headers = with_token(keystone.token(user, "department"))
-    own = {"project_id": keystone.project_ids["department"]}
-    assert http.get("/usages", params=own, headers=headers).status_code == own_usage
+    query = {"project_id": keystone.project_ids["department"]}
+    assert http.get("/usages", params=query, headers=headers).status_code == own_usage
     assert http.get("/resource_providers", headers=headers).status_code == 403
 
 
@@ -103,16 +105,16 @@ def test_forged_identity_headers_are_ignored(http, keystone):
     assert http.get("/resource_providers", headers=invented).status_code == 401
     reader = invented | with_token(keystone.token("reader", "department"))
     assert http.get("/resource_providers", headers=reader).status_code == 403
-    other = {"project_id": keystone.project_ids["admin"]}
-    assert http.get("/usages", params=other, headers=reader).status_code == 403
+    query = {"project_id": keystone.project_ids["admin"]}
+    assert http.get("/usages", params=query, headers=reader).status_code == 403
 
 
 def test_service_token_is_validated_beside_the_user_token(http, keystone):
-    both = with_token(keystone.token("admin", "admin")) | {
+    headers = with_token(keystone.token("admin", "admin")) | {
         "x-service-token": keystone.token("service", "service")
     }
-    assert http.get("/resource_providers", headers=both).status_code == 200
-    wrong = both | {"x-service-token": "invented"}
+    assert http.get("/resource_providers", headers=headers).status_code == 200
+    wrong = headers | {"x-service-token": "invented"}
     assert http.get("/resource_providers", headers=wrong).status_code == 401
 
 

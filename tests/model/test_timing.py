@@ -36,9 +36,9 @@ def test_deadline_passes_after_its_time(clock):
 
 
 def test_deadline_ends_an_endless_loop(clock):
-    seen = []
+    numbers = []
     with pytest.raises(RequestGivenUpError):
         for number in Deadline(5).each(itertools.count()):
-            seen.append(number)
+            numbers.append(number)
             clock.now += 10.0 if number == 300 else 0.0
-    assert seen == [*range(301)]
+    assert numbers == [*range(301)]

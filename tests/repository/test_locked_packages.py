@@ -42,9 +42,9 @@ def test_install_commands_require_hashes(path):
     A lock names all packages. Without `--no-deps` pip resolves them again and may choose a newer
     release of a package that is asked for with an extra, which has no hash.
     """
-    found = [command for command in commands(path.read_text()) if ":=" not in command]
-    assert found
-    for command in found:
+    unpinned = [command for command in commands(path.read_text()) if ":=" not in command]
+    assert unpinned
+    for command in unpinned:
         assert "--no-deps" in command, command
         is_locked = "--require-hashes" in command and "--requirement" in command
         is_own = "--no-build-isolation" in command or ".whl" in command

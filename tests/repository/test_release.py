@@ -139,7 +139,7 @@ def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
     # What is imported once need not be compiled to be kept, nor pip be installed to install.
     run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "environment"))
     programs = tmp_path / "environment" / "bin"
-    wanted = f"treeclaim[{','.join(EXTRAS)}]"
+    requirement = f"treeclaim[{','.join(EXTRAS)}]"
     offline = ("--quiet", "--no-index", "--no-compile", "--find-links", str(tmp_path / "wheels"))
     pip = (sys.executable, "-m", "pip", "--python", str(programs / "python"))
     # The client and the command line, the service as the page about replacing installs it, and then everything.
@@ -153,7 +153,7 @@ def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
     hashes = ("--require-hashes", "--requirement", str(tmp_path / "wheels" / "requirements.txt"))
     run(*pip, "install", *offline, *hashes)
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
-    run(*pip, "install", *offline, wanted)
+    run(*pip, "install", *offline, requirement)
     assert "treeclaim" in run(str(programs / "treeclaim"), "--version")
     assert "usage" in run(str(programs / "openstack"), "help", "treeclaim", "fit")
     imported = "import placement.wsgi, openstack, opentelemetry.sdk"

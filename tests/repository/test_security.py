@@ -17,12 +17,12 @@ def named_in(title):
     """The names in the first column of the table below a title, each as a path of its own."""
     section = PAGE.split(f"### {title}\n")[1].split("\n### ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
-    found = []
+    addresses = []
     for row in rows:
         names = re.findall("`([^`]+)`", row)
         folder = names[0].rpartition("/")[0]
-        found += [name if "/" in name else f"{folder}/{name}" for name in names]
-    return found
+        addresses += [name if "/" in name else f"{folder}/{name}" for name in names]
+    return addresses
 
 
 PATHS = sorted({re.sub(r"\{[^}]*\}", "x", operation.path) for operation in OPERATIONS})
@@ -49,8 +49,8 @@ def application(request, tmp_path_factory):
         "keystone_authtoken.www_authenticate_uri": "http://127.0.0.1:1",
         "keystone_authtoken.auth_type": "none",
     }
-    with start_on(fresh_database(folder), folder, **how) as found:
-        yield found
+    with start_on(fresh_database(folder), folder, **how) as service:
+        yield service
 
 
 def status_of(application, path, method):

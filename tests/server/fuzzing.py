@@ -53,7 +53,7 @@ def send(address, data, seed):
     """Send bytes in up to three pieces; return what comes back, in a short while."""
     chance = random.Random(seed)
     cuts = sorted(chance.randrange(len(data) + 1) for _ in range(2))
-    found = b""
+    received = b""
     with socket.create_connection(address, timeout=30) as client, contextlib.suppress(OSError):
         for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
             client.sendall(data[begin:end])
@@ -61,8 +61,8 @@ def send(address, data, seed):
             client.shutdown(socket.SHUT_WR)
         client.settimeout(_ANSWER_SECONDS)
         while piece := client.recv(1 << 16):
-            found += piece
-    return found
+            received += piece
+    return received
 
 
 def attack(address, seeds, *, always_http=True, at_once=8):

@@ -165,8 +165,10 @@ def test_pipelined_requests_are_answered_in_order():
         data = b""
         while data.count(b"HTTP/1.1 200") < 50 or not data.endswith(b"49"):
             data += client.recv(1 << 16)
-        found = [part.rpartition(b"\r\n\r\n")[2] for part in data.split(b"HTTP/1.1 200 OK")[1:]]
-        assert found == bodies
+        response_bodies = [
+            part.rpartition(b"\r\n\r\n")[2] for part in data.split(b"HTTP/1.1 200 OK")[1:]
+        ]
+        assert response_bodies == bodies
 
 
 def test_expect_continue_gets_100_continue():
@@ -391,16 +393,16 @@ def test_stopping_server_answers_clients_in_the_accept_queue():
 
 
 def test_wsgi_input_follows_the_specification():
-    found = []
+    results = []
 
     def reads(environment, start_response):
-        found.append(list(environment["wsgi.input"]))
+        results.append(list(environment["wsgi.input"]))
         assert isinstance(environment["wsgi.input"], io.IOBase)
         return hello(environment, start_response)
 
     with running(reads) as server:
         server.ask(asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 4", body=b"a\nb\n"))
-    assert found == [[b"a\n", b"b\n"]]
+    assert results == [[b"a\n", b"b\n"]]
 
 
 @pytest.mark.parametrize("received", [None, 4096])
@@ -408,10 +410,10 @@ def test_response_pieces_are_joined_into_one_body(received):
     pieces = [b"[", memoryview(b"x" * 300_000), b"", *[b"%d," % number for number in range(3_000)]]
     pieces += [memoryview(bytearray(b"y" * 100_000))[:-1], b"]"]
     body = b"".join(map(bytes, pieces))
-    told = []
+    sent = []
 
     def application(environment, start_response):
-        told.append(environment["treeclaim.takes_pieces"])
+        sent.append(environment["treeclaim.takes_pieces"])
         start_response("200 OK", [("Content-Type", "text/plain")])
         return pieces
 
@@ -422,4 +424,4 @@ def test_response_pieces_are_joined_into_one_body(received):
             answer = receive(client)
             assert answer.body == body
             assert int(answer.headers["content-length"]) == len(body)
-    assert told == [True, True]
+    assert sent == [True, True]

@@ -70,5 +70,5 @@ def test_clients_without_handshake_block_nobody_and_are_closed(contexts):
         with speaking(server, contexts) as client:
             client.sendall(HELLO)
             assert receive(client).body == b"hello"
-        assert all(is_closed(one) for one in silent)
+        assert all(is_closed(connection) for connection in silent)
         eventually(lambda: len(server.front.table) == 0, "all are forgotten")

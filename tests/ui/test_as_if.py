@@ -20,8 +20,8 @@ GPUS = "resources=VGPU:4"
 
 def question(query, **rows):
     """The address of a question that takes something for granted."""
-    given = [f"if_{kind}={quote(text)}" for kind, text in rows.items()]
-    return f"#/ask?{'&'.join([query, *given])}"
+    parameters = [f"if_{kind}={quote(text)}" for kind, text in rows.items()]
+    return f"#/ask?{'&'.join([query, *parameters])}"
 
 
 def asked(visitor, route):
@@ -90,7 +90,7 @@ def test_assumed_releases_are_shown_as_free(visit, cloud):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
         ({"without": "nowhere"}, "There is no host 'nowhere'."),
         ({"more": "9000:host-1"}, "More than 10000 new providers are too many."),
@@ -99,10 +99,10 @@ def test_assumed_releases_are_shown_as_free(visit, cloud):
         ({"release": "host-1"}, "The server refused this"),
     ],
 )
-def test_invalid_assumption_shows_an_error(visit, cloud, rows, told):
+def test_invalid_assumption_shows_an_error(visit, cloud, rows, message):
     visitor = visit(cloud)
     visitor.open(question(GPUS, **rows))
-    visitor.see(told)
+    visitor.see(message)
 
 
 def test_copied_commands_include_the_assumptions(visit, cloud):

@@ -94,8 +94,8 @@ def test_copied_host_consumes_its_own_inventory(visit, cloud, client):
 
 def test_map_marks_trees_with_conditions_by_name(visit, cloud, client):
     visitor = visit(cloud)
-    asked = []
-    visitor.page.on("request", lambda request: asked.append(request.url))
+    requests = []
+    visitor.page.on("request", lambda request: requests.append(request.url))
     page = visitor.open()
     visitor.see("live: changes come as they are made")
     page.wait_for_load_state("load")
@@ -116,7 +116,7 @@ def test_map_marks_trees_with_conditions_by_name(visit, cloud, client):
         page.get_by_role("status").filter(has_text="host-1:").wait_for()
         assert not page.locator(".map-box").get_attribute("title")
     legend.get_by_text("a provider has a condition").wait_for(state="detached")
-    queries = [parse_qs(urlsplit(url).query) for url in asked if "include=conditions" in url]
+    queries = [parse_qs(urlsplit(url).query) for url in requests if "include=conditions" in url]
     # All once, and then those that changed.
     assert ["uuid" in query for query in queries].count(False) == 1
     assert not any("in_tree" in query for query in queries)

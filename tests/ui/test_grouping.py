@@ -33,11 +33,11 @@ def places(page):
     """Return the place of each tree on the map, in the order of the map."""
     page.locator(".map-box").focus()
     page.keyboard.press("Home")
-    told = []
-    while not told or told[-1] != told_now(page):
-        told.append(told_now(page))
+    positions = []
+    while not positions or positions[-1] != told_now(page):
+        positions.append(told_now(page))
         page.keyboard.press("ArrowRight")
-    return [(text.partition(":")[0], text.rpartition(", in ")[2]) for text in told]
+    return [(text.partition(":")[0], text.rpartition(", in ")[2]) for text in positions]
 
 
 def told_now(page):

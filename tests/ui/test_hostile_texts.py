@@ -130,9 +130,9 @@ SHELLS = ["sh", *(pytest.param(shell, marks=needs(shell)) for shell in ("bash", 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_copied_shell_command_executes_no_injected_code(visit, hostile, tmp_path, shell):
     attack = f"x\ntouch pwned\n'; touch pwned; '$(touch pwned)`touch pwned`\\{PAYLOAD}"
-    given = quote(attack)
+    quoted = quote(attack)
     page = visit(hostile).open(
-        f"#/ask?resources=VCPU:1&required=in:{given}&{given}={given}&same_subtree={given}"
+        f"#/ask?resources=VCPU:1&required=in:{quoted}&{quoted}={quoted}&same_subtree={quoted}"
     )
     settled(page)
     for name in ("curl", "openstack"):

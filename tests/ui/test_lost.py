@@ -87,9 +87,11 @@ def test_unsendable_stored_token_is_requested_again(visit, cloud):
 
 def test_audit_findings_link_to_their_subjects(visit, cloud):
     with Client(cloud, "admin") as client:
-        found = {row["name"]: row["uuid"] for row in client.providers()}
+        uuid_by_name = {row["name"]: row["uuid"] for row in client.providers()}
         consumer, empty = str(uuid.uuid4()), str(uuid.uuid4())
-        amounts = {found[f"host-{number}_numa1"]: {"resources": {"VCPU": 1}} for number in (2, 3)}
+        amounts = {
+            uuid_by_name[f"host-{number}_numa1"]: {"resources": {"VCPU": 1}} for number in (2, 3)
+        }
         client.claim(consumer, {"allocations": amounts}, project_id="p", user_id="u")
         client.call(
             "POST", "/resource_providers", json={"uuid": empty, "name": "HOST-2.example.org"}
@@ -100,24 +102,24 @@ def test_audit_findings_link_to_their_subjects(visit, cloud):
             page.locator(".findings").wait_for()
             about = {
                 # Each kind with what its rows are about, and the heading of the page of that.
-                "Usage above the capacity": [(found["host-9_numa0"], "host-9")],
+                "Usage above the capacity": [(uuid_by_name["host-9_numa0"], "host-9")],
                 "Consumers in several trees: unfinished moves": [
                     (consumer, "Consumers"),
-                    (found["host-2"], "host-2"),
-                    (found["host-3"], "host-3"),
+                    (uuid_by_name["host-2"], "host-2"),
+                    (uuid_by_name["host-3"], "host-3"),
                 ],
                 "Hosts that exist twice under similar names": [
-                    (found["host-2"], "host-2"),
+                    (uuid_by_name["host-2"], "host-2"),
                     (empty, "HOST-2.example.org"),
                 ],
                 "Trees without inventory": [(empty, "HOST-2.example.org")],
             }
-            for kind, things in about.items():
-                for thing, heading in things:
+            for kind, subjects in about.items():
+                for subject, heading in subjects:
                     page = visitor.go("#/audit")
                     table = page.get_by_role("region", name=kind)
                     table.locator("table").wait_for()
-                    table.get_by_role("link", name=thing).click()
+                    table.get_by_role("link", name=subject).click()
                     page.get_by_role("heading", name=heading, level=1).wait_for()
                     page.wait_for_function("() => !document.querySelector('.busy')")
                     assert page.locator(".empty, .failure").count() == 0

@@ -254,10 +254,10 @@ def test_copied_python_sends_the_same_query(visit, cloud, client, monkeypatch):
     page.get_by_role("button", name="Python").click()
     text = page.get_by_label("Python", exact=True).inner_text()
     monkeypatch.setenv("OS_TOKEN", "admin")
-    found = {}
-    exec(text, found)
+    namespace = {}
+    exec(text, namespace)
     query = f"{QUESTION}&required_CPU=in:CUSTOM_GOLD,HW_NUMA_ROOT"
-    assert found["answer"] == client.candidates(query)
+    assert namespace["answer"] == client.candidates(query)
 
 
 def test_consumers_page_shows_consumers_of_a_project_with_providers(visit, cloud, client):

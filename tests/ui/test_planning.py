@@ -45,8 +45,8 @@ def request_of(consumer):
 
 @pytest.fixture
 def client(planned):
-    with Client(planned, "admin") as found:
-        yield found
+    with Client(planned, "admin") as new_client:
+        yield new_client
 
 
 def consumer_on(client, name):
@@ -130,11 +130,11 @@ def test_plan_empties_a_host_and_the_map_shows_the_moves(visit, planned, client)
     visitor.see("No plan has fewer moves.")
     assert numbers(page)["consumers to move away"] == ["1", "0"]
     step = page.locator("table.steps tbody tr")
-    who, *_ = step.get_by_role("link").all()
-    assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
+    consumer_link, *_ = step.get_by_role("link").all()
+    assert consumer_link.get_attribute("title") == consumer_on(client, "host-2_numa0")
     assert "host-2\nnuma0: 8 VCPU" in step.inner_text()
-    told = [told_of(page, number, "host-2") for number in range(2)]
-    assert told == ["host-2: 13 % of VCPU used", "host-2: 0 % of VCPU used"]
+    titles = [told_of(page, number, "host-2") for number in range(2)]
+    assert titles == ["host-2: 13 % of VCPU used", "host-2: 0 % of VCPU used"]
     page.get_by_role("button", name="All trees").click()
     assert page.locator(".two-maps .square").count() == 24
 
@@ -150,8 +150,8 @@ def test_plan_empties_hosts_with_leave_condition(visit, planned, client):
         visitor.see("1 move reaches the goal")
         assert page.locator("select[name=goal]").input_value() == "leave"
         assert numbers(page)["consumers to move away"] == ["1", "0"]
-        who = page.locator("table.steps tbody tr th a")
-        assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
+        consumer_link = page.locator("table.steps tbody tr th a")
+        assert consumer_link.get_attribute("title") == consumer_on(client, "host-2_numa0")
         page = visitor.open("#/audit")
         page.get_by_role("link", name="Plan moves for these consumers").click()
         visitor.see("1 move reaches the goal")
@@ -199,26 +199,26 @@ def test_stuck_consumers_are_listed_with_the_reason(visit, planned):
     visitor.see("The goal is not reached")
     visitor.see("Why there is no room")
     assert "has no room for 36 VCPU" in page.locator(".explanation").inner_text()
-    left = page.locator(".stuck li")
-    left.first.wait_for()
-    assert sorted(text.split("\n")[-1] for text in left.all_inner_texts()) == [
+    stuck = page.locator(".stuck li")
+    stuck.first.wait_for()
+    assert sorted(text.split("\n")[-1] for text in stuck.all_inner_texts()) == [
         "has no room elsewhere",
         "has no valid request",
     ]
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("goal=empty&hosts=nowhere", "There is no host 'nowhere'."),
         ("goal=fit&query=resources=VCPU:1&amount=x", "'x' is no number."),
         ("goal=keep&mix=none", "The server refused this"),
     ],
 )
-def test_invalid_plan_query_shows_an_error(visit, planned, query, told):
+def test_invalid_plan_query_shows_an_error(visit, planned, query, message):
     visitor = visit(planned)
     visitor.open(f"#/plan?{query}")
-    visitor.see(told)
+    visitor.see(message)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def proxy_before(target):
         def do_POST(self):
             self.pass_on()
 
-        def log_message(self, *given):
+        def log_message(self, *arguments):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -37,9 +37,9 @@ def test_token_is_requested_kept_in_the_tab_and_forgotten(visit, cloud):
 
 def test_token_is_not_shared_between_tabs(visit, cloud):
     visit(cloud).open()
-    other = visit(cloud)
-    other.page.goto(f"{cloud}/ui/")
-    other.page.get_by_label("Token").wait_for()
+    second_tab = visit(cloud)
+    second_tab.page.goto(f"{cloud}/ui/")
+    second_tab.page.get_by_label("Token").wait_for()
 
 
 def test_refused_token_is_reported_and_requested_again(visit, cloud):
@@ -90,7 +90,7 @@ def test_server_outage_is_shown_and_recovers(visit, tmp_path):
 
 def change_meanwhile(environment, folder):
     """Create a provider by another server on the same database."""
-    with serving(environment, folder) as other, Client(other.url, "admin") as client:
+    with serving(environment, folder) as running, Client(running.url, "admin") as client:
         client.call("POST", "/resource_providers", json={"name": "meanwhile"})
 
 

@@ -140,7 +140,7 @@ def test_child_processes_answer_and_are_reaped(recipe, http, provider):
 
     def is_as_before():
         family = psutil.Process(recipe.process.pid).children(recursive=True)
-        return {one.pid for one in family} == before
+        return {process.pid for process in family} == before
 
     eventually(is_as_before, "all children have ended", seconds=120)
 
@@ -154,7 +154,7 @@ def test_long_queries_and_odd_names_arrive_whole(http):
     resource_providers = http.get("/resource_providers", params={"name": name}).json()[
         "resource_providers"
     ]
-    assert [one["uuid"] for one in resource_providers] == [created["uuid"]]
+    assert [provider["uuid"] for provider in resource_providers] == [created["uuid"]]
     assert http.delete(f"/resource_providers/{created['uuid']}").status_code == 204
 
 

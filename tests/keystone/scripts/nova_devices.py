@@ -30,8 +30,8 @@ class Devices(Deployment):
     def provider(self, ending, number=0):
         """The uuid of a provider of a host, by the end of its name."""
         name = f"{self.names[number]}{ending}"
-        (found,) = self.call("GET", f"/resource_providers?name={name}")["resource_providers"]
-        return found["uuid"]
+        (match,) = self.call("GET", f"/resource_providers?name={name}")["resource_providers"]
+        return match["uuid"]
 
     def used(self, ending, number=0):
         """Return the usages of a provider, as Nova sees them."""
@@ -45,8 +45,8 @@ class Devices(Deployment):
 
     def candidate(self):
         """By host what the scheduler is offered for the server's flavor."""
-        wanted = {f"resources_GPU:{GPU}": "1", "group_policy": "none"}
-        candidate_list = self.candidates(wanted, memory=0)
+        parameters = {f"resources_GPU:{GPU}": "1", "group_policy": "none"}
+        candidate_list = self.candidates(parameters, memory=0)
         return {
             number: candidate
             for number, host in enumerate(self.hosts)
@@ -101,9 +101,9 @@ class Devices(Deployment):
             name, {"VCPU": inventory(16, reserved=1), "MEMORY_MB": inventory(2048)}
         )
         tree.update_inventory(f"{name}_gpu", {GPU: inventory(6, max_unit=2)})
-        for each in (name, f"{name}_gpu", f"{name}_card"):
-            tree.update_traits(each, [*TRAITS, "CUSTOM_REPORTED_ANEW"])
-            tree.update_aggregates(each, [str(uuid.uuid4())])
+        for provider_name in (name, f"{name}_gpu", f"{name}_card"):
+            tree.update_traits(provider_name, [*TRAITS, "CUSTOM_REPORTED_ANEW"])
+            tree.update_aggregates(provider_name, [str(uuid.uuid4())])
         client.update_from_provider_tree(self.context, tree)
         shown = client._get_inventory(self.context, self.provider("_gpu", number))
         assert shown["inventories"][GPU]["total"] == 6
@@ -120,17 +120,26 @@ class Devices(Deployment):
     def told(self):
         """Return what the service has of cards and GPUs beside Nova's records."""
         include = "inventories,attributes,conditions"
-        told = {}
+        extensions_by_name = {}
         for host in self.hosts:
             path = f"/treeclaim/providers?in_tree={host}&include={include}"
             for provider in self.call("GET", path)["providers"]:
-                consumes = {name: own["consumes"] for name, own in provider["inventories"].items()}
-                told[provider["name"]] = provider["attributes"], provider["conditions"], consumes
-        gpu, card = (told[f"{self.names[0]}{ending}"] for ending in ("_gpu", "_card"))
+                consumes = {
+                    name: inventory["consumes"]
+                    for name, inventory in provider["inventories"].items()
+                }
+                extensions_by_name[provider["name"]] = (
+                    provider["attributes"],
+                    provider["conditions"],
+                    consumes,
+                )
+        gpu, card = (
+            extensions_by_name[f"{self.names[0]}{ending}"] for ending in ("_gpu", "_card")
+        )
         assert gpu[0] == card[0] == NUMBERS
         assert gpu[1]["FAILING"]["reason"] == "kept"
         assert gpu[2][GPU][0]["amount"] == EACH
-        return told
+        return extensions_by_name
 
     def claim_a_device(self):
         """Check that Nova sees consumed amounts as used, and that no claim exceeds the card."""

@@ -108,11 +108,11 @@ class Commitments(Deployment):
         """A call of a client that knows holds."""
         return self.client._client.request(path, method, json=body, headers=KNOWS)
 
-    def write(self, consumer, amounts, **more):
+    def write(self, consumer, amounts, **members):
         """Write a consumer as a scheduler does that knows holds."""
         body = {"allocations": {host: {"resources": {"VCPU": n}} for host, n in amounts.items()}}
         body |= {"project_id": PROJECT, "user_id": USER, "consumer_generation": None}
-        answer = self.call("PUT", f"/allocations/{consumer}", body | more)
+        answer = self.call("PUT", f"/allocations/{consumer}", body | members)
         assert answer.status_code == 204, answer.text
 
     def seen(self, consumer):
@@ -182,14 +182,14 @@ class Commitments(Deployment):
 
     def track(self):
         """nova-compute's periodic look at who holds something on its host leaves holds alone."""
-        said = []
+        lines = []
         handler = logging.Handler()
-        handler.emit = lambda record: said.append(record.getMessage())
+        handler.emit = lambda record: lines.append(record.getMessage())
         resource_tracker.LOG.logger.addHandler(handler)
         resource_tracker.LOG.logger.setLevel(logging.INFO)
         tracker = resource_tracker.ResourceTracker(self.names[1], None, self.client)
         tracker._remove_deleted_instances_allocations(self.context, self.nodes[1], [], {})
-        assert any(self.holds[1] in text and "not found in the database" in text for text in said)
+        assert any(self.holds[1] in text and "not found in the database" in text for text in lines)
         assert self.has(1) == (HELD, 0)
 
     def fail_to_remove_a_host(self):
@@ -225,9 +225,9 @@ class Commitments(Deployment):
 
     def audit(self):
         """`nova-manage placement audit` lists holds as orphans, and --delete ends them."""
-        done, said = run("audit", verbose=True)
+        done, output = run("audit", verbose=True)
         assert done == 3
-        assert all(hold in said for hold in self.holds)
+        assert all(hold in output for hold in self.holds)
         assert (self.has(0), self.has(1)) == ((HELD - 2, 2), (HELD, 0))
         done, _ = run("audit", delete=True)
         assert done == 4
@@ -237,10 +237,10 @@ class Commitments(Deployment):
 
 def run(command, **options):
     """Return the exit status and the output of `nova-manage placement`."""
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         done = getattr(manage.PlacementCommands(), command)(**options)
-    print(said.getvalue(), file=sys.stderr)
-    return done, said.getvalue()
+    print(output.getvalue(), file=sys.stderr)
+    return done, output.getvalue()
 
 
 STEPS = (

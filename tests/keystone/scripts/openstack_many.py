@@ -27,9 +27,9 @@ def once(arguments, environment):
             _become_the_command(arguments, environment, output, errors)
         _, status = os.waitpid(process, 0)
         texts = []
-        for one in (output, errors):
-            one.seek(0)
-            texts.append(one.read().decode())
+        for stream in (output, errors):
+            stream.seek(0)
+            texts.append(stream.read().decode())
         return os.waitstatus_to_exitcode(status), *texts
 
 

@@ -29,10 +29,10 @@ class Watched(report.SchedulerReportClient):
         return super().__getattribute__(name)
 
 
-def inventory(total, **more):
+def inventory(total, **members):
     """An inventory as a driver reports it."""
     usual = {"reserved": 0, "min_unit": 1, "max_unit": total, "step_size": 1}
-    return {"total": total, "allocation_ratio": 1.0} | usual | more
+    return {"total": total, "allocation_ratio": 1.0} | usual | members
 
 
 class Deployment:
@@ -75,7 +75,7 @@ class Deployment:
         assert client.get_resource_provider_name(self.context, host) == name
         assert "CUSTOM_REPORTED" in client.get_provider_traits(self.context, host).traits
         in_tree = client.get_providers_in_tree(self.context, host)
-        assert {one["name"] for one in in_tree} == {name, f"{name}_gpu"}
+        assert {provider["name"] for provider in in_tree} == {name, f"{name}_gpu"}
         part = client.get_provider_subtree_and_ensure_root(self.context, host)
         assert part.data(f"{name}_gpu").inventory[GPU]["total"] == 4
         try:
@@ -122,21 +122,25 @@ class Deployment:
         request = utils.ResourceRequest.from_request_spec(specification)
         answer = self.client.get_allocation_candidates(self.context, request)
         requests, summaries, self.version = answer
-        assert {allocation for each in requests for allocation in each["allocations"]} <= set(
-            summaries
-        )
+        assert {
+            allocation
+            for allocation_request in requests
+            for allocation in allocation_request["allocations"]
+        } <= set(summaries)
         return requests
 
     def claim(self):
         """Claim for an instance, with a GPU of the tree."""
-        wanted = {
+        resources = {
             f"resources_GPU:{GPU}": "1",
             "trait_GPU:CUSTOM_REPORTED_FAST": "required",
             "trait:CUSTOM_REPORTED": "required",
             "group_policy": "none",
         }
-        candidate_list = self.candidates(wanted, memory=0)
-        chosen = next(one for one in candidate_list if self.hosts[0] in one["allocations"])
+        candidate_list = self.candidates(resources, memory=0)
+        chosen = next(
+            candidate for candidate in candidate_list if self.hosts[0] in candidate["allocations"]
+        )
         assert self.claim_for(self.instance, chosen)
         held = self.client.get_allocs_for_consumer(self.context, self.instance)
         assert held["allocations"][self.hosts[0]]["resources"] == {"VCPU": 2}
@@ -159,10 +163,10 @@ class Deployment:
 
     def change_claim(self):
         """Attach and detach an interface with bandwidth."""
-        client, more = self.client, {self.hosts[0]: {"resources": {"MEMORY_MB": 256}}}
-        client.add_resources_to_instance_allocation(self.context, self.instance, more)
+        client, allocations = self.client, {self.hosts[0]: {"resources": {"MEMORY_MB": 256}}}
+        client.add_resources_to_instance_allocation(self.context, self.instance, allocations)
         assert self.held()[self.hosts[0]]["resources"] == {"VCPU": 2, "MEMORY_MB": 256}
-        client.remove_resources_from_instance_allocation(self.context, self.instance, more)
+        client.remove_resources_from_instance_allocation(self.context, self.instance, allocations)
         assert self.held()[self.hosts[0]]["resources"] == {"VCPU": 2}
 
     def held(self, consumer=None):

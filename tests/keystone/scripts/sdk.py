@@ -69,7 +69,7 @@ def inventories(placement):
     assert changed.total == 16
     placement.delete_resource_provider_inventory("MEMORY_MB", HOST, ignore_missing=False)
     listed = list(placement.resource_provider_inventories(HOST))
-    assert [(one.resource_class, one.total) for one in listed] == [("VCPU", 16)]
+    assert [(inventory.resource_class, inventory.total) for inventory in listed] == [("VCPU", 16)]
     generation = placement.get_resource_provider(CHILD).generation
     placement.set_resource_provider_inventories(CHILD, {"DISK_GB": {"total": 100}}, generation)
 
@@ -107,7 +107,7 @@ def claims(placement):
         {first: claim(1, held.consumer_generation), second: claim(3, None)}
     )
     on_host = list(placement.resource_provider_allocations(HOST))
-    assert {one.id or one.consumer_id for one in on_host} == set(CONSUMERS)
+    assert {allocation.id or allocation.consumer_id for allocation in on_host} == set(CONSUMERS)
     assert placement.fetch_resource_provider_usages(HOST).usages == {"VCPU": 4}
     (used,) = placement.usages(PROJECT, user_id=USER, consumer_type="INSTANCE")
     assert (used.consumer_count, used.resources) == (2, {"VCPU": 4})

@@ -18,12 +18,12 @@ CLIENTS = 4
 
 def processes_of(server, name):
     """The processes below the first process of a server that have a name."""
-    found = []
+    pids = []
     for child in psutil.Process(server.process.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
-                found.append(child)
-    return found
+                pids.append(child)
+    return pids
 
 
 def workers_of(server):

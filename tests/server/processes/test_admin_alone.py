@@ -31,7 +31,7 @@ class Alone:
         )
         self.url = f"http://127.0.0.1:{self.port}"
 
-    def configure(self, name, more="", flavors='{"requests": {"one": "resources=VCPU:1"}}'):
+    def configure(self, name, lines="", flavors='{"requests": {"one": "resources=VCPU:1"}}'):
         """Let log, database and metrics be those of a name."""
         (self.folder / "flavors.json").write_text(flavors)
         (self.folder / "placement.conf").write_text(
@@ -39,7 +39,7 @@ class Alone:
             f"[placement_database]\nconnection = sqlite:///{self.folder}/{name}.db\n"
             f"[treeclaim]\nadmin_listen = 127.0.0.1:{self.port}\n"
             f"metrics_of_resources = {'none' if name == 'first' else 'cloud'}\n"
-            f"metrics_of_flavors = {self.folder}/flavors.json\n{more}\n"
+            f"metrics_of_flavors = {self.folder}/flavors.json\n{lines}\n"
         )
 
     def ask(self, path):

@@ -25,11 +25,11 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def service(folder, *options, **more):
+def service(folder, *options, **options_of_file):
     """Run the service for the duration of a block."""
     port = free_port()
     environment = service_environment(
-        folder, **{"OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{port}"} | more
+        folder, **{"OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{port}"} | options_of_file
     )
     with serving(environment, folder, *options) as server:
         running = Service(server, f"http://127.0.0.1:{port}")

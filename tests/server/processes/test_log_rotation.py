@@ -55,7 +55,7 @@ class Rotation:
     def writers(self):
         """The processes that have a line in the new file."""
         begin = re.compile(r"^\S+ \S+ (\d+) [A-Z]+ ", re.MULTILINE)
-        return {int(found) for found in begin.findall(self.written())}
+        return {int(pid) for pid in begin.findall(self.written())}
 
     def requests(self):
         """The number of lines about requests in the old file and the new one."""

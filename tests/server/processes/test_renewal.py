@@ -84,8 +84,8 @@ def running(files, *options, **how):
     for name in ("OS_TREECLAIM__ADMIN_LISTEN", "OS_PLACEMENT_DATABASE__CONNECTION"):
         del environment[name]
     del environment["OS_API__AUTH_STRATEGY"], environment["OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP"]
-    more = [f"--config-file={files.path}", *options]
-    return serving(environment, files.folder, *more, **how)
+    arguments = [f"--config-file={files.path}", *options]
+    return serving(environment, files.folder, *arguments, **how)
 
 
 def open_files(process):
@@ -113,8 +113,8 @@ def test_reload_renews_all_configuration_in_every_process(configured):
     trusting = configured.trusting()
     with running(configured, *tls, "--workers=2", url=url, verify=trusting) as server:
         service = Service(server, f"http://127.0.0.1:{configured.admin_port}")
-        said = service.await_status("/ready", 200)
-        assert said.startswith("ready, but the server's certificate expires on ")
+        ready_text = service.await_status("/ready", 200)
+        assert ready_text.startswith("ready, but the server's certificate expires on ")
         assert "The server's certificate expires on " in configured.log("first").read_text()
         eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
         host = {"name": "host", "uuid": str(uuid.uuid4())}
@@ -155,10 +155,10 @@ def test_reload_renews_all_configuration_in_every_process(configured):
             process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
         ]
         assert len(processes) == 5
-        gone = {str(configured.log("first")), str(configured.database("first"))}
+        former_files = {str(configured.log("first")), str(configured.database("first"))}
         for process in processes:
             opened = open_files(process)
-            assert not gone & opened, process
+            assert not former_files & opened, process
         # Half of the next renewal is there when a worker ends.
         configured.key.write_text("")
         killed = service.processes(WORKER)[0]
