@@ -230,7 +230,7 @@ def test_database_that_cannot_be_used_yet_is_a_warning(environment, tmp_path):
     assert check_of(environment)[0][-1] == "The configuration can be used."
 
 
-def test_unknown_or_undefined_policy_rules_are_named_with_line(environment, tmp_path):
+def test_unknown_or_undefined_policy_rules_are_named(environment, tmp_path):
     file = tmp_path / "policy.yaml"
     file.write_text(
         '"helper": "role:helper"\n'
@@ -242,9 +242,9 @@ def test_unknown_or_undefined_policy_rules_are_named_with_line(environment, tmp_
     lines, code = check_of(environment)
     assert code == 0
     unknown = the_line(lines, "'placement:usage'")
-    assert unknown.startswith(f"warning {file}:3: ")
+    assert unknown.startswith("warning OS_OSLO_POLICY__POLICY_FILE: ")
     assert "'placement:usages'" in unknown
-    assert the_line(lines, "rule:nobody").startswith(f"warning {file}:2: ")
+    assert the_line(lines, "rule:nobody").startswith("warning ")
     assert not [line for line in lines if "'helper'" in line]
 
 

@@ -8,7 +8,7 @@ import difflib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ from treeclaim.admin.keystone_check import check_keystone
 from treeclaim.api.middleware import tokens
 from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.policy_rules import load_policy
-from treeclaim.api.protocol.policy import files_of
-from treeclaim.client.topology.document import DocumentFault, Members, read_document
 from treeclaim.config import (
     CONFIG_DIR_VARIABLE,
     PROJECT,
@@ -277,45 +275,21 @@ def _check_database(configuration: Configuration, places: OptionPlaces) -> Itera
 def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterator[ConfigFinding]:
     """Find what is wrong in the policy files; an error is what the service itself refuses.
 
-    Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, and what
-    is given twice, are warnings.
+    Rules that no operation uses, that oslo.policy does not understand, or that refer to undefined rules, are
+    warnings.
     """
     options = configuration.options
-    refused = None
-    warnings: list[Mapping[str, str]] = []
     try:
         enforcer, rules = load_policy(options)
     except PolicyFileError as error:
-        refused = str(error)
-    else:
-        names = enforcer.registered_rules
-        unknown = {
-            name: f"no operation uses rule {name!r}{_near(name, names)}" for name in rules.unknown
-        }
-        warnings = [rules.doubtful, unknown]
-    findings = []
-    for file in files_of(options):
-        problems: list[DocumentFault] = []
-        try:
-            text = file.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            # The service refuses it, and says so.
-            continue
-        document = read_document(text, problems)
-        findings += [
-            ConfigFinding(refused is not None, f"{file}:{problem.line}", problem.text)
-            for problem in problems
-        ]
-        findings += [
-            ConfigFinding(False, f"{file}:{line}", texts[name])
-            for name, line in (document.lines if isinstance(document, Members) else {}).items()
-            for texts in warnings
-            if name in texts
-        ]
-    yield from findings
-    # A refusal that a finding reports with its line is not reported twice.
-    if refused is not None and not any(finding.is_error for finding in findings):
-        yield places.error("oslo_policy", "policy_file", f"policy_file: {refused}")
+        yield places.error("oslo_policy", "policy_file", f"policy_file: {error}")
+        return
+    names = enforcer.registered_rules
+    for text in rules.doubtful.values():
+        yield places.warning("oslo_policy", "policy_file", text)
+    for name in rules.unknown:
+        text = f"no operation uses rule {name!r}{_near(name, names)}"
+        yield places.warning("oslo_policy", "policy_file", text)
 
 
 def known_place(text: str, places: OptionPlaces) -> str:

@@ -7,6 +7,7 @@ inventory of the card, of a class of its own. Each position is a provider below 
 the slices that it covers. A profile with media extensions (`+me`) also consumes those of the card, which it has once.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,30 +16,8 @@ COMPUTE, MEMORY = "CUSTOM_MIG_COMPUTE_SLICE", "CUSTOM_MIG_MEMORY_SLICE"
 MEDIA = "CUSTOM_MIG_MEDIA_EXTENSIONS"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """A kind of partition.
-
-    Attributes:
-        name: As the vendor writes it.
-        compute, memory: Slices that it covers.
-        begins: At which slices it may begin.
-    """
-
-    name: str
-    compute: int
-    memory: int
-    begins: Sequence[int]
-
-    @property
-    def resource_class(self) -> str:
-        """Return the class of its inventories."""
-        return f"CUSTOM_MIG_{self.name.upper().replace('.', '_').replace('+', '_')}"
-
-    @property
-    def has_media(self) -> bool:
-        """Return whether it takes the media extensions of the card."""
-        return self.name.endswith("+me")
+Profiles = Mapping[str, tuple[int, int, Sequence[int]]]
+"""Profiles by the names that the vendor gives them: compute slices, memory slices, and where it may begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +31,7 @@ class Card:
 
     compute: int
     memory: int
-    profiles: Sequence[Profile]
+    profiles: Profiles
 
     def slices(self) -> Mapping[str, Any]:
         """Return the inventories of the card itself, as a file has them."""
@@ -62,17 +41,22 @@ class Card:
 
     def positions(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the providers below the card: the end of a name, and inventories."""
-        for profile in self.profiles:
-            for begin in profile.begins:
-                consumes = [
-                    {"provider": "{parent}", "resource_class": f"{name}_{number}", "amount": 1}
-                    for name, count in ((COMPUTE, profile.compute), (MEMORY, profile.memory))
+        for profile, (compute, memory, begins) in self.profiles.items():
+            resource_class = f"CUSTOM_MIG_{re.sub('[.+]', '_', profile.upper())}"
+            for begin in begins:
+                classes = [
+                    f"{name}_{number}"
+                    for name, count in ((COMPUTE, compute), (MEMORY, memory))
                     for number in range(begin, begin + count)
                 ]
-                if profile.has_media:
-                    consumes.append({"provider": "{parent}", "resource_class": MEDIA, "amount": 1})
-                stock = {"total": 1, "consumes": consumes}
-                yield f"{profile.name}_at{begin}", {profile.resource_class: stock}
+                if profile.endswith("+me"):
+                    classes.append(MEDIA)
+                consumes = [
+                    {"provider": "{parent}", "resource_class": name, "amount": 1}
+                    for name in classes
+                ]
+                stock = {resource_class: {"total": 1, "consumes": consumes}}
+                yield f"{profile}_at{begin}", stock
 
 
 def _seven(eighth: int, quarter: int, half: int, total: int) -> Card:
@@ -87,15 +71,15 @@ def _seven(eighth: int, quarter: int, half: int, total: int) -> Card:
     return Card(
         7,
         8,
-        (
-            Profile(f"1g.{eighth}gb", 1, 1, range(7)),
-            Profile(f"1g.{eighth}gb+me", 1, 1, range(7)),
-            Profile(f"1g.{quarter}gb", 1, 2, (0, 2, 4, 6)),
-            Profile(f"2g.{quarter}gb", 2, 2, (0, 2, 4)),
-            Profile(f"3g.{half}gb", 3, 4, (0, 4)),
-            Profile(f"4g.{half}gb", 4, 4, (0,)),
-            Profile(f"7g.{total}gb", 7, 8, (0,)),
-        ),
+        {
+            f"1g.{eighth}gb": (1, 1, range(7)),
+            f"1g.{eighth}gb+me": (1, 1, range(7)),
+            f"1g.{quarter}gb": (1, 2, (0, 2, 4, 6)),
+            f"2g.{quarter}gb": (2, 2, (0, 2, 4)),
+            f"3g.{half}gb": (3, 4, (0, 4)),
+            f"4g.{half}gb": (4, 4, (0,)),
+            f"7g.{total}gb": (7, 8, (0,)),
+        },
     )
 
 
@@ -108,13 +92,13 @@ CARDS: Mapping[str, Card] = {
     "a30": Card(
         4,
         4,
-        (
-            Profile("1g.6gb", 1, 1, range(4)),
-            Profile("1g.6gb+me", 1, 1, range(4)),
-            Profile("2g.12gb", 2, 2, (0, 2)),
-            Profile("2g.12gb+me", 2, 2, (0, 2)),
-            Profile("4g.24gb", 4, 4, (0,)),
-        ),
+        {
+            "1g.6gb": (1, 1, range(4)),
+            "1g.6gb+me": (1, 1, range(4)),
+            "2g.12gb": (2, 2, (0, 2)),
+            "2g.12gb+me": (2, 2, (0, 2)),
+            "4g.24gb": (4, 4, (0,)),
+        },
     ),
 }
 """Cards by the name that files use for them."""
