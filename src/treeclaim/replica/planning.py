@@ -18,7 +18,7 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.question import NO_HOLDS, HoldsQuery, PendingAnswer, Question
 from treeclaim.replica.questions import require_names
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.planned import planned_consumers
+from treeclaim.store.reading.planned import load_planned_consumers
 
 Planner = Callable[[Forest, Consumers, Budget], dict[str, Any]]
 """Returns an answer from a Forest, all consumers, and a budget that leaves time to write the answer."""
@@ -42,7 +42,7 @@ def question_under(assumptions: AssumptionSet, question: Question) -> Question:
         yield cursor
         yield question.holds.read(transaction) if question.holds else NOTHING_HELD
         if assumptions.release:
-            yield from planned_consumers(transaction, sorted(set(assumptions.release)))
+            yield from load_planned_consumers(transaction, sorted(set(assumptions.release)))
 
     return replace(question, work=work, key=None, holds=NO_HOLDS, reads=reads, is_repeatable=False)
 
@@ -95,6 +95,6 @@ def plan_question(
 
     def reads(transaction: ReadTransaction, _: Cursor) -> Iterator[object]:
         yield HoldsQuery(named, everywhere=True).read(transaction)
-        yield from planned_consumers(transaction)
+        yield from load_planned_consumers(transaction)
 
     return Question(work, reads=reads, is_plan=True)

@@ -74,7 +74,7 @@ def list_usages(call: Call) -> Reply:
     query = require_query(QUERY.at(call.version), call.query())
     project_id, user_id = query["project_id"], query.get("user_id")
     groups = call.services.store.read(
-        partial(store.of_project, project_id=project_id, user_id=user_id)
+        partial(store.load_usages, project_id=project_id, user_id=user_id)
     )
     if not call.has(Feature.CONSUMER_TYPES):
         return Reply(body={"usages": _sum(groups)}, modified_at=now())

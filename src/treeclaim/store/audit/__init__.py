@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds inconsistent rows, and repairs them (contract page 99, section 5).
 
-Knows the operations. Each finder reads in the snapshot that it is given; each repair is a
-transaction of its own that first checks that the finding holds.
+Each finder reads in the snapshot of its caller. Each repair is a transaction that first checks that the
+finding still exists.
 """

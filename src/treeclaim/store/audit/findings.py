@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All kinds of findings (contract page 99, section 5): a table of queries, and functions for the others.
+"""All kinds of findings (contract page 99, section 5), as a table of queries and some functions.
 
-The kinds that need the shape of all trees are in `trees.py`.
+`trees.py` has the kinds that need the shape of all trees.
 """
 
 from collections import Counter
@@ -31,14 +31,14 @@ from treeclaim.store.schema.tables import (
 )
 
 ToleratedKeys = Callable[[Sequence[str], Mapping[str, int]], frozenset[str]]
-"""Returns the keys that a kept request tolerates for a consumer that holds some units by class: none if the
-request is not valid (contract page 100, section 4)."""
+"""Returns the keys that a kept request tolerates, given the units of its consumer by class: none for an
+invalid request (contract page 100, section 4)."""
 
 PARTS = {str(table.name): table for table in ROWS_OF_PROVIDERS}
-"""Tables whose rows belong to a provider, by name."""
+"""Tables with rows of providers, by name."""
 
 _LATE = timedelta(minutes=1)
-"""The time after its end from which a hold that still exists is a finding."""
+"""Time after its end from which an existing hold is a finding."""
 
 _ALLOCATION_COLUMNS = "allocations.consumer_id, p.uuid, c.name, allocations.used"
 _ON_PROVIDER = """
@@ -58,7 +58,7 @@ _ROWS_OF_NOTHING = " UNION ALL ".join(
 
 _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
     FindingKind.AGAINST_UNITS: (
-        # Units concern no hold.
+        # Units do not apply to holds.
         f"""
         SELECT {_ALLOCATION_COLUMNS} FROM allocations {_ON_PROVIDER} JOIN {_OF_INVENTORY}
         WHERE allocations.consumer_id NOT IN ({HOLD_UUIDS}) AND (
@@ -153,7 +153,7 @@ _QUERIES: Mapping[FindingKind, tuple[str, Sequence[str]]] = {
         (*_ALLOCATION, "drawn"),
     ),
 }
-"""The query of a kind, in order, and the names that clients see of its first columns."""
+"""The ordered query of each kind, and the names of its first columns in the response."""
 
 _TREE_FINDERS: Mapping[
     FindingKind, Callable[[ReadTransaction, trees.TreeShape], Iterable[Item]]
@@ -243,7 +243,7 @@ def _load(transaction: ReadTransaction, sql: str, names: Sequence[str], limit: i
     first = sa.text(f"{sql} LIMIT {limit}").bindparams(*times)
     number = int(transaction.scalar(count, **values))
     rows = transaction.rows(first, **values) if number else ()
-    # Some databases make a sum a decimal.
+    # The sum of integers is a decimal on some databases.
     return Findings(
         number,
         [
@@ -257,7 +257,7 @@ def _load(transaction: ReadTransaction, sql: str, names: Sequence[str], limit: i
 
 
 def _find_overuse(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find inventories of which more is used than there is."""
+    """Find inventories with more usage than capacity."""
     overused = []
     for uuid, name, used, *amounts in transaction.each(_USED_INVENTORIES):
         capacity = max(Inventory(*amounts).whole_capacity, 0)
@@ -276,7 +276,7 @@ def _find_overuse(transaction: ReadTransaction, limit: int) -> Findings:
 def _find_leaving(
     transaction: ReadTransaction, limit: int, tolerated_keys: ToleratedKeys
 ) -> Findings:
-    """Find consumers that use something where a condition `leave`, which they do not tolerate, holds."""
+    """Find consumers with allocations under a condition `leave` that they do not tolerate."""
     rows = transaction.rows(_MUST_LEAVE, now=transaction.now)
     tolerated = _load_tolerated_keys(
         transaction, sorted({row.consumer for row in rows}), tolerated_keys
@@ -306,14 +306,14 @@ def _load_tolerated_keys(
 
 
 def find_orphans(transaction: ReadTransaction, limit: int, living: Living) -> Findings:
-    """Find consumers of listed types that are not listed and got nothing for some time."""
+    """Find unlisted consumers of listed types, without a new allocation for some time."""
     before = transaction.now - timedelta(seconds=living.older_than)
     orphans = []
     for row in transaction.each(_HOLDERS):
         listed = living.uuids.get(row.type or UNKNOWN_TYPE)
         if listed is None or row.uuid in listed:
             continue
-        # A record without a time is from before times were written.
+        # Old records have no time.
         if row.newest is None or row.newest < before:
             orphans.append({"consumer": row.uuid, "consumer_generation": row.generation})
     return Findings.of(orphans, limit)

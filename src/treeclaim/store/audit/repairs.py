@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs of what needs no guess (contract page 99, section 5).
+"""Repairs of findings with a unique solution (contract page 99, section 5).
 
-Each is a transaction that takes the locks that writers of the same rows take, then looks whether
-the finding holds, and only then changes something. A concurrent writer comes before or
-after, never in between.
+Each repair is a transaction. It acquires the locks of all writers of these rows, checks that the finding
+still exists, and then writes. A concurrent writer therefore runs before or after it, never in between.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +55,7 @@ _DELETE_AGGREGATE = sa.text("DELETE FROM placement_aggregates WHERE id = :aggreg
 
 
 class _DryRunError(Exception):
-    """Undoes a repair of which only the outcome is wanted."""
+    """Rolls a dry run back, with its outcome."""
 
     def __init__(self, outcome: RepairOutcome) -> None:
         super().__init__()
@@ -95,7 +94,7 @@ def repair(
     except _DryRunError as undone:
         return undone.outcome
     except ConcurrentChangeError:
-        # What the same call has repaired before is to be reported as well.
+        # The response must also report the earlier repairs of the same call.
         return RepairOutcome(RepairResult.REFUSED, "Others write there all the time. Try again.")
 
 
@@ -141,7 +140,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
         return _GONE
     way = _way_up(transaction, row.id)
     roots = {root for _, root in way.values() if root is not None}
-    # A write that changes the shape of a tree locks its root, and the provider that it moves.
+    # Writes that change the shape of a tree lock its root, and the provider that they move.
     lock_providers(transaction, (), way.keys() | roots)
     take_lock_rows(transaction, TREE, roots)
     if _way_up(transaction, row.id) != way:
@@ -160,7 +159,7 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
 def _way_up(
     transaction: ReadTransaction, provider_id: int
 ) -> dict[int, tuple[int | None, int | None]]:
-    """Return parent and root of a provider and of each of its ancestors, as far as there are any."""
+    """Return parent and root of a provider and of each existing ancestor, by id."""
     links_by_id: dict[int, tuple[int | None, int | None]] = {}
     at: int | None = provider_id
     while at is not None and at not in links_by_id:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about trees: roots, parents, hosts that exist twice, consumers in several trees."""
+"""Findings about trees: roots, parents, duplicate hosts, consumers in several trees."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,10 +17,10 @@ SELECT treeclaim_holds.uuid FROM treeclaim_holds
 JOIN consumers holders ON holders.uuid = treeclaim_holds.uuid
 JOIN consumer_types t ON t.id = holders.consumer_type_id AND t.name = '{HOLD_TYPE}'
 """
-"""The uuids of holds that exist."""
+"""The uuids of existing holds."""
 
 Item = Mapping[str, Any]
-"""A finding, as clients see it."""
+"""A finding, as in the response."""
 
 _PROVIDERS = sa.text(
     "SELECT id, uuid, name, parent_provider_id, root_provider_id FROM resource_providers ORDER BY id"
@@ -57,12 +57,12 @@ class TreeShape:
     top: Mapping[int, int | None]
 
     def root(self, provider_id: int) -> int:
-        """Return the root as it is stored, which is the provider itself where none is."""
+        """Return the id of the stored root, or of the provider itself if the root does not exist."""
         stored = self.rows[provider_id].root_provider_id
         return provider_id if stored is None or stored not in self.rows else int(stored)
 
     def roots_shown(self, ids: Iterable[int]) -> list[dict[str, str]]:
-        """Return roots as clients see them, in order of creation."""
+        """Return roots as in the response, in order of creation."""
         return [
             {"uuid": self.rows[provider_id].uuid, "name": self.rows[provider_id].name or ""}
             for provider_id in sorted(ids)
@@ -78,7 +78,7 @@ def load_shape(transaction: ReadTransaction) -> TreeShape:
 
 
 def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
-    """Return the topmost ancestor of each provider; None where one is missing, or in a circle."""
+    """Return the topmost ancestor of each provider; None if an ancestor is missing or the parents form a cycle."""
     top_by_id: dict[int, int | None] = {}
     for start in parents:
         way: dict[int, None] = {}
@@ -89,28 +89,28 @@ def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
         if at is None:
             top: int | None = last
         else:
-            # Known already, or else a circle or a gap.
+            # Computed already, or None for a cycle or a missing ancestor.
             top = top_by_id.get(at)
         top_by_id.update(dict.fromkeys(way, top))
     return top_by_id
 
 
 def find_broken_roots(_transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
-    """Yield providers whose root is not the top of their parents."""
+    """Yield providers with a stored root other than their topmost ancestor."""
     for provider_id, row in shape.rows.items():
         if shape.top[provider_id] not in {None, row.root_provider_id}:
             yield {"provider": row.uuid}
 
 
 def find_broken_parents(_transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
-    """Yield providers whose parent does not exist, or that are in a circle of parents."""
+    """Yield providers with a missing parent, or in a cycle of parents."""
     for provider_id, row in shape.rows.items():
         parent = row.parent_provider_id
-        if parent is not None and (parent not in shape.rows or _is_in_circle(provider_id, shape)):
+        if parent is not None and (parent not in shape.rows or _is_in_cycle(provider_id, shape)):
             yield {"provider": row.uuid}
 
 
-def _is_in_circle(provider_id: int, shape: TreeShape) -> bool:
+def _is_in_cycle(provider_id: int, shape: TreeShape) -> bool:
     visited: set[int] = set()
     at: int | None = provider_id
     while at is not None and at in shape.rows and at not in visited:
@@ -120,7 +120,7 @@ def _is_in_circle(provider_id: int, shape: TreeShape) -> bool:
 
 
 def find_split_consumers(transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
-    """Yield consumers with several trees; sharing providers count only if all are (page 98)."""
+    """Yield consumers in several trees; sharing providers count only if all providers are (page 98)."""
     providers_of: dict[str, list[int]] = defaultdict(list)
     for consumer, provider_id in transaction.each(_IN_MANY_TREES):
         if provider_id in shape.rows:
@@ -134,7 +134,7 @@ def find_split_consumers(transaction: ReadTransaction, shape: TreeShape) -> Iter
 
 
 def find_same_hosts(_transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
-    """Yield roots whose names, in lower case, are equal but perhaps for a domain behind one."""
+    """Yield roots with equal names, ignoring case and a domain after the shorter name."""
     names = {
         provider_id: (row.name or "").lower()
         for provider_id, row in shape.rows.items()
@@ -150,7 +150,7 @@ def find_same_hosts(_transaction: ReadTransaction, shape: TreeShape) -> Iterator
 
 
 def _host(name: str, all_names: Collection[str]) -> str:
-    """Return the shortest known name of which this is that name, or it with a domain behind."""
+    """Return the shortest existing name that equals this name without its domain or a part of it."""
     end = name.find(".", 1)
     while end > 0:
         if name[:end] in all_names:

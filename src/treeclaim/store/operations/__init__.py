@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writes: each public function of a noun runs in one transaction.
-
-Knows queries, the schema and the database.
-"""
+"""The writes: each public function of a noun runs in one transaction."""

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries over many rows, each in one snapshot.
-
-Knows the schema and the database.
-"""
+"""Queries over many rows, each in one snapshot."""

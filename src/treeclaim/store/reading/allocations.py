@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations on providers (contract page 70, section 6; page 99, section 1).
 
-Allocations of consumers without a row, which old databases have, are left out.
+The queries skip allocations of consumers without a row, which old databases contain.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from treeclaim.store.schema.tables import (
 )
 
 Shares = dict[str, dict[str, Any]]
-"""The allocations on a provider by consumer, as clients see them."""
+"""The allocations on a provider by consumer, as in the response."""
 
 _COLUMNS = (
     allocations.c.consumer_id,
@@ -46,7 +46,7 @@ _ON_PROVIDER = CompiledStatement(
         resource_providers.c.generation.label("provider_generation"),
     )
     .select_from(resource_providers)
-    # Not nested: SQLite would compute a join inside of an outer join for all allocations.
+    # Not nested: SQLite would compute an inner join within an outer join for all allocations.
     .outerjoin(allocations, allocations.c.resource_provider_id == resource_providers.c.id)
     .outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
     .outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id)
@@ -61,14 +61,14 @@ def load_provider_allocations(
     """Return the allocations on a provider.
 
     Returns:
-        The allocations by consumer, the generation of the provider, and the newest creation of an
-        allocation in seconds since the epoch; None if there is no allocation.
+        The allocations by consumer, the generation of the provider, and the time of the newest
+        allocation in seconds since the epoch; None without allocations.
 
     Raises:
         ProviderNotFoundError.
     """
     provider_rows = transaction.rows(_ON_PROVIDER, provider_uuid=provider_uuid)
-    # Some collations match other spellings too.
+    # Some collations also match other spellings.
     if not provider_rows or provider_rows[0].uuid != provider_uuid:
         raise ProviderNotFoundError(provider_uuid)
     # A provider without allocations is one row of nulls.
@@ -84,7 +84,7 @@ def load_provider_allocations(
 def load_allocations_by_provider(
     transaction: ReadTransaction, provider_ids: Sequence[int]
 ) -> dict[int, Shares]:
-    """Return the allocations on some providers by provider id."""
+    """Return the allocations on providers, by provider id."""
     shares_by_provider: dict[int, Shares] = {}
     rows = transaction.rows_in_chunks(_ON_PROVIDERS, ids=provider_ids)
     for provider_id, consumer, generation, name, used in rows:

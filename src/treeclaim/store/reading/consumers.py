@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers with their owners and allocations (contract page 70, section 2; page 99, section 2).
 
-Consumers without a row of their own, which old databases have, are left out.
+The queries skip consumers without a row, which old databases contain.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,21 +31,21 @@ from treeclaim.store.schema.tables import (
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilter:
-    """A filter of consumers (contract page 99, section 2); None, or nothing, for any.
+    """A filter of consumers (contract page 99, section 2); None or an empty value means any.
 
-    One allocation of the consumer passes all filters of providers and classes.
+    A single allocation of the consumer must pass all filters of providers and classes.
 
     Attributes:
         providers: UUIDs of providers.
-        in_tree: UUIDs of providers, one of whose trees has the provider.
-        member_of: Sets of aggregates; the provider itself is in one of each set.
-        forbidden_aggregates: Aggregates that the provider itself is not in.
+        in_tree: UUIDs of providers, in whose trees the provider must be.
+        member_of: Sets of aggregates; the provider itself is a member of one aggregate of each set.
+        forbidden_aggregates: Aggregates without the provider itself.
         classes: Names of resource classes.
         consumers: UUIDs, lower-case and dashed.
         project_id, user_id: Owners.
         consumer_type: Name, or `UNKNOWN_TYPE`.
         created_since: The earliest creation of the record, naive UTC.
-        after: UUID behind which the page begins; empty for the first page.
+        after: UUID after which the page begins; empty for the first page.
         limit: Most consumers.
     """
 
@@ -64,8 +64,8 @@ class ConsumerFilter:
 
 
 Page = tuple[list[dict[str, Any]], str | None]
-"""Consumers, as clients see them, in order of uuid; and the uuid behind which the next page begins, None if this
-is the last one."""
+"""Consumers as in the response, in order of uuid, and the uuid after which the next page begins; None for the
+last page."""
 
 OWNED = (
     sa.select(
@@ -107,10 +107,10 @@ HELD = CompiledStatement(_HELD)
 def load_consumer(
     transaction: ReadTransaction, uuid: str, *, may_be_empty: bool = False
 ) -> tuple[dict[str, Any], float] | None:
-    """Return a consumer as clients see it, and its newest allocation in seconds since the epoch.
+    """Return a consumer as in the response, and the time of its newest allocation in seconds since the epoch.
 
-    None if there is no such consumer, or it has no allocations; with `may_be_empty`, also a consumer without
-    allocations is returned: a hold may have only a record (page 100, section 1).
+    Returns None if the consumer does not exist or has no allocations. With `may_be_empty`, it also returns a
+    consumer without allocations: a hold may have only a record (page 100, section 1).
     """
     owners = transaction.rows(_OWNED_NAMED, uuids=[uuid])
     rows = transaction.rows(_HELD_WITH_TIMES, uuids=[uuid])
@@ -123,37 +123,39 @@ def load_consumer(
     )
 
 
-def load_consumer_page(transaction: ReadTransaction, wanted: ConsumerFilter) -> Page:
+def load_consumer_page(transaction: ReadTransaction, consumer_filter: ConsumerFilter) -> Page:
     """Return a page of the consumers that pass all filters, each with its allocations.
 
     Raises:
-        ResourceClassNotFoundError: for the first class that does not exist.
+        ResourceClassNotFoundError: for the first unknown class.
     """
-    _require_classes(transaction, wanted.classes)
-    owners, next_after = load_owners(transaction, _narrow(wanted), wanted.after, wanted.limit)
-    # Some collations find other spellings too.
-    owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
+    _require_classes(transaction, consumer_filter.classes)
+    owners, next_after = load_owners(
+        transaction, _narrow(consumer_filter), consumer_filter.after, consumer_filter.limit
+    )
+    # Some collations also match other spellings.
+    owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, consumer_filter)}
     held = load_shares(transaction, list(owners_by_uuid))
     shown = [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held]
     return shown, next_after
 
 
 def load_named_owners(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Any]:
-    """Return the rows of `OWNED` of those of some consumers that have a record, by UUID."""
+    """Return the rows of `OWNED` for consumers with a record, by UUID."""
     return {row.uuid: row for row in transaction.rows_in_chunks(_OWNED_NAMED, uuids=uuids)}
 
 
 def load_shares(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the allocations of some consumers, as clients see them; omit consumers without any."""
+    """Return the allocations of consumers as in the response; omit consumers without allocations."""
     return _shares(transaction.rows_in_chunks(HELD, uuids=uuids))
 
 
 def load_owners(
     transaction: ReadTransaction, statement: sa.Select[Any], after: str, limit: int
 ) -> tuple[list[Any], str | None]:
-    """Return the first rows behind a uuid, of `OWNED` restricted, and the last uuid if there are more."""
+    """Return the first rows of a restricted `OWNED` after a uuid, and the last uuid if further rows exist."""
     if after:
         statement = statement.where(consumers.c.uuid > after)
     rows = transaction.rows(statement.order_by(consumers.c.uuid).limit(limit + 1))
@@ -190,7 +192,7 @@ def _narrow(consumer_filter: ConsumerFilter) -> sa.Select[Any]:
 
 
 def _records(record_filter: ConsumerFilter) -> sa.Select[Any]:
-    """Return the consumers of the records that pass, one for each record."""
+    """Return the query for the consumers of the allocations that pass, one for each allocation."""
     provider = allocations.c.resource_provider_id
     statement = sa.select(allocations.c.consumer_id)
     statement = statement.where(
@@ -211,7 +213,7 @@ def _records(record_filter: ConsumerFilter) -> sa.Select[Any]:
 def at_providers(
     provider: sa.Column[int], providers: Sequence[str], in_tree: Sequence[str]
 ) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions on the provider of a record; see `ConsumerFilter`."""
+    """Return the SQL conditions on the provider of an allocation; see `ConsumerFilter`."""
     conditions: list[sa.ColumnElement[bool]] = []
     if providers:
         named = sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(providers))
@@ -219,8 +221,8 @@ def at_providers(
     if in_tree:
         root = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
         roots = sa.select(root).where(resource_providers.c.uuid.in_(in_tree))
-        of_trees = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
-        conditions.append(provider.in_(of_trees))
+        members = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
+        conditions.append(provider.in_(members))
     return conditions
 
 

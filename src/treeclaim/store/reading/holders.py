@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holders of allocations (contract page 98, section 4), and what is kept with consumers (page 100)."""
+"""Holders of allocations (contract page 98, section 4), and the holds and requests of consumers (page 100)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ CONSUMERS_WITHOUT_RECORD = (
     .distinct()
     .order_by(allocations.c.consumer_id)
 )
-"""The consumers that have allocations and no record."""
+"""The consumers with allocations and without a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHolder:
     """A consumer with its amounts by provider UUID and resource class.
 
-    Consumers without a record (old data) have no owners, and generation 0.
+    A consumer without a record (old data) has no owners, and generation 0.
     """
 
     allocations: Mapping[str, Mapping[str, int]]
@@ -48,9 +48,9 @@ class StoredHolder:
 def find_holders(
     transaction: ReadTransaction, uuids: Sequence[str], *, may_be_holds: bool = False
 ) -> dict[str, StoredHolder]:
-    """Return those of some consumers that hold something, all as they are at one moment.
+    """Return the consumers with allocations, all of one moment.
 
-    With `may_be_holds`, what is drawn from a hold counts as held by it (page 100, section 1).
+    With `may_be_holds`, amounts drawn from a hold count as held by it (page 100, section 1).
     """
     held = {
         consumer: {
@@ -62,9 +62,8 @@ def find_holders(
         by_provider = held.setdefault(hold, {})
         for provider, drawn in stored.drawn.items():
             by_provider.setdefault(provider, Counter()).update(drawn)
-    # Some collations find other spellings too.
+    # Some collations also match other spellings.
     holding = sorted(held.keys() & set(uuids))
-    # Most calls place new consumers: there is nobody to ask for then.
     recorded = load_named_owners(transaction, holding)
     return {
         uuid: StoredHolder(held[uuid], row.project, row.user, row.type, int(row.generation))
@@ -83,10 +82,10 @@ class ConsumerDetails:
     requests: Mapping[str, Sequence[str]]
 
 
-def details_of(
+def load_details(
     transaction: ReadTransaction, uuids: Sequence[str], *, has_requests: bool = True
 ) -> ConsumerDetails:
-    """Return what is recorded with some consumers; their requests only if those are wanted."""
+    """Load holds, draws and, with `has_requests`, kept requests of consumers."""
     return ConsumerDetails(
         load_holds(transaction, uuids),
         load_draws(transaction, uuids),
@@ -95,7 +94,7 @@ def details_of(
 
 
 def load_requests(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """Return the requests that some consumers were placed by, also of those without a record."""
+    """Return the requests by which consumers were placed, also of consumers without a record."""
     return {
         row.consumer_uuid: orjson.loads(row.request)
         for row in transaction.rows_in_chunks(_REQUESTS, uuids=uuids)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds: their terms, what they hold, what is drawn from them, and pages of them (contract page 100).
+"""Holds: their terms, their amounts, the draws from them, and pages of them (contract page 100).
 
-A hold is a consumer with terms and the type of holds. Terms without such a consumer mean nothing:
-another service on the database may have removed it, or given it another type. So it may have given
-up what was drawn; what is recorded beyond what a consumer has is forgotten: of the draws of one class
-at one provider those of the least UUIDs count.
+A hold is a consumer with terms and the type of holds. Terms without such a consumer are ignored:
+another service on the database may have deleted the consumer or changed its type. Such a service may
+also have reduced the allocations of a consumer that draws. Draws beyond its allocations are ignored:
+of the draws of one class at one provider, those from the holds with the least UUIDs count.
 """
 
 from collections import defaultdict
@@ -50,7 +50,7 @@ EXISTING = (
     )
     .join(projects, projects.c.id == consumers.c.project_id)
 )
-"""The terms of holds that exist, with their consumers and projects."""
+"""The terms of existing holds, with their consumers and projects."""
 
 TERMS = CompiledStatement(
     sa.select(
@@ -98,7 +98,7 @@ _DRAWN = (
     .order_by(draws.c.hold_uuid)
 )
 _drawn_from = draws.alias("drawn_from")
-# All draws of the consumers that draw from some holds: those from other holds may count first.
+# All draws of consumers that draw from these holds: draws from other holds may count first.
 _DRAWN_FROM = CompiledStatement(
     _DRAWN.where(
         draws.c.consumer_uuid.in_(
@@ -118,7 +118,7 @@ _Draw = tuple[str, str, str, str, int]
 
 
 def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
-    """Return what those of some holds have that exist and have not ended, by UUID."""
+    """Return the amounts of existing, unexpired holds, by UUID."""
     amounts_by_hold: dict[str, dict[str, dict[str, int]]] = {
         uuid: {} for uuid in find_drawable_holds(transaction, uuids)
     }
@@ -131,7 +131,7 @@ def load_held_amounts(transaction: ReadTransaction, uuids: Sequence[str]) -> dic
 def find_drawable_holds(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the projects that may draw from some holds: those that exist and have not ended."""
+    """Return the projects that may draw from each existing, unexpired hold."""
     return {
         uuid: frozenset({project, *terms.projects})
         for uuid, (project, terms) in load_hold_terms(transaction, uuids).items()
@@ -142,7 +142,7 @@ def find_drawable_holds(
 def load_hold_terms(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, tuple[str, HoldTerms]]:
-    """Return project and terms of those among some consumers that are holds, by uuid."""
+    """Return project and terms of the consumers that are holds, by uuid."""
     rows = list(transaction.rows_in_chunks(TERMS, uuids=uuids))
     existing = [row.uuid for row in rows]
     may_draw: dict[str, list[str]] = defaultdict(list)
@@ -163,14 +163,14 @@ def load_hold_terms(
 
 
 def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
-    """Return those among some consumers that are holds, by uuid, with what is drawn from them."""
+    """Return the consumers that are holds, by uuid, with the amounts drawn from them."""
     terms_by_uuid = load_hold_terms(transaction, uuids)
     drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in terms_by_uuid}
     draws_from = transaction.rows_in_chunks(_DRAWN_FROM, uuids=list(terms_by_uuid))
     for hold, _, provider, name, amount in _counted_draws(draws_from):
         if hold in drawn:
-            of_provider = drawn[hold].setdefault(provider, {})
-            of_provider[name] = of_provider.get(name, 0) + amount
+            provider_amounts = drawn[hold].setdefault(provider, {})
+            provider_amounts[name] = provider_amounts.get(name, 0) + amount
     return {
         uuid: StoredHold(project, terms, drawn[uuid])
         for uuid, (project, terms) in terms_by_uuid.items()
@@ -180,7 +180,7 @@ def load_holds(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, 
 def load_draws(
     transaction: ReadTransaction, consumer_uuids: Sequence[str] | None
 ) -> Mapping[str, Mapping[str, Amounts]]:
-    """Return what some consumers, or all (None), have drawn from holds that return, by consumer and hold."""
+    """Return the draws of consumers from holds that return, by consumer and hold; None stands for all consumers."""
     rows: Iterable[Any]
     if consumer_uuids is None:
         rows = transaction.rows(_DRAWN_BY_ALL)
@@ -188,35 +188,35 @@ def load_draws(
         rows = transaction.rows_in_chunks(_DRAWN_BY, uuids=consumer_uuids)
     draws_by_consumer: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
     for hold, consumer, provider, name, amount in _counted_draws(rows):
-        of_hold = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
-        of_hold.setdefault(provider, {})[name] = amount
+        hold_draws = draws_by_consumer.setdefault(consumer, {}).setdefault(hold, {})
+        hold_draws.setdefault(provider, {})[name] = amount
     return draws_by_consumer
 
 
 def load_hold_uuids(transaction: ReadTransaction) -> frozenset[str]:
-    """Return the uuids of all holds that exist."""
+    """Return the uuids of all existing holds."""
     return frozenset(uuid for (uuid,) in transaction.rows(_EXISTING_HOLDS))
 
 
 def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
-    """Yield draws without what is forgotten, given all draws of each consumer in the order of holds."""
-    left: dict[tuple[str, str, str], int] = {}
+    """Yield the draws that count, given all draws of each consumer in the order of holds."""
+    remaining_units: dict[tuple[str, str, str], int] = {}
     seen = set()
     for hold, consumer, provider, name, amount, used in rows:
         key = (consumer, provider, name)
-        # Chunks of holds may find the same consumer.
+        # Several chunks of holds may return the same consumer.
         if (hold, key) in seen:
             continue
         seen.add((hold, key))
-        units = left.setdefault(key, int(used))
+        units = remaining_units.setdefault(key, int(used))
         if counted := min(int(amount), units):
-            left[key] = units - counted
+            remaining_units[key] = units - counted
             yield hold, consumer, provider, name, counted
 
 
 _HOLD_TYPES = sa.select(consumer_types.c.id).where(consumer_types.c.name == HOLD_TYPE)
-# By sums, which no index has: by the columns themselves SQLite would read all allocations in their order,
-# to save itself the sorting of what holds have.
+# Expressions without an index: by the columns themselves SQLite would read all allocations in index order,
+# instead of sorting those of holds.
 _NOTHING = sa.literal_column("0", sa.Integer)
 _INVENTORY = (
     allocations.c.resource_provider_id + _NOTHING,
@@ -236,27 +236,26 @@ _SUMS = (
     .group_by(*_INVENTORY)
 )
 _HELD_EVERYWHERE = CompiledStatement(_SUMS)
-"""A row for each inventory with a held amount; begins with the terms of holds, so that it
-costs next to nothing where there are none."""
+"""A row for each inventory with a held amount. It begins with the terms of holds, so it is cheap without holds."""
 
 
 def load_held_sums(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
-    """Return (provider id, class id, amount) of all holds together, expired ones included."""
+    """Return (provider id, class id, amount) of the sums over all holds, expired ones included."""
     rows = transaction.rows(_HELD_EVERYWHERE)
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class HoldFilter:
-    """A filter of holds; None, or nothing, for any.
+    """A filter of holds; None or an empty value means any.
 
     Attributes:
         project_id: The project of the hold.
-        drawable_by: A project whose consumers may draw.
-        providers: UUIDs of providers, at one of which the hold has amounts or draws.
-        in_tree: UUIDs of providers; the same in the tree of one of them.
-        until_before: The time before which it ends, naive UTC.
-        after: UUID behind which the page begins; empty for the first page.
+        drawable_by: A project with the right to draw.
+        providers: UUIDs of providers; the hold has amounts or draws at one of them.
+        in_tree: UUIDs of providers; the hold has amounts or draws in the tree of one of them.
+        until_before: Upper bound of its end, naive UTC.
+        after: UUID after which the page begins; empty for the first page.
         limit: Most holds.
     """
 
@@ -269,11 +268,13 @@ class HoldFilter:
     limit: int
 
 
-def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> Page:
-    """Return a page of the holds that pass all filters and hold, or have draws."""
-    owners, next_after = load_owners(transaction, _narrow(wanted), wanted.after, wanted.limit)
+def load_hold_page(transaction: ReadTransaction, hold_filter: HoldFilter) -> Page:
+    """Return a page of the holds that pass all filters and have allocations or draws."""
+    owners, next_after = load_owners(
+        transaction, _narrow(hold_filter), hold_filter.after, hold_filter.limit
+    )
     uuids = [row.uuid for row in owners]
-    # What is not a hold any more, by another type, is not among them.
+    # Consumers with terms and another type are no holds.
     stored = load_holds(transaction, uuids)
     shares = load_shares(transaction, uuids)
     shown = []
@@ -281,11 +282,11 @@ def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> Page:
         hold = stored.get(row.uuid)
         if hold is None or not (shares.get(row.uuid) or hold.drawn):
             continue
-        # Some collations find other spellings too.
-        may_draw = {hold.project_id, *hold.terms.projects}
-        if wanted.project_id not in {None, hold.project_id} or (
-            wanted.drawable_by is not None and wanted.drawable_by not in may_draw
-        ):
+        # Some collations also match other spellings.
+        drawing_projects = {None, hold.project_id, *hold.terms.projects}
+        if hold_filter.project_id not in {None, hold.project_id}:
+            continue
+        if hold_filter.drawable_by not in drawing_projects:
             continue
         shown.append(
             {

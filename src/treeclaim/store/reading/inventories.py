@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories: the columns for reading them with their usage, and what those of a provider consume."""
+"""Inventories: columns for reading them with their usage, and the consumption of a provider."""
 
 from collections.abc import Mapping, Sequence
 
@@ -80,10 +80,10 @@ _OF_PROVIDER = CONSUMPTION_BY_NAMES.where(_CONSUMING.c.uuid == sa.bindparam("uui
 
 
 def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumes]]:
-    """Return what each inventory of a provider consumes, by class, in the order of clients."""
+    """Return the consumption of each inventory of a provider, by class, in the order of the response."""
     entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
-        # Some collations match other spellings too.
+        # Some collations also match other spellings.
         if row.by == uuid:
             entry = (row.provider, row.resource_class, row.amount)
             entries_by_class.setdefault(row.by_class, []).append(entry)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers for plans: what they hold, whose they are, and what they were placed by (page 101).
+"""Consumers for plans: their allocations, owners, requests and draws (page 101).
 
-All of it is read in one snapshot, as columns, some thousand at a time.
+All parts are read in one snapshot, as columns, some thousand rows at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from treeclaim.store.schema.tables import (
 )
 
 _AT_ONCE = 20_000
-"""Rows in one statement: enough that a round trip does not count, and a few megabytes."""
+"""Rows in one statement: a few megabytes, so that round trips are negligible."""
 
 _FIRST = -(2**31)
 """Less than the id of any row."""
@@ -59,7 +59,7 @@ _REQUESTS = sa.select(
 
 
 class _PagedQuery:
-    """A part of what is read, of all consumers or of some."""
+    """The query of a part, for all consumers or for named ones."""
 
     def __init__(
         self, statement: sa.Select[Any], key: sa.Column[Any], uuid: sa.Column[str], first: Any
@@ -67,14 +67,14 @@ class _PagedQuery:
         page = statement.where(key > sa.bindparam("after")).order_by(key)
         page = page.limit(sa.bindparam("most"))
         self._page = as_columns(page)
-        self._some = as_columns(statement.where(uuid.in_(bind_list("uuids"))).order_by(key))
+        self._named = as_columns(statement.where(uuid.in_(bind_list("uuids"))).order_by(key))
         self._first = first
 
     def pages(self, transaction: ReadTransaction, uuids: Sequence[str] | None) -> Iterator[Any]:
-        """Yield columns: of some consumers, or of all."""
+        """Yield columns of named consumers, or of all (None)."""
         if uuids is not None:
             for chunk in chunks(uuids):
-                yield columns(transaction, self._some, uuids=list(chunk))
+                yield columns(transaction, self._named, uuids=list(chunk))
             return
         after = self._first
         while True:
@@ -91,10 +91,10 @@ _READ_OWNERS = _PagedQuery(_OWNERS, consumers.c.id, consumers.c.uuid, _FIRST)
 _READ_REQUESTS = _PagedQuery(_REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, "")
 
 
-def planned_consumers(
+def load_planned_consumers(
     transaction: ReadTransaction, uuids: Sequence[str] | None = None
 ) -> Iterator[ConsumersRead]:
-    """Yield the records of some consumers, or of all, part after part, in one snapshot."""
+    """Yield the records of named consumers, or of all (None), part after part, in one snapshot."""
     for page_columns in _READ_ALLOCATIONS.pages(transaction, uuids):
         yield AllocationColumns(
             page_columns.consumer,

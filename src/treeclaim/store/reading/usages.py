@@ -38,9 +38,9 @@ _COUNT = (
 
 @cache
 def _group(source: sa.Select[Any], names: tuple[str, ...], *, by_class: bool) -> sa.Select[Any]:
-    """Group rows of consumers by their types, owners, and maybe classes; by ids, which sort quickly.
+    """Return a query that groups rows of consumers by the ids of types, owners, and maybe classes.
 
-    The names come last, with those of the owners: some collations match other spellings.
+    It adds the names of the groups, owners included: some collations also match other spellings.
     """
     keys = [consumers.c.consumer_type_id, *(_OWNERS[name][1] for name in names)]
     keys += [allocations.c.resource_class_id] if by_class else []
@@ -61,23 +61,24 @@ def _group(source: sa.Select[Any], names: tuple[str, ...], *, by_class: bool) ->
     return sa.select(*columns).select_from(joined)
 
 
-def of_project(
+def load_usages(
     transaction: ReadTransaction, project_id: str, user_id: str | None
 ) -> list[UsageGroup]:
-    """Return the sums over a project's (and user's) consumers, a group for each consumer type."""
+    """Return the sums over the consumers of a project (and user), a group for each consumer type."""
     owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
     sums = transaction.rows(_group(_AMOUNTS, tuple(owners), by_class=True), **owners)
-    for row in _exactly(sums, owners):
+    for row in _select_exact(sums, owners):
         resources[row.type][row.resource_class] = int(row.amount)
     counts = transaction.rows(_group(_COUNT, tuple(owners), by_class=False), **owners)
     return [
-        UsageGroup(row.type, row.amount, resources[row.type]) for row in _exactly(counts, owners)
+        UsageGroup(row.type, row.amount, resources[row.type])
+        for row in _select_exact(counts, owners)
     ]
 
 
-def _exactly(rows: Iterable[Any], owners: Mapping[str, str]) -> Iterator[Any]:
-    """Yield the rows of exactly these owners."""
+def _select_exact(rows: Iterable[Any], owners: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the rows with exactly these owners."""
     for row in rows:
         if all(getattr(row, parameter) == name for parameter, name in owners.items()):
             yield row

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables, and the revisions that create and migrate them.
-
-Knows the database.
-"""
+"""The tables and their revisions."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates the schema, or takes over Placement's (contract page 85)."""
+"""Creates the schema, or adopts that of Placement (contract page 85)."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -30,19 +30,20 @@ Columns = Mapping[str, AbstractSet[str]]
 """Names of the present columns by table."""
 
 _LOCK_WAIT = 60
-"""Seconds that one process waits while another one makes the schema."""
+"""Seconds that a process waits while another process creates the schema."""
 
 
 def sync(engine: Engine) -> None:
-    """Create the tables that are missing; idempotent, and safe if two processes do it at once.
+    """Create the missing tables; idempotent, and safe in concurrent processes.
 
     Raises:
         SchemaRevisionError: if the Placement tables or the own tables are at another revision.
-        StoreUnavailableError: if the database does not answer.
+        StoreUnavailableError: if the database does not respond.
     """
     try:
-        # READ COMMITTED: after the wait for the lock, the work of another process must be visible.
-        with connected(get_system(engine).for_writing(engine)) as connection, _alone(connection):
+        # READ COMMITTED: after the wait for the lock, the tables of another process must be visible.
+        writing = get_system(engine).for_writing(engine)
+        with connected(writing) as connection, _schema_lock(connection):
             extend_timeouts(connection)
             revision = version(connection)
             if revision is None:
@@ -62,8 +63,8 @@ def require_ready(engine: Engine) -> None:
     """Check that the schema is complete and of the right revision.
 
     Raises:
-        SchemaRevisionError: if it is not; the message says what to do.
-        StoreUnavailableError: if the database does not answer.
+        SchemaRevisionError: if it is not; the message has the remedy.
+        StoreUnavailableError: if the database does not respond.
     """
     try:
         with connected(engine) as connection:
@@ -80,15 +81,15 @@ def require_ready(engine: Engine) -> None:
 
 
 def version(connection: Connection) -> str | None:
-    """Return the revision of the Placement schema, None if there is none."""
+    """Return the revision of the Placement schema; None without a revision."""
     return _revision_in(connection, alembic_version)
 
 
 def own_revision(connection: Connection) -> str | None:
-    """Return the revision of Treeclaim's own tables, None if they are not complete.
+    """Return the revision of Treeclaim's own tables; None if they are incomplete.
 
     Raises:
-        SchemaRevisionError: if it is not the one that this program understands.
+        SchemaRevisionError: if this program does not understand the revision.
     """
     revision = _revision_in(connection, own_version)
     if revision not in (None, OWN_REVISION):
@@ -140,11 +141,14 @@ def _require_own(connection: Connection) -> None:
 def present_columns(connection: Connection) -> Columns:
     """Return the names of the columns of each table in a database."""
     columns = sa.inspect(connection).get_multi_columns()
-    return {table: {column["name"] for column in of} for (_, table), of in columns.items()}
+    return {
+        table: {column["name"] for column in table_columns}
+        for (_, table), table_columns in columns.items()
+    }
 
 
 def missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
-    """Return the tables that are missing, then the missing columns of other tables."""
+    """Return the missing tables, then the missing columns of other tables."""
     every_table = [table for table in tables.sorted_tables if table is not alembic_version]
     return [table.name for table in every_table if table.name not in present] + [
         f"{table.name}.{name}"
@@ -155,7 +159,7 @@ def missing_columns(tables: sa.MetaData, present: Columns) -> list[str]:
 
 
 def _require_empty(connection: Connection) -> None:
-    """Refuse tables of an unknown revision; empty ones remain from an interrupted attempt."""
+    """Refuse tables of an unknown revision with rows; an interrupted attempt leaves empty tables."""
     name = resource_providers.name
     if (
         sa.inspect(connection).has_table(name)
@@ -171,7 +175,7 @@ def _require_empty(connection: Connection) -> None:
 def _create_own_tables(connection: Connection) -> None:
     """Create Treeclaim's own tables with the first epoch of the feed, and record their revision.
 
-    An interrupted attempt is continued: MariaDB commits each statement by itself.
+    It continues an interrupted attempt: MariaDB commits each statement separately.
     """
     for table in own_tables.sorted_tables:
         table.create(connection, checkfirst=True)
@@ -191,21 +195,20 @@ def _create_own_tables(connection: Connection) -> None:
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
+def _schema_lock(connection: Connection) -> Iterator[None]:
     """Admit one process at a time.
 
     Raises:
-        StoreUnavailableError: if another one is there for long.
-        DBAPIError: as for any statement; where there is no such lock.
+        StoreUnavailableError: if the lock is not free in time.
     """
     system = get_system(connection)
     try:
-        is_taken = system.acquire_schema_lock(connection, _LOCK_WAIT)
+        is_acquired = system.acquire_schema_lock(connection, _LOCK_WAIT)
     except DBAPIError as error:
-        raise (
-            _lock_error() if classify_failure(error) is Failure.LOCK_TIMEOUT else error
-        ) from error
-    if not is_taken:
+        if classify_failure(error) is not Failure.LOCK_TIMEOUT:
+            raise
+        raise _lock_error() from error
+    if not is_acquired:
         raise _lock_error()
     try:
         yield

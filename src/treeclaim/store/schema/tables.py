@@ -200,7 +200,7 @@ own_version = _own_table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="treeclaim_alembic_version_pkc"),
 )
-"""The revision of Treeclaim's own tables; its row is written when all of them are there."""
+"""The revision of Treeclaim's own tables; its row is written after all of them were created."""
 
 streams = _own_table(
     "treeclaim_streams",
@@ -215,22 +215,22 @@ streams = _own_table(
 )
 """Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
 
-The database may assign an `id` twice; an `identity` is unique for ever. For a closed stream,
-`closed_in` is the number of the epoch in which it was closed. For an epoch, `epoch` is its number;
-its other columns have no meaning.
+The database may reuse an `id`; an `identity` is unique for ever. For a closed stream, `closed_in` is
+the number of the epoch in which it was closed. For an epoch, `epoch` is its number; its other columns
+have no meaning.
 """
 
 
 def new_identity() -> int:
-    """Draw a random identity of 63 bits, which no other stream or epoch ever has.
+    """Return a random identity of 63 bits, unique among all streams and epochs.
 
-    The bits come from the operating system, so two processes after a fork draw different ones.
+    The bits come from the operating system, so two processes after a fork get different ones.
     """
     return secrets.randbits(63)
 
 
 NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
-"""`used_at` of an epoch, naive UTC: nobody mistakes it for an unused stream."""
+"""`used_at` of an epoch, naive UTC, by which it is never an unused stream."""
 
 LONGEST_AMOUNTS = 255
 """Characters of `amounts` in the feed: enough for a claim of some dozen classes on one provider."""
@@ -251,10 +251,10 @@ feed = _own_table(
 )
 """The providers that each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
 
-`format` says how a row is to be read; lock rows have none. In format 1, `parts` are the bits of
-`model.parts.Part`, `uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a
-provider that was moved. `amounts` tells by how much claims changed usage and generation; without it, readers
-load the provider.
+`format` is the version of a row's meaning; lock rows have none. In format 1, `parts` are the bits of
+`model.parts.Part`; `uuid` is the UUID of a deleted provider; `tree` is the UUID of the former root of a deleted
+or moved provider. `amounts` contains the changes of usage and generation by claims; without it, readers load the
+provider.
 """
 
 holds = _own_table(
@@ -268,8 +268,7 @@ holds = _own_table(
 """Terms of holds (contract page 100), by the uuid of their consumers.
 
 A consumer is a hold if it has a row here and the type `TREECLAIM_HOLD`. `ends_at` is naive UTC, in
-whole seconds. `note` is a JSON string of ASCII characters: MariaDB's columns of three bytes a
-character, and PostgreSQL's without NUL, take any text so.
+whole seconds. `note` is a JSON string of ASCII characters, which the columns of every database accept.
 """
 
 hold_projects = _own_table(
@@ -279,7 +278,7 @@ hold_projects = _own_table(
     Column("project", String(255), nullable=False),
     Index("treeclaim_hold_projects_project_idx", "project"),
 )
-"""Projects beside a hold's own whose consumers may draw, numbered in the order in which they were given."""
+"""Further projects with the right to draw from a hold, numbered in the order of the client."""
 
 draws = _own_table(
     "treeclaim_draws",
@@ -300,8 +299,8 @@ requests = _own_table(
     Column("gone_at", DateTime),
     Index("treeclaim_requests_gone_at_idx", "gone_at"),
 )
-"""Requests that consumers were placed by: JSON lists of queries, in ASCII characters. `gone_at` is when
-the consumer was first found without a record, naive UTC."""
+"""Requests by which consumers were placed: JSON lists of queries, in ASCII characters. `gone_at` is the time
+at which the consumer was first found without a record, naive UTC."""
 
 MOST_MIXES = 64
 """Mixes that may exist (contract page 101, section 2)."""
@@ -319,17 +318,17 @@ mixes = _own_table(
     Column("body", Text().with_variant(mysql.MEDIUMTEXT(), *_MYSQL), nullable=False),
     Index("treeclaim_mixes_slot_idx", "slot", unique=True),
 )
-"""Mixes of requests. `body` is what was put, as JSON in ASCII characters. Each has a `slot` of its own,
-0 to `MOST_MIXES` - 1: so there are never more, whoever writes at the same time. Names differ by case too,
-which MariaDB's usual collations do not see."""
+"""Mixes of requests. `body` is the document of the client, as JSON in ASCII characters. The unique `slot`,
+0 to `MOST_MIXES` - 1, bounds their number also for concurrent writes. Names are case-sensitive, unlike
+MariaDB's default collations."""
 
 aggregate_names = _own_table(
     "treeclaim_aggregate_names",
     Column("uuid", String(36), primary_key=True),
     Column("name", Text, nullable=False),
 )
-"""Names of aggregates, for people: JSON strings of ASCII characters. A name needs no provider in its
-aggregate, and stays when the last one leaves it."""
+"""Display names of aggregates: JSON strings of ASCII characters. A name exists independently of the
+providers in its aggregate."""
 
 attributes = _own_table(
     "treeclaim_attributes",
@@ -373,5 +372,4 @@ ROWS_OF_PROVIDERS = (
     consumption,
     conditions,
 )
-"""Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
-it."""
+"""Tables with rows of a provider, by `resource_provider_id`; all except allocations are deleted with it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether a database can be taken over, without writing to it (contract page 85)."""
+"""Checks a database before a takeover, without writing to it (contract page 85)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -65,7 +65,7 @@ _REFERENCES: Mapping[tuple[sa.Table, Level, str], Sequence[sa.Column[Any]]] = {
     (projects, Level.ERROR, "a project"): [consumers.c.project_id],
     (users, Level.ERROR, "a user"): [consumers.c.user_id],
 }
-"""The columns that must refer to a row of a table; the level of a finding, and the word for such a row."""
+"""The columns that must refer to a row of a table, with the level of a finding and the noun for such a row."""
 
 _Rule = tuple[sa.Select[Any], Sequence[sa.Table], Level, str, str]
 """Count of invalid rows of the first of some needed tables; severity, description and remedy."""
@@ -79,7 +79,7 @@ _CHARACTER_SETS = sa.text(
 
 
 def check(settings: DatabaseSettings) -> list[Finding]:
-    """Check a database and its server, without writing; leave out what an error makes impossible."""
+    """Check a database and its server, without writing; skip the checks that an error prevents."""
     try:
         engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError) as error:
@@ -188,7 +188,7 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
 
 
 def _check_rows(connection: Connection, present: Columns) -> Iterator[Finding]:
-    """Count the invalid rows of those tables whose columns are complete."""
+    """Count the invalid rows of the tables with all columns."""
     for number_of_rows, tables, level, text, remedy in _rules():
         if any(not present.get(table.name, set()) >= {*table.columns.keys()} for table in tables):
             continue
@@ -225,14 +225,15 @@ def _rules() -> Iterator[_Rule]:
 
 
 def _dangling(column: sa.Column[Any], target: sa.Table) -> sa.Select[Any]:
-    """Return the rows whose reference has no row in the table that it refers to."""
-    other = target.alias("referred")
-    joined = column.table.outerjoin(other, other.c.id == column)
-    return sa.select(column).select_from(joined).where(column.is_not(None), other.c.id.is_(None))
+    """Return the query for references to missing rows of a table."""
+    referred = target.alias("referred")
+    joined = column.table.outerjoin(referred, referred.c.id == column)
+    is_missing = referred.c.id.is_(None)
+    return sa.select(column).select_from(joined).where(column.is_not(None), is_missing)
 
 
 def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
-    """Load the inventory once as a worker does."""
+    """Load the inventory as a worker does."""
     transaction = ReadTransaction(connection)
     try:
         load_catalogue(transaction)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data migrations: complete rows that are older than a rule (contract page 05, section 4)."""
+"""Data migrations complete rows that are older than a rule (contract page 05, section 4)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,19 +14,19 @@ from treeclaim.store.schema.tables import resource_providers
 PROVIDERS_WITHOUT_ROOT = sa.select(resource_providers.c.id).where(
     resource_providers.c.root_provider_id.is_(None)
 )
-"""The providers that name no root."""
+"""The providers without a root."""
 
 Owner = tuple[str, str]
 """Project and user to record for claims from before consumers had owners."""
 
 Migration = Callable[[WriteTransaction, int, Owner], tuple[int, int]]
-"""Completes rows, at most as many as requested; returns how many it found, and how many it completed."""
+"""Completes at most a number of rows; returns the numbers of found and of completed rows."""
 
 
 def set_root_provider_ids(
     transaction: WriteTransaction, most: int, _owner: Owner
 ) -> tuple[int, int]:
-    """Make each provider without a root its own root; at most `most` of them."""
+    """Make each provider without a root its own root, for at most `most` providers."""
     provider_id = resource_providers.c.id
     first = PROVIDERS_WITHOUT_ROOT.order_by(provider_id).limit(most)
     missing = [row.id for row in transaction.rows(first.with_for_update())]
@@ -43,7 +43,7 @@ def set_root_provider_ids(
 def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
 ) -> tuple[int, int]:
-    """Insert rows, with the owner, for consumers that have allocations but no row; at most `most`."""
+    """Insert rows with the owner for at most `most` consumers with allocations but without a row."""
     missing = [row.consumer for row in transaction.rows(CONSUMERS_WITHOUT_RECORD.limit(most))]
     consumers.insert_incomplete(transaction, missing, *owner)
     return len(missing), len(missing)

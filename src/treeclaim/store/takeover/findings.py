@@ -21,7 +21,7 @@ class Finding:
         level: Its severity.
         subject: The table or setting.
         text: The finding.
-        remedy: What to do; empty if nothing.
+        remedy: The action of the operator; empty without one.
     """
 
     level: Level
@@ -36,7 +36,7 @@ def passed(subject: str, text: str) -> Finding:
 
 
 def warned(subject: str, text: str, remedy: str) -> Finding:
-    """Return a finding that the operator should know; it prevents nothing."""
+    """Return a finding that does not prevent a takeover."""
     return Finding(Level.WARNING, subject, text, remedy)
 
 

@@ -47,19 +47,19 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
         return
     kind = connection.dialect.name
     if kind == "sqlite":
-        yield from of_sqlite(
+        yield from check_sqlite(
             configured=settings.sqlite_synchronous,
             is_read_only=_is_file_read_only(connection),
         )
     elif kind == "postgresql":
-        yield from of_postgresql(_postgresql_settings(connection))
+        yield from check_postgresql(_postgresql_settings(connection))
         yield _sessions(settings)
     else:
-        yield from of_mysql(_mysql_settings(connection))
+        yield from check_mysql(_mysql_settings(connection))
 
 
-def of_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
-    """Judge SQLite by the option sqlite_synchronous, and whether its file can be written."""
+def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
+    """Check the option sqlite_synchronous, and the permissions of the file of SQLite."""
     if configured:
         yield passed("durability", "PRAGMA synchronous will be FULL")
     else:
@@ -78,8 +78,8 @@ def of_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
         yield passed("writing", "the database file can be written")
 
 
-def of_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Judge PostgreSQL by its settings, by name; `in_recovery` is on for a standby."""
+def check_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Check settings of PostgreSQL, by name; `in_recovery` is on for a standby."""
     unsafe = [name for name in _POSTGRESQL_DURABILITY if values.get(name) == "off"]
     for name in unsafe:
         yield warned(
@@ -116,8 +116,8 @@ def _sessions(settings: DatabaseSettings) -> Finding:
     return passed("sessions", "each connection has one of its own")
 
 
-def of_mysql(values: Mapping[str, str]) -> Iterator[Finding]:
-    """Judge MariaDB and MySQL by their variables, by name."""
+def check_mysql(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Check variables of MariaDB and MySQL, by name."""
     flush = values.get("innodb_flush_log_at_trx_commit", "1")
     binlog = values.get("sync_binlog", "1") if _is_on(values, "log_bin") else "1"
     if flush != "1":
@@ -159,7 +159,7 @@ def _galera(values: Mapping[str, str]) -> Finding:
 
 
 def _is_file_read_only(connection: Connection) -> bool:
-    """Return whether the file may not be written, by its permissions; open nothing."""
+    """Return whether permissions forbid writes to the file or its folder."""
     row = connection.exec_driver_sql("PRAGMA database_list").first()
     file = str(row[2]) if row is not None else ""
     return bool(file) and not (access(file, W_OK) and access(Path(file).parent, W_OK))

@@ -17,7 +17,7 @@ from treeclaim.model.query import value_parsers
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
-from treeclaim.store.reading.holders import ConsumerDetails, details_of
+from treeclaim.store.reading.holders import ConsumerDetails, load_details
 
 _KIND = "consumers"
 
@@ -73,7 +73,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
         cursor = present_cursor(transaction)
         page = load_consumer_page(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page[0]]
-        return cursor, page, details_of(transaction, uuids, has_requests=has_requests)
+        return cursor, page, load_details(transaction, uuids, has_requests=has_requests)
 
     cursor, (consumers, next_after), kept = call.services.store.read(read)
     for consumer in consumers:

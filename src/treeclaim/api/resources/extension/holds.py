@@ -20,7 +20,7 @@ from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.consumers import Page
-from treeclaim.store.reading.holds import HoldFilter, page_of_holds
+from treeclaim.store.reading.holds import HoldFilter, load_hold_page
 
 _KIND = "holds"
 
@@ -83,7 +83,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Reply:
     )
 
     def read(transaction: ReadTransaction) -> tuple[Cursor, Page]:
-        return present_cursor(transaction), page_of_holds(transaction, hold_filter)
+        return present_cursor(transaction), load_hold_page(transaction, hold_filter)
 
     cursor, (holds, next_after) = call.services.store.read(read)
     return lists.page_reply(call, _KIND, holds, cursor, next_after)

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims: consumers, their owners, and their allocations, one at a time or in groups.
-
-Knows locks, and nothing of providers beyond their rows.
-"""
+"""Claims: consumers, their owners, and their allocations, one at a time or in groups."""

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that a write locks before it decides anything, in the one order that all writes use.
-
-Knows the schema and the database.
-"""
+"""Rows that a write locks before it decides anything, in the one order that all writes use."""

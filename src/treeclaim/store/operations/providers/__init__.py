@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers, their trees, and what belongs to them.
-
-Knows locks and the catalogue.
-"""
+"""Resource providers, their trees, and what belongs to them."""

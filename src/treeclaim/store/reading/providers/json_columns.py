@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of a query as JSON arrays, which the database writes and one call reads.
+"""Columns of a query as JSON arrays, which the database serializes and one call parses.
 
-A driver makes several objects of each row, and those written in Python take ten microseconds for
-it. A million rows are read ten times as fast if the database puts each column into one text.
+A driver creates several objects for each row, for which a driver in Python needs ten microseconds.
+A million rows are read ten times as fast if the database serializes each column into one text.
 """
 
 from collections import defaultdict
@@ -28,8 +28,8 @@ def as_columns(rows: sa.Select[Any]) -> sa.Select[Any]:
 def as_rows(name: str, rows: sa.Select[Any]) -> sa.Select[Any]:
     """Return a query for the rows of another query: a name, and the row as the text of a JSON array.
 
-    Such queries of unlike columns can be sent as one. An aggregate over their rows would be shorter, but for texts
-    MariaDB makes a temporary table on its disk, which may be full.
+    A UNION can combine such queries of different columns. For an aggregate over texts MariaDB would create a
+    temporary table on its disk, which may be full.
     """
     name_and_row: list[sa.ColumnElement[Any]] = [
         sa.literal_column(f"'{name}'").label("name"),
@@ -47,7 +47,7 @@ def rows_by_name(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]
 
 
 def columns(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Any:
-    """Return the columns that a query made by `as_columns` gives; empty lists for no rows."""
+    """Execute a query made by `as_columns`, and return the columns; empty lists without rows."""
     row = transaction.row(statement, **values)
     return _Columns(row)
 

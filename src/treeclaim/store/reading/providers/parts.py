@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of providers as a Forest loads them: a query for each, and what its values mean.
+"""The parts of providers that a Forest loads: a query for each, and the conversion of its values.
 
-`some_providers.py` makes records of them, `whole.py` arrays. An attribute is a row with its value in
-JSON of ASCII characters, which every database takes as text: so 1, true and "1" are different, whatever
-Python or a collation thinks of them.
+`some_providers.py` makes records of them, `whole.py` arrays. The value of an attribute is JSON of ASCII
+characters, which every database stores as text. Texts also keep 1, true and "1" apart, which are equal
+in Python or in some collations.
 """
 
 import json
@@ -40,7 +40,7 @@ from treeclaim.store.schema.tables import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedPart:
-    """A part of providers, with a query for the rows of all providers whose first column is `provider_id`."""
+    """A part of providers, with a query for all of its rows, whose first column is `provider_id`."""
 
     name: str
     provider_id: sa.Column[int]
@@ -138,7 +138,7 @@ ATTRIBUTES = _make_part(
 
 
 def make_condition(values: Iterable[Any]) -> Condition:
-    """Return the condition of the values of a row, after the provider; a driver's booleans may be numbers."""
+    """Return the condition of a row without its provider; booleans of a driver may be numbers."""
     key, effect, ends_at, on_use, began, reason = values
     return Condition(
         key, Effect(effect), as_datetime(ends_at), bool(on_use), bool(began), json.loads(reason)
@@ -151,7 +151,7 @@ def condition_of(row: Any) -> Condition:
 
 
 def attribute_value(text: str) -> AttributeValue | None:
-    """Return the value of a text; None if it is not a value, which another program wrote."""
+    """Return the value of a text; None if another program wrote an invalid text."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -160,6 +160,6 @@ def attribute_value(text: str) -> AttributeValue | None:
 
 
 def make_attributes(rows: Iterable[tuple[str, str]]) -> Attributes:
-    """Return the attributes of a provider, given names and texts; invalid ones are left out."""
+    """Return the attributes of names and texts; skip invalid ones."""
     values = {name: attribute_value(text) for name, text in rows if is_attribute_name(name)}
     return {name: value for name, value in values.items() if value is not None}

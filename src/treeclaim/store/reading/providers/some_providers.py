@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads providers as records for a Forest, by one query for all parts of many."""
+"""Loads named providers as records for a Forest, all parts by one query."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -34,11 +34,11 @@ PARTS = (
 PART_QUERIES = tuple(
     as_rows(part.name, part.query.where(part.provider_id.in_(bind_list("ids")))) for part in PARTS
 )
-"""Queries for all parts of the providers with some ids, to be sent as one, by one round trip."""
+"""Queries for all parts of the providers with these ids, for one UNION."""
 
 _SOME = CompiledStatement(sa.union_all(*PART_QUERIES))
 _NAMES_KNOWN = 16_384
-"""Names whose rows are known; each takes 500 bytes, and a few more for a long one."""
+"""Cached entries of the catalogue, of about 500 bytes each."""
 
 _TRAIT_NAMES, _CLASS_NAMES = (
     CompiledStatement(sa.select(table.c.id, table.c.name, table.c.updated_at, table.c.created_at))
@@ -55,7 +55,7 @@ def load_catalogue(transaction: ReadTransaction) -> Catalogue:
 
 @lru_cache(_NAMES_KNOWN)
 def _entry(row: Any) -> CatalogueEntry:
-    """Return what a row says. All are read whenever there is a new one, and few of them differ then."""
+    """Return the entry of a row; cached, because each new name makes readers load all rows again."""
     written_at = row.updated_at or row.created_at
     return CatalogueEntry(row.id, row.name, None if written_at is None else seconds(written_at))
 
@@ -63,7 +63,7 @@ def _entry(row: Any) -> CatalogueEntry:
 def some_providers(
     transaction: ReadTransaction, provider_ids: Collection[int]
 ) -> list[ProviderRecord]:
-    """Load those of the given providers that exist."""
+    """Load the existing providers with these ids."""
     records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
         rows = transaction.rows(_SOME, ids=ids)
@@ -72,7 +72,7 @@ def some_providers(
 
 
 def records_of(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
-    """Return the providers of the rows of `PART_QUERIES`, by the names of their parts."""
+    """Return the providers, given the rows of `PART_QUERIES` by the names of their parts."""
     inventories = _inventories(tables)
     links = {
         part.name: _by_provider(tables[part.name]) for part in (parts.TRAITS, parts.AGGREGATES)

@@ -30,11 +30,10 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 """Columns of a query by their names."""
 
 _PROVIDERS_AT_ONCE = 5_000
-"""Providers in one statement: enough that a round trip does not count, and a few megabytes."""
+"""Providers in one statement: a few megabytes, so that round trips are negligible."""
 
 _PROVIDERS_WITH_ATTRIBUTES = 250
-"""Providers whose attributes one statement loads: of the most and the longest values some 50 MB, which the
-database writes into one text."""
+"""Providers in one statement for attributes: at most about 50 MB, which the database serializes into one text."""
 
 _BEFORE_ALL = -(2**31)
 """Less than the id of any provider."""
@@ -76,7 +75,7 @@ def whole_inventory(
 ) -> WholeInventory:
     """Load all providers with all their parts.
 
-    Without `has_own_tables`, the parts that Treeclaim's own tables hold are empty.
+    Without `has_own_tables`, the parts of Treeclaim's own tables are empty.
     """
     arrays = _load_pieces(transaction, has_own_tables=has_own_tables)
     providers = dict(arrays[parts.PROVIDERS.name])
@@ -103,7 +102,7 @@ def whole_inventory(
 
 
 def _load_pieces(transaction: ReadTransaction, *, has_own_tables: bool) -> Mapping[str, Arrays]:
-    """Load some providers after the other, in order of their ids; return the columns of parts by name."""
+    """Load ranges of providers, in order of their ids; return the columns of parts by name."""
     statements = {parts.TRAITS.name: _TRAITS, parts.AGGREGATES.name: _AGGREGATES}
     if has_own_tables:
         statements[parts.CONSUMPTION.name] = _CONSUMPTION
@@ -134,7 +133,7 @@ def _load_inventories(transaction: ReadTransaction, after: int, last: int) -> Ar
 
 
 def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **values: Any) -> Arrays:
-    """Load the columns of a query; those without an entry in `_CONVERSIONS` are whole numbers."""
+    """Load the columns of a query; columns without an entry in `_CONVERSIONS` are integers."""
     texts = columns(transaction, statement, **values)
     names = [column.name for column in statement.selected_columns]
     return {
@@ -146,7 +145,7 @@ def _load_arrays(transaction: ReadTransaction, statement: sa.Select[Any], **valu
 
 
 def _seconds(times: Sequence[str | None]) -> Seconds:
-    """Return times, naive UTC in ISO form, in seconds since the epoch; 0 for none."""
+    """Convert times, naive UTC in ISO form, to seconds since the epoch; 0 for None."""
     moments = np.array(times, dtype="datetime64[us]")
     seconds: Seconds = np.where(
         np.isnat(moments), 0.0, moments.astype(np.int64).astype(np.float64) / _MICROSECONDS
@@ -175,14 +174,14 @@ def _links(arrays: Arrays) -> Links:
 
 
 def _aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
-    """Return the links to aggregates, without those to an aggregate that does not exist."""
+    """Return the links to existing aggregates."""
     uuids = dict(tuple(row) for row in transaction.rows(_AGGREGATE_NAMES))
     is_known = np.isin(arrays["other"], np.array(list(uuids), dtype=np.int64))
     return Links(arrays["provider_id"][is_known], arrays["other"][is_known], uuids)
 
 
 def _load_conditions(transaction: ReadTransaction) -> Links:
-    """Load the conditions of all providers; there are few."""
+    """Load the conditions of all providers in one query."""
     rows = transaction.rows(_CONDITIONS)
     every_condition = [condition_of(row) for row in transaction.watched(rows)]
     numbers = {condition: at for at, condition in enumerate(sorted(set(every_condition)))}
@@ -224,7 +223,7 @@ _EMPTY: Numbers = np.zeros(0, dtype=np.int64)
 
 
 def _number_texts(texts: Sequence[str], number_by_text: dict[str, int]) -> Numbers:
-    """Return the number of each text, after those that are known."""
+    """Return the number of each text; a new text gets the next number."""
     return np.array(
         [number_by_text.setdefault(text, len(number_by_text)) for text in texts], dtype=np.int64
     )
