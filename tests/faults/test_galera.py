@@ -30,7 +30,7 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
-from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import TREE, write_lock_rows
 from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import revisions as schema
@@ -321,7 +321,7 @@ def test_lock_rows_taken_on_two_nodes_conflict(stores):
 
     def set_mark(transaction):
         transaction.touch_catalogue()
-        take_lock_rows(transaction, TREE, [7])
+        write_lock_rows(transaction, TREE, [7])
 
     marking = Paused(set_mark, lambda: there.write(set_mark))
     here.write(marking)

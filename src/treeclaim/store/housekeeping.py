@@ -131,7 +131,7 @@ class Housekeeper:
                 batch = self._store.write(pruning.delete_oldest, stream_id, before)
                 deleted += batch
         while not self._closing.is_set() and (
-            lost := self._store.read(kept_requests.without_record)
+            lost := self._store.read(kept_requests.find_without_record)
         ):
             self._store.write(kept_requests.mark_without_record, lost)
         self._store.write(kept_requests.delete_old)

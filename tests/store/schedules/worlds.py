@@ -689,9 +689,11 @@ def words_world():
         script("make-mix", write(mixes.put, "night", {"requests": {}})),
         script("make-mix-otherwise", write(mixes.put, "night", {"requests": {"a": {}}})),
         script("delete-mix", write(mixes.delete, "day")),
-        script("rename", write(aggregate_names.change, {NAMED: "rack 7", UNNAMED: "rack 8"})),
-        script("name", write(aggregate_names.change, {UNNAMED: "rack 9"})),
-        script("take-name", write(aggregate_names.change, {NAMED: None})),
+        script(
+            "rename", write(aggregate_names.change_names, {NAMED: "rack 7", UNNAMED: "rack 8"})
+        ),
+        script("name", write(aggregate_names.change_names, {UNNAMED: "rack 9"})),
+        script("take-name", write(aggregate_names.change_names, {NAMED: None})),
     )
     return world
 

@@ -129,10 +129,10 @@ def list_aggregate_names(call: Call, query: NamesQuery) -> Reply:
     if query.uuid:
         named_uuids = [uuid.lower() for uuid in query.uuid]
         name_by_uuid = call.services.store.read(
-            aggregate_names.names_of_aggregates, [uuid for uuid in named_uuids if uuid > after]
+            aggregate_names.load_aggregate_names, [uuid for uuid in named_uuids if uuid > after]
         )
     else:
-        name_by_uuid = call.services.store.read(aggregate_names.page, after, limit + 1)
+        name_by_uuid = call.services.store.read(aggregate_names.load_page, after, limit + 1)
     names = dict(list(name_by_uuid.items())[:limit])
     next_after = list(names)[-1] if len(name_by_uuid) > limit else None
     body = {"names": names, "links": lists.links(call, _KIND, next_after)}
@@ -146,5 +146,5 @@ def list_aggregate_names(call: Call, query: NamesQuery) -> Reply:
 def name_aggregates(call: Call, body: NamesBody) -> Reply:
     """Name aggregates, or remove their names."""
     names = {uuid.lower(): name for uuid, name in body.names.items()}
-    call.services.store.write(aggregate_names.change, names)
+    call.services.store.write(aggregate_names.change_names, names)
     return Reply(EMPTY.status)

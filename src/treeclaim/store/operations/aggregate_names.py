@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of aggregates, for people.
+"""Display names of aggregates.
 
-Nothing of them is in the change feed, and no answer of the Placement API has them: who shows an
-aggregate reads its name from here.
+They are not in the change feed, and the Placement API does not return them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +26,8 @@ _AFTER = (
 _NAMED = sa.select(rows).where(_OF)
 
 
-def change(transaction: WriteTransaction, names: Mapping[str, str | None]) -> None:
-    """Set the names of aggregates by UUID, in the usual spelling; None removes a name."""
+def change_names(transaction: WriteTransaction, names: Mapping[str, str | None]) -> None:
+    """Set the names of aggregates, by normalized UUID; None removes a name."""
     uuids = sorted(names)
     for chunk in chunks(uuids):
         transaction.change(_DELETE, uuids=chunk)
@@ -42,14 +41,14 @@ def change(transaction: WriteTransaction, names: Mapping[str, str | None]) -> No
     )
 
 
-def page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
-    """Return the names of at most so many aggregates behind a uuid, in order of their uuids."""
+def load_page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
+    """Return the names of at most `most` aggregates after a uuid, in order of their uuids."""
     named_rows = transaction.rows(_AFTER, after=after, most=most)
     return {row.uuid: orjson.loads(row.name) for row in named_rows}
 
 
-def names_of_aggregates(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
-    """Return the names of those of some aggregates that have one, in order of their uuids."""
+def load_aggregate_names(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
+    """Return the names of aggregates with a name, in order of their uuids."""
     rows = transaction.rows_in_chunks(_NAMED, uuids=sorted(set(uuids)))
     return {
         uuid: orjson.loads(name) for uuid, name in sorted((row.uuid, row.name) for row in rows)

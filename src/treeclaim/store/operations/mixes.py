@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixes of requests, by name (contract page 101, section 2).
-
-Nothing of them is in the change feed: who answers with a mix reads it from here.
-"""
+"""Mixes of requests, by name (contract page 101, section 2). They are not in the change feed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,23 +25,23 @@ _ALL = sa.select(mixes.c.name, mixes.c.body)
 _NAMED = CompiledStatement(
     sa.select(mixes.c.name, mixes.c.body).where(mixes.c.name.in_(bind_list("names")))
 )
-_IS_IT = mixes.c.name == sa.bindparam("wanted")
+_HAS_NAME = mixes.c.name == sa.bindparam("old_name")
 _INSERT = sa.insert(mixes)
-_UPDATE = sa.update(mixes).where(_IS_IT)
-_DELETE = sa.delete(mixes).where(_IS_IT)
+_UPDATE = sa.update(mixes).where(_HAS_NAME)
+_DELETE = sa.delete(mixes).where(_HAS_NAME)
 
 
 def put(transaction: WriteTransaction, name: str, body: Body) -> None:
-    """Create or replace a mix, given its document as clients see it.
+    """Create or replace a mix, given its document.
 
     Raises:
-        MixesFullError: if there are as many others as there may be.
-        RetryTransactionError: if it is deleted meanwhile.
+        MixesFullError: if `MOST_MIXES` other mixes exist.
+        RetryTransactionError: if a concurrent transaction deletes it.
     """
     slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
     written = ascii_json(body)
     if name in slots:
-        if not transaction.execute(_UPDATE, wanted=name, body=written).rowcount:
+        if not transaction.execute(_UPDATE, old_name=name, body=written).rowcount:
             raise RetryTransactionError
         return
     free_slots = set(range(MOST_MIXES)).difference(slots.values())
@@ -54,17 +51,17 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:
-    """Delete a mix; raise `MixNotFoundError` if there is none of this name."""
-    if not transaction.execute(_DELETE, wanted=name).rowcount:
+    """Delete a mix; raise `MixNotFoundError` for an unknown name."""
+    if not transaction.execute(_DELETE, old_name=name).rowcount:
         raise MixNotFoundError(name)
 
 
-def texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
-    """Return the documents of those mixes of some names that exist, as JSON; by one query."""
+def load_texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
+    """Return the documents of existing mixes as JSON, by name; one query."""
     return {row.name: row.body for row in transaction.rows(_NAMED, names=list(names))}
 
 
-def every(transaction: ReadTransaction) -> dict[str, Body]:
-    """Return all mixes, by name in order."""
+def load_mixes(transaction: ReadTransaction) -> dict[str, Body]:
+    """Return all mixes, in order of their names."""
     body_by_name = {row.name: orjson.loads(row.body) for row in transaction.rows(_ALL)}
     return dict(sorted(body_by_name.items()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of several providers and claims of several consumers at once (contract page 75)."""
+"""Replaces inventories of several providers and claims of several consumers at once (contract page 75)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -30,8 +30,8 @@ def reshape(
 ) -> None:
     """Replace inventories and claims in one step; all or nothing.
 
-    First the inventories become the union of the present and the final ones, so that claims can
-    move; then the claims are replaced; then the inventories become final.
+    It inserts and updates inventories, so that claims can move; then it replaces the claims; then it
+    deletes the other inventories.
 
     Raises:
         ProviderNotFoundError: if a provider of `reshaped` does not exist.

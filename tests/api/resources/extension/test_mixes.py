@@ -70,6 +70,6 @@ def test_concurrent_creations_respect_the_limit_of_mixes(kind, tmp_path):
         with ThreadPoolExecutor(12) as threads:
             result = list(threads.map(attempt, range(12)))
         assert result.count(True) == 4
-        kept = one.read(mixes.every)
+        kept = one.read(mixes.load_mixes)
         assert len(kept) == MOST_MIXES
         assert {f"late-{number}" for number in range(12) if result[number]} < kept.keys()

@@ -61,7 +61,7 @@ class Mixes:
             StoreUnavailableError: if the database does not answer.
         """
         if missing := sorted(set(names) - self._known.keys()):
-            texts = self._store.read(store.texts, list(filter(is_mix_name, missing)))
+            texts = self._store.read(store.load_texts, list(filter(is_mix_name, missing)))
             for name in missing:
                 text = texts.get(name)
                 self._known[name] = None if text is None else (text, self._mix(name, text))

@@ -47,7 +47,7 @@ class MixBody(Body):
 )
 def list_mixes(call: Call) -> Reply:
     """List mixes: the requests that the cloud expects."""
-    return Reply(body={"mixes": call.services.store.read(mixes.every)}, modified_at=now())
+    return Reply(body={"mixes": call.services.store.read(mixes.load_mixes)}, modified_at=now())
 
 
 @operation(
@@ -58,7 +58,7 @@ def list_mixes(call: Call) -> Reply:
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was written."""
     name = _existing(call)
-    texts = call.services.store.read(mixes.texts, [name])
+    texts = call.services.store.read(mixes.load_texts, [name])
     if name not in texts:
         raise not_found(f"No mix named {name} found.")
     return Reply(body=orjson.loads(texts[name]), modified_at=now())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations that are written: judged by inventories and capacity (contract page 70, section 1.3), and inserted."""
+"""Judges new allocations by inventories and capacity (contract page 70, section 1.3), and inserts them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
-from treeclaim.store.operations.locks.consumed import NOTHING, Entries, with_consumed
+from treeclaim.store.operations.locks.consumed import NOTHING, Entries, add_consumed
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventories import (
     INVENTORY_COLUMNS,
@@ -34,9 +34,9 @@ from treeclaim.store.schema.tables import allocations, conditions, inventories, 
 from treeclaim.store.schema.tables import consumption as consumption_table
 
 _CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
-"""An expression, so that no index of classes is used, neither to select by nor to join by: PostgreSQL,
-without statistics, and MariaDB, since there are few classes, would read all inventories of the classes
-by it instead of those of the providers."""
+"""An expression, so that no index of classes is used to select or to join: PostgreSQL without
+statistics, and MariaDB because of the few classes, would read all inventories of the classes by it,
+instead of those of the providers."""
 
 _HAS_CONDITIONS = sa.exists(sa.select(conditions.c.effect)).label("has_conditions")
 """Whether any provider of the cloud has a condition."""
@@ -60,7 +60,7 @@ INVENTORIES = CompiledStatement(
         _HAS_CONDITIONS,
         _IS_CONSUMING.label("is_consuming"),
         USED,
-        # Counted only where any inventory consumes others.
+        # Counted only if any inventory consumes another one.
         sa.case((_IS_CONSUMING, _CONSUMES), else_=0).label("consumes"),
         *INVENTORY_COLUMNS,
     )
@@ -70,7 +70,7 @@ INVENTORIES = CompiledStatement(
         _CLASS_ID.in_(bind_list("class_ids")),
     )
 )
-"""Reads the inventories of some providers and classes."""
+"""Reads the inventories of these providers and classes."""
 
 _FIRST_AMOUNT = -len(INVENTORY_COLUMNS)
 """The index at which the amounts of an inventory begin in its row."""
@@ -80,7 +80,7 @@ _INSERT = compile_insert(allocations)
 
 @dataclass(frozen=True, slots=True)
 class NewAllocation:
-    """An allocation to insert. The units of an inventory do not apply to holds (contract page 100)."""
+    """An allocation to insert; the units of an inventory do not apply to holds (contract page 100)."""
 
     consumer_uuid: str
     provider: LockedProvider
@@ -113,19 +113,19 @@ def insert_allocations(transaction: WriteTransaction, new: Iterable[tuple[str, K
 
 
 class Ledger:
-    """Inventories of locked providers, and their usage as a transaction changes it.
+    """Inventories of locked providers, and their usage after the accepted requests of a transaction.
 
     The usage of an inventory includes the amounts that other inventories consume (contract page 102, section 2).
 
     Args:
-        transaction: It has locked the providers, so their inventories remain, and the classes of these.
+        transaction: It has locked the providers, so their inventories and the classes of these stay.
         new: The allocations to judge.
         locked: The locked providers.
         entries: The consumption of the inventories of `new`, and of the allocations that `new` replaces; None
-            if no inventory consumes anything.
+            if no inventory consumes another one.
 
     Raises:
-        RetryTransactionError: if a class was renamed, or consumption added, since it was looked up.
+        RetryTransactionError: if a class was renamed, or consumption added, since the lookup.
 
     Attributes:
         has_conditions: Whether any provider of the cloud has a condition.
@@ -158,7 +158,7 @@ class Ledger:
             self._used[key] = int(row.used)
 
     def _inventories(self, keys: AbstractSet[Key]) -> Iterator[tuple[Key, Any]]:
-        """Read some inventories, and yield the row of each.
+        """Read inventories, and yield the row of each.
 
         Raises:
             RetryTransactionError: if a class has another name.
@@ -184,12 +184,12 @@ class Ledger:
         class_ids: Mapping[str, int],
         held: Usage | None = None,
     ) -> None:
-        """Judge the allocations of one request, and count them as written for the requests that follow.
+        """Judge the allocations of one request, and count them as written for the later requests.
 
         Args:
             new: The allocations.
-            before: The allocations that they replace, and the former amounts of holds that the request changes.
-            class_ids: Ids of classes by name, as they were found.
+            before: The replaced allocations, and the former amounts of holds that the request changes.
+            class_ids: Ids of classes by name, of the lookup.
             held: The new amounts of these holds.
 
         Raises:
@@ -207,8 +207,8 @@ class Ledger:
                 )
             units_after[key] += allocation.used
         if self._entries:
-            units_after = with_consumed(units_after, self._entries)
-            before = with_consumed(before, self._entries)
+            units_after = add_consumed(units_after, self._entries)
+            before = add_consumed(before, self._entries)
         for key in keys:
             self._require_room(key, units_after, before)
             for consumed in self._entries.get(key, ()):
@@ -230,12 +230,12 @@ class Ledger:
         """
         inventory = self._stocks.get(key)
         if inventory is None:
-            # A Placement service on the same database knows nothing of what is consumed.
+            # A Placement service on the same database may delete a consumed inventory.
             return
         used = self._used[key]
         used_by_others = used - before.get(key, 0)
         after = used_by_others + units_after[key]
-        # An overcommitted inventory may be kept or relieved, not made worse.
+        # A request may keep or reduce the usage of an overcommitted inventory, but not raise it.
         if after > inventory.capacity and after > used:
             raise CapacityExceededError(
                 *self._names_of(key),

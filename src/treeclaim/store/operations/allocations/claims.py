@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes claims, never beyond capacity (contract page 70).
+"""Writes claims within capacity (contract page 70).
 
-One transaction writes the requests of several clients, as if one after the other; each is written
-as a whole or refused. It locks all consumers, then all providers in order of their ids, judges every
-request by what it reads under these locks and by what was accepted before, and only then writes
-what was accepted. So two claims on one provider queue up; neither fails because of the other.
+One transaction writes the requests of several clients as if they were sequential; each request is
+written as a whole or refused. The transaction locks all consumers, then all providers in order of their
+ids. Under these locks it judges every request, counts the accepted ones, and then writes them. Two claims
+on one provider therefore wait for each other, and neither fails because of the other.
 
-A consumer without a row is locked by inserting one, so that each consumer is locked before its
-allocations are removed, or counted as its own.
+A consumer without a row is locked by the insertion of a row, so that each consumer is locked before its
+allocations are deleted or counted.
 """
 
 from collections import Counter, defaultdict
@@ -55,7 +55,7 @@ _DELETE = CompiledStatement(
 
 
 class AllRefusedError(Exception):
-    """Every request of a group is refused, so its transaction has nothing to commit."""
+    """Every request of a group is refused, so its transaction is rolled back."""
 
     def __init__(self, refusals: Sequence[TreeclaimError | None]) -> None:
         super().__init__("all requests are refused")
@@ -63,7 +63,7 @@ class AllRefusedError(Exception):
 
 
 def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
-    """Write the request of one client, all of it or nothing.
+    """Write the request of one client, all or nothing.
 
     Raises:
         ConsumerGenerationConflictError, AllocationProviderNotFoundError,
@@ -79,7 +79,7 @@ def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
 def write_group(
     transaction: WriteTransaction, requests: Sequence[ClaimRequest]
 ) -> list[TreeclaimError | None]:
-    """Write the requests of several clients, which have no consumer in common, as if one after the other.
+    """Write the requests of several clients, without a common consumer, as if they were sequential.
 
     Returns:
         The refusals of the requests; None for a request that was written.
@@ -96,21 +96,17 @@ def write_group(
 
 
 def write(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Judge the request of one client, and write it.
-
-    Raises:
-        TreeclaimError: if it is refused; the transaction is rolled back then.
-    """
+    """Judge the request of one client, and write it; raise its refusal."""
     judge(transaction, locked)
     locked.raise_refusal()
     write_accepted(transaction, locked)
 
 
 def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Refuse requests in their order, each judged as if those accepted before were written.
+    """Judge requests in their order, each as if the earlier accepted ones were written.
 
     Raises:
-        RetryTransactionError: if a resource class has another id than when it was looked up.
+        RetryTransactionError: if the id of a resource class has changed since the lookup.
     """
     for locked_request in locked.accepted:
         try:
@@ -141,7 +137,7 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
 def _consumption(
     transaction: WriteTransaction, locked: LockedClaims, new: Sequence[NewAllocation]
 ) -> Entries:
-    """Return the consumption of the inventories that requests claim, or held something of.
+    """Return the consumption of claimed and formerly claimed inventories.
 
     Raises:
         RetryTransactionError: if a consumed provider is not locked.
@@ -178,7 +174,7 @@ def _accept_amounts(ledger: Ledger, locked: LockedClaims, locked_request: Locked
 
 
 def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:
-    """Return what becomes of the consumers of a request."""
+    """Return the changes of the consumers of a request."""
     after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
     for new in locked_request.new:
         after[new.consumer_uuid][new.key] = new.used
@@ -202,7 +198,7 @@ def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:
     """Check that all providers of a request exist.
 
     Raises:
-        AllocationProviderNotFoundError: for the first that does not.
+        AllocationProviderNotFoundError: for the first unknown provider.
     """
     for claim in request.claims:
         for uuid in claim.allocations:
@@ -245,10 +241,10 @@ def _new_allocations(
 
 
 def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Write the accepted requests, and undo the locking rows of the others.
+    """Write the accepted requests, and delete the inserted rows of refused ones.
 
     Raises:
-        RetryTransactionError: if something locked was changed by others, who ignore the locks.
+        RetryTransactionError: if another program has changed a row without these locks.
     """
     claims = [
         claim for locked_request in locked.accepted for claim in locked_request.request.claims
@@ -272,11 +268,11 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
         kept_requests.write(transaction, claims, recorded, locked.kept)
     locked.conditions.write()
     steps = _raise_generations(transaction, locked)
-    _tell_readers(transaction, locked, uuids, steps)
+    _record_usage(transaction, locked, uuids, steps)
 
 
 def has_record(locked: LockedClaims, claim: ConsumerClaim) -> bool:
-    """Return whether a consumer has a record when its claim is written: a hold may hold nothing."""
+    """Return whether a consumer has a record after its claim; a hold may be empty."""
     return bool(claim.allocations) or claim.consumer_uuid in locked.holds.book.holds
 
 
@@ -301,10 +297,10 @@ def _write_consumers(
 def _delete_allocations(
     transaction: WriteTransaction, current: CurrentAllocations, uuids: Sequence[str]
 ) -> None:
-    """Delete exactly the allocations that were read, so that each provider is recorded in the feed.
+    """Delete exactly the allocations that were read, so that the feed records each provider.
 
     Raises:
-        RetryTransactionError: if there are others by now, written without these locks.
+        RetryTransactionError: if another program has written allocations without these locks.
     """
     count = len(current.of_consumers(uuids))
     if count:
@@ -313,7 +309,7 @@ def _delete_allocations(
 
 
 def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> Mapping[int, int]:
-    """Raise the generations that section 1.2 names, by one for each request; return the steps by provider id."""
+    """Raise the generations of section 1.2, by one for each request; return the steps by provider id."""
     ids = {provider.id for provider in locked.providers.values()}
     steps: Counter[int] = Counter()
     for locked_request in locked.accepted:
@@ -330,13 +326,13 @@ def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> M
     return steps
 
 
-def _tell_readers(
+def _record_usage(
     transaction: WriteTransaction,
     locked: LockedClaims,
     uuids: Sequence[str],
     steps: Mapping[int, int],
 ) -> None:
-    """Record for the feed by how much usage and generation of each provider were changed."""
+    """Record for the feed the changes of usage and generation of each provider."""
     used: defaultdict[int, Counter[int]] = defaultdict(
         Counter, {provider_id: Counter() for provider_id in steps}
     )
@@ -350,12 +346,12 @@ def _tell_readers(
         consumed = consumed_by(locked.consumption, changed)
         record_consumed(transaction, consumed - used.keys())
     generations = {provider.id: provider.generation for provider in locked.providers.values()}
-    for provider_id, of_provider in used.items():
+    for provider_id, amounts in used.items():
         raised = steps.get(provider_id, 0)
         transaction.touch_usage(
             provider_id,
             UsageChange(
-                of_provider,
+                amounts,
                 raised,
                 generations[provider_id] if raised else 0,
                 seconds(transaction.now),

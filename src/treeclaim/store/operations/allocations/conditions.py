@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses claims by conditions of providers, and lets conditions begin (contract page 102, section 3).
+"""Refuses claims by conditions of providers, and begins conditions (contract page 102, section 3).
 
-A claim has locked the providers that it names when it reads the conditions of these and of all above
-them. A write of a condition locks all providers at and below its own (`providers/conditions.py`).
-So a claim that ends after the condition is committed has read it. Conditions that wait for their first
-use are begun by an update of those that have not begun: of two claims that find such a condition, the second
-runs again, and finds that it has begun.
+A claim locks its providers before it reads the conditions of these and of their ancestors. A write of a
+condition locks its provider and all descendants (`providers/conditions.py`). A claim that commits after
+the condition has therefore read it. A condition that begins with its first use is begun by an UPDATE
+with `began = false`: of two claims, the second one updates no row, runs again, and reads the begun condition.
 """
 
 from collections import Counter, defaultdict
@@ -23,7 +22,7 @@ from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.locks.consumed import Entries, with_consumed
+from treeclaim.store.operations.locks.consumed import Entries, add_consumed
 from treeclaim.store.reading.providers.parts import condition_of
 from treeclaim.store.schema.tables import conditions, resource_providers
 
@@ -32,7 +31,7 @@ _THEMSELVES = (
     .where(resource_providers.c.id.in_(bind_list("ids")))
     .cte("up", recursive=True)
 )
-# Of old data with a circle, each provider is found once.
+# UNION without ALL: in old data with a cycle, the recursion ends.
 _UP = _THEMSELVES.union(
     sa.select(_THEMSELVES.c.below, resource_providers.c.parent_provider_id)
     .join(resource_providers, resource_providers.c.id == _THEMSELVES.c.above)
@@ -58,9 +57,9 @@ _BEGIN = CompiledStatement(
 
 @dataclass(slots=True, eq=False)
 class _LockedCondition:
-    """A condition, and the providers of the claims at or below its own (`below`).
+    """A condition, and the claimed providers at or below its provider (`below`).
 
-    `is_begun` tells whether a write of the transaction has begun it.
+    `is_begun` is whether a request of this transaction begins it.
     """
 
     provider_id: int
@@ -74,13 +73,13 @@ class ConditionBook:
     """The conditions that concern the claims of a transaction."""
 
     def __init__(self, transaction: WriteTransaction, *, is_one_write: bool) -> None:
-        """Begin with none; `is_one_write` says that all requests are parts of one write."""
+        """Begin without conditions; with `is_one_write`, all requests are parts of one write."""
         self._transaction = transaction
         self._is_one_write = is_one_write
-        self._known: list[_LockedCondition] = []
+        self._conditions: list[_LockedCondition] = []
 
     def read(self, provider_ids: Iterable[int]) -> None:
-        """Read the conditions of some providers, which are locked if claims name them, and above them."""
+        """Read the conditions of locked providers and of their ancestors."""
         condition_by_key: dict[tuple[int, str], _LockedCondition] = {}
         now = read_clock(self._transaction.connection)
         for row in self._transaction.rows_in_chunks(_CONDITIONS, ids=sorted(set(provider_ids))):
@@ -91,7 +90,7 @@ class ConditionBook:
                 )
                 key = locked_condition.provider_id, condition.key
                 condition_by_key.setdefault(key, locked_condition).below.add(row.below)
-        self._known = [condition_by_key[key] for key in sorted(condition_by_key)]
+        self._conditions = [condition_by_key[key] for key in sorted(condition_by_key)]
 
     def judge(
         self,
@@ -100,13 +99,13 @@ class ConditionBook:
         current: CurrentAllocations,
         consumption: Entries,
     ) -> list[_LockedCondition]:
-        """Judge a request; return the conditions that begin with it, if it is written.
+        """Judge a request; return the conditions that it begins if it is written.
 
         Raises:
-            ConditionedError: if its consumers, together, use more than before where a condition counts.
+            ConditionedError: if its consumers together use more than before under a condition.
         """
         begins = []
-        for locked_condition in self._known:
+        for locked_condition in self._conditions:
             has_begun = locked_condition.condition.began or (
                 locked_condition.is_begun and not self._is_one_write
             )
@@ -117,7 +116,7 @@ class ConditionBook:
             }
             leaving_out = tolerant if has_begun else set[str]()
             change = _change(request, new, current, leaving_out)
-            if _is_more(with_consumed(change, consumption), locked_condition.below):
+            if _is_more(add_consumed(change, consumption), locked_condition.below):
                 if has_begun:
                     raise ConditionedError(
                         locked_condition.provider_uuid,
@@ -128,17 +127,17 @@ class ConditionBook:
         return begins
 
     def accept(self, begins: Iterable[_LockedCondition]) -> None:
-        """Count conditions as begun: a request is accepted that uses more there."""
+        """Mark conditions as begun by an accepted request."""
         for locked_condition in begins:
             locked_condition.is_begun = True
 
     def write(self) -> None:
-        """Write which conditions have begun.
+        """Write the begun conditions.
 
         Raises:
-            RetryTransactionError: if another transaction has begun one, or deleted it.
+            RetryTransactionError: if another transaction has begun or deleted a condition.
         """
-        for locked_condition in self._known:
+        for locked_condition in self._conditions:
             if locked_condition.is_begun:
                 key = locked_condition.condition.key
                 self._transaction.change(
@@ -153,7 +152,7 @@ def _change(
     current: CurrentAllocations,
     leaving_out: set[str],
 ) -> Usage:
-    """Return how much more the consumers of a request will have, together, but for some of them."""
+    """Return the increase of usage by the consumers of a request together, without `leaving_out`."""
     change: Usage = Counter()
     for allocation in new:
         if allocation.consumer_uuid not in leaving_out:
@@ -165,7 +164,7 @@ def _change(
 
 
 def _is_more(change: Usage, below: set[int]) -> bool:
-    """Return whether more of a class is used at some providers, together."""
+    """Return whether the usage of a class increases at these providers together."""
     by_class: defaultdict[int, int] = defaultdict(int)
     for (provider_id, class_id), amount in change.items():
         if provider_id in below:

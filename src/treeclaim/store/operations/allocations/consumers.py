@@ -40,16 +40,16 @@ _UUIDS: sa.BindParameter[Any] = bind_list("uuids")
 _LOCK = CompiledStatement(
     sa.select(*_COLUMNS)
     .where(consumers.c.uuid.in_(_UUIDS))
-    # Holds last: others lock them when they have seen what their own consumers have drawn.
+    # Holds come last: a write locks them after it has read the draws of its consumers.
     .order_by(sa.exists().where(holds.c.uuid == consumers.c.uuid), consumers.c.id)
     .with_for_update()
 )
-_seen = consumers.alias("seen")
+_unlocked = consumers.alias("unlocked")
 _IN_ORDER = (
-    sa.select(_seen.c.uuid)
-    .where(_seen.c.uuid.in_(_UUIDS))
-    .order_by(sa.exists().where(holds.c.uuid == _seen.c.uuid), _seen.c.id)
-    # Without a limit MariaDB leaves out the order.
+    sa.select(_unlocked.c.uuid)
+    .where(_unlocked.c.uuid.in_(_UUIDS))
+    .order_by(sa.exists().where(holds.c.uuid == _unlocked.c.uuid), _unlocked.c.id)
+    # Without a limit MariaDB ignores the order.
     .limit(2**31 - 1)
     .subquery("named")
 )
@@ -57,12 +57,12 @@ _LOCK_IN_ORDER = CompiledStatement(
     sa.select(*_COLUMNS)
     .prefix_with("STRAIGHT_JOIN")
     .select_from(_IN_ORDER.join(consumers, consumers.c.uuid == _IN_ORDER.c.uuid))
-    # One by one by this index: of few rows it would read, and lock, the whole table.
+    # Single rows by this index: MariaDB would scan, and lock, the whole of a small table.
     .with_hint(consumers, "FORCE INDEX (uniq_consumers0uuid)", "mysql")
     .with_for_update()
 )
-"""`_LOCK` for MariaDB, which locks rows as it reads them, and sorts afterwards: what is named is read
-and sorted first, without locks."""
+"""`_LOCK` for MariaDB, which locks rows when it reads them, before it sorts: this query first reads and
+sorts the rows without locks."""
 _INSERT = compile_insert(consumers)
 _UPDATE = CompiledStatement(
     sa.update(consumers)
@@ -106,9 +106,9 @@ class Consumer:
 
 
 def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Consumer]:
-    """Lock the rows of those consumers that exist, in ascending order of ids, as all writes do.
+    """Lock the rows of existing consumers, in ascending order of ids, as all writes do.
 
-    Consumers come before those that have terms of a hold.
+    Consumers with terms of a hold come last.
     """
     if not uuids:
         return {}
@@ -121,13 +121,13 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
 
 
 class OwnerIds:
-    """Ids of projects, users and consumer types by name; its transaction must be able to start again.
+    """Ids of projects, users and consumer types by name, for a transaction that can run again.
 
-    A name is unique, so the second transaction that inserts it waits until the first one ends. If that
-    were the claim's own, the first claim of a project would delay all others of that project while it
-    waits for its providers. So a name is committed first, in a short transaction, as existing
-    deployments have it (contract page 70, section 1.1). If the claim is then refused, the name remains
-    and does no harm: names are never deleted, and one without allocations is not shown.
+    A name is unique, so the second transaction that inserts it waits until the first one ends. If the
+    claim itself inserted it, the first claim of a project would delay all other claims of the project
+    while it waits for its providers. A short transaction therefore commits the name first (contract
+    page 70, section 1.1). If the claim is then refused, the name stays and is harmless: names are never
+    deleted, and a name without allocations is not shown.
     """
 
     def __init__(
@@ -139,15 +139,15 @@ class OwnerIds:
         self._known = dict(known)
 
     def require(self, names: Iterable[OwnerName]) -> None:
-        """Check that names exist before anything is locked.
+        """Check that names exist, before any row is locked.
 
         Raises:
-            PrerequisiteError: if some do not exist; they are created then, and the write begins anew.
+            PrerequisiteError: if names are missing; they are created first, and the write runs again.
         """
         missing = []
         for key in names:
             if key not in self._known:
-                # A collation may match another spelling.
+                # Some collations match another spelling.
                 owner_id = _find_owner(self._transaction, *key)
                 if owner_id is None:
                     missing.append(key)
@@ -159,12 +159,12 @@ class OwnerIds:
             )
 
     def id_of(self, table: sa.Table, name: str) -> int:
-        """Return the id of a name; as `require`."""
+        """Return the id of a name; raise as `require`."""
         self.require([(table, name)])
         return self._known[table, name]
 
     def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
-        """Return the id of a claim's consumer type, the present one if the claim names none."""
+        """Return the id of a claim's consumer type; the present one for a claim without a type."""
         if isinstance(claim.consumer_type, Omission):
             return present
         return self.id_of(consumer_types, claim.consumer_type)
@@ -176,7 +176,7 @@ def _find_owner(transaction: ReadTransaction, table: sa.Table, name: str) -> int
 
 
 def _insert_owners(transaction: WriteTransaction, missing: Sequence[OwnerName]) -> None:
-    """Insert names; if another transaction is first, this one runs again and finds them."""
+    """Insert names; of two concurrent transactions, the second one runs again and finds them."""
     for table, name in sorted(missing, key=lambda key: (key[0].name, key[1])):
         if _find_owner(transaction, table, name) is None:
             transaction.execute(
@@ -190,14 +190,14 @@ def require_generations(
     current: CurrentAllocations,
     holds: Container[str],
 ) -> None:
-    """Compare consumer generations with those the client knows, in the order of the claims.
+    """Compare the generations of consumers with those of the claims, in their order.
 
-    A row without allocations, which existing deployments leave, counts as no consumer (page 70,
-    section 3.3, note); a hold whose room is all drawn is one, and "new" is as good as its generation
+    A row without allocations, which old deployments leave behind, counts as no consumer (page 70,
+    section 3.3, note). A fully drawn hold is a consumer, but a claim for a new consumer may replace it
     (page 100, section 1).
 
     Raises:
-        ConsumerGenerationConflictError: for the first that differs.
+        ConsumerGenerationConflictError: for the first difference.
     """
     for claim in claims:
         consumer = known.get(claim.consumer_uuid)
@@ -216,7 +216,7 @@ def require_generations(
 
 
 def insert(transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: OwnerIds) -> None:
-    """Insert rows for the consumers of claims, which have none; this locks them."""
+    """Insert, and thereby lock, rows for the consumers of claims."""
     transaction.change_each(
         _INSERT,
         (
@@ -234,11 +234,11 @@ def insert(transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: 
 
 
 def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Lock consumers that have no row, so that no other transaction inserts one meanwhile.
+    """Lock consumers without a row, so that no other transaction inserts one meanwhile.
 
-    A row that one transaction inserts and deletes is never visible, but reserves its unique uuid
-    until the commit. If another transaction has inserted it, this one breaks the unique constraint
-    and runs again.
+    A row that a transaction inserts and deletes is never visible, but reserves its unique uuid until
+    the commit. If another transaction has inserted a row, this one violates the unique constraint and
+    runs again.
     """
     if not uuids:
         return
@@ -256,12 +256,12 @@ def update(
     *,
     holds: Container[str],
 ) -> None:
-    """Write the owners and next generations of locked consumers, equal ones by one statement.
+    """Write the owners and next generations of locked consumers, one statement for equal values.
 
-    Holds keep their type, whatever clients name.
+    Holds keep their type.
 
     Raises:
-        RetryTransactionError: if the generation of one has changed since its row was locked.
+        RetryTransactionError: if a generation has changed without the lock.
     """
     rows: dict[tuple[int, int, int, int | None, int], list[int]] = defaultdict(list)
     for claim in claims:
@@ -292,11 +292,7 @@ def update(
 
 
 def raise_generation(transaction: WriteTransaction, consumer: Consumer, steps: int) -> None:
-    """Raise the generation of a locked consumer.
-
-    Raises:
-        RetryTransactionError: if it has changed since its row was locked.
-    """
+    """Raise the generation of a locked consumer; raise `RetryTransactionError` if it has changed."""
     transaction.change(
         _RAISE_GENERATION,
         rows=1,
@@ -308,7 +304,7 @@ def raise_generation(transaction: WriteTransaction, consumer: Consumer, steps: i
 
 
 def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
-    """Delete the rows of consumers, if they have any."""
+    """Delete the rows of consumers, if they exist."""
     if uuids:
         transaction.change(_DELETE, uuids=sorted(uuids))
 
@@ -316,10 +312,10 @@ def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
 def insert_incomplete(
     transaction: WriteTransaction, uuids: Sequence[str], project_id: str, user_id: str
 ) -> None:
-    """Insert rows for consumers that have allocations, with generation 0 and the given owners.
+    """Insert rows for consumers with allocations, with generation 0 and these owners.
 
     Raises:
-        RetryTransactionError: if the allocations of one were removed before its row was inserted.
+        RetryTransactionError: if the allocations of a consumer were removed before its row was inserted.
     """
     if not uuids:
         return

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The effect of a write on holds: rules without a database (contract page 100, section 2).
+"""The rules for the effect of a write on holds, without a database (contract page 100, section 2).
 
-A `HoldBook` has the holds that a transaction has locked, and what its consumers have drawn. Each of
-its writes makes another book, which counts if the write is accepted. In this order:
+A `HoldBook` contains the locked holds of a transaction, and the draws of its consumers. Each write
+computes another book, which replaces the former one if the write is accepted. The steps of a write:
 
-1. Consumers whose amount falls give up what they had drawn, first of the hold with the greatest UUID.
-   It passes to others of the write that grow there, in a reshape to where the consumer itself grows,
-   otherwise it returns to its hold.
-2. Holds of the write get their new amounts and terms.
-3. Consumers that grow take from the holds that they name, and the rest from what is free.
-4. A hold that has nothing left, and from which nothing is drawn, ends.
+1. A consumer with a smaller amount releases its draws, first those from the hold with the greatest UUID.
+   A released amount passes to other consumers of the write that grow there; in a reshape, to a provider
+   where the consumer itself grows; otherwise it returns to its hold.
+2. The write sets the new amounts and terms of its holds.
+3. A growing consumer draws from the holds that it names, and uses free capacity for the remaining amount.
+4. A hold without amounts and draws ends.
 """
 
 from collections import Counter, defaultdict
@@ -30,21 +30,21 @@ _NOTHING: Mapping[Key, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold; `is_drawn_by_others` tells whether consumers outside of this transaction draw from it."""
+    """A hold; `is_drawn_by_others` is whether consumers outside of this transaction draw from it."""
 
     project_id: str
     terms: HoldTerms
     held: Mapping[Key, int]
     is_drawn_by_others: bool = False
 
-    def lets_draw(self, project_id: str) -> bool:
+    def is_drawable_by(self, project_id: str) -> bool:
         """Return whether the consumers of a project may draw."""
         return project_id == self.project_id or project_id in self.terms.projects
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one consumer of a write.
+    """The change of one consumer by a write.
 
     Attributes:
         consumer: UUID.
@@ -68,7 +68,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class HoldBook:
-    """The holds of a transaction, and the draws of its consumers, after some of its writes.
+    """The holds of a transaction, and the draws of its consumers, after the accepted writes.
 
     Attributes:
         found: The holds before the first write, by UUID.
@@ -94,7 +94,7 @@ class HoldBook:
         write = _HoldWrite(self, changes)
         for change in changes:
             if not change.is_hold:
-                write.give_up(change, is_reshape=is_reshape)
+                write.release(change, is_reshape=is_reshape)
         for change in changes:
             if change.is_end:
                 write.end(change.consumer)
@@ -116,17 +116,17 @@ class HoldBook:
                 hold = usable.get(source)
                 if hold is None:
                     raise HoldRefusedError(source, "unknown")
-                if not hold.lets_draw(change.project_id):
+                if not hold.is_drawable_by(change.project_id):
                     raise HoldRefusedError(source, "project")
 
     def held_by(self, uuid: str) -> Mapping[Key, int]:
-        """Return what a hold holds, nothing if it has ended."""
+        """Return the amounts of a hold, empty if it has ended."""
         return self.holds[uuid].held if uuid in self.holds else _NOTHING
 
     def compare(
         self, after: "HoldBook", consumers: Collection[str]
     ) -> tuple[Counter[Key], Counter[Key]]:
-        """Return what the holds that a write changes held before and hold after it, but for its consumers."""
+        """Return the amounts of changed holds before and after a write, without its own consumers."""
         held_before: Counter[Key] = Counter()
         held_after: Counter[Key] = Counter()
         for uuid in self._changed(after, consumers):
@@ -148,7 +148,7 @@ class _HoldWrite:
         self.draws = dict(book.draws)
         self._projects = {change.consumer: change.project_id for change in changes}
         self._growth: defaultdict[Key, dict[str, int]] = defaultdict(dict)
-        """By how much consumers that are not holds grow, in the order of the write."""
+        """The growth of consumers that are not holds, in the order of the write."""
         self._held: dict[str, dict[Key, int]] = {}
         for change in changes:
             for key, amount in change.after.items():
@@ -156,40 +156,40 @@ class _HoldWrite:
                 if grown > 0 and not change.is_hold:
                     self._growth[key][change.consumer] = grown
 
-    def give_up(self, change: Change, *, is_reshape: bool) -> None:
-        """Let a consumer give up what it has drawn beyond what it will have."""
+    def release(self, change: Change, *, is_reshape: bool) -> None:
+        """Release the draws of a consumer beyond its new amounts."""
         for key in sorted(self.draws.get(change.consumer, ())):
             drawn = self.draws[change.consumer][key]
             excess = sum(drawn.values()) - change.after.get(key, 0)
             if excess <= 0:
                 continue
-            takers = [(consumer, key) for consumer in self._growth[key]]
+            receivers = [(consumer, key) for consumer in self._growth[key]]
             if is_reshape:
-                takers += [(change.consumer, at) for at in change.after if at[1] == key[1]]
+                receivers += [(change.consumer, at) for at in change.after if at[1] == key[1]]
             for hold in sorted(drawn, reverse=True):
                 released = min(excess, drawn[hold])
                 if released:
                     excess -= released
-                    self._note(change.consumer, key, hold, -released)
-                    self._pass_on(hold, key, released, takers)
+                    self._add_draw(change.consumer, key, hold, -released)
+                    self._reassign(hold, key, released, receivers)
 
-    def _pass_on(
-        self, uuid: str, key: Key, amount: int, takers: Iterable[tuple[str, Key]]
+    def _reassign(
+        self, uuid: str, key: Key, amount: int, receivers: Iterable[tuple[str, Key]]
     ) -> None:
-        """Let consumers that grow take what was given up from a hold, and return the rest."""
+        """Reassign a released amount to growing consumers, and return the remaining amount to its hold."""
         hold = self.holds[uuid]
-        for consumer, at in takers:
+        for consumer, at in receivers:
             passed = min(self._growth[at].get(consumer, 0), amount)
-            if passed and hold.lets_draw(self._projects[consumer]):
+            if passed and hold.is_drawable_by(self._projects[consumer]):
                 self._growth[at][consumer] -= passed
                 amount -= passed
-                self._note(consumer, at, uuid, passed)
+                self._add_draw(consumer, at, uuid, passed)
         if amount:
-            held = self._held_to_change(uuid)
+            held = self._copy_held(uuid)
             held[key] = held.get(key, 0) + amount
 
     def set_hold(self, change: Change) -> None:
-        """Give a hold its new amounts and terms."""
+        """Set the new amounts and terms of a hold."""
         existing_hold = self.holds.get(change.consumer)
         terms = change.terms or (existing_hold.terms if existing_hold else HoldTerms())
         is_drawn = existing_hold is not None and existing_hold.is_drawn_by_others and terms.returns
@@ -199,7 +199,7 @@ class _HoldWrite:
             self._forget(change.consumer)
 
     def draw(self, change: Change) -> None:
-        """Let a consumer take what its holds have where it grows."""
+        """Draw the growth of a consumer from its holds."""
         for source in change.sources:
             hold = self.holds.get(source)
             if hold is None:
@@ -211,15 +211,15 @@ class _HoldWrite:
                 if not drawn_units:
                     continue
                 self._growth[key][change.consumer] -= drawn_units
-                held = self._held_to_change(source)
+                held = self._copy_held(source)
                 held[key] -= drawn_units
                 if not held[key]:
                     del held[key]
                 if hold.terms.returns:
-                    self._note(change.consumer, key, source, drawn_units)
+                    self._add_draw(change.consumer, key, source, drawn_units)
 
     def end_empty_holds(self) -> None:
-        """End the holds that hold nothing, and from which nothing is drawn."""
+        """End the holds without amounts and draws."""
         empty = {
             uuid
             for uuid, hold in self.holds.items()
@@ -232,7 +232,7 @@ class _HoldWrite:
             self.end(uuid)
 
     def end(self, uuid: str) -> None:
-        """Forget a hold; consumers that drew from it keep what they have."""
+        """Remove a hold; consumers that drew from it keep their amounts."""
         del self.holds[uuid]
         self._forget(uuid)
 
@@ -240,18 +240,18 @@ class _HoldWrite:
         for consumer, by_key in self.draws.items():
             for key, drawn in by_key.items():
                 if uuid in drawn:
-                    self._note(consumer, key, uuid, -drawn[uuid])
+                    self._add_draw(consumer, key, uuid, -drawn[uuid])
 
-    def _held_to_change(self, uuid: str) -> dict[Key, int]:
-        """Return what a hold holds, to be changed only by this write."""
+    def _copy_held(self, uuid: str) -> dict[Key, int]:
+        """Return this write's copy of the amounts of a hold."""
         held = self._held.get(uuid)
         if held is None:
             held = self._held[uuid] = dict(self.holds[uuid].held)
             self.holds[uuid] = replace(self.holds[uuid], held=held)
         return held
 
-    def _note(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
-        """Note that a consumer has drawn more from a hold, or less."""
+    def _add_draw(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
+        """Add an amount, which may be negative, to the draws of a consumer from a hold."""
         by_key = dict(self.draws.get(consumer, {}))
         drawn = {**by_key.pop(key, {})}
         drawn[uuid] = drawn.get(uuid, 0) + amount

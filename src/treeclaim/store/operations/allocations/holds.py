@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks the holds that claims concern, and writes what becomes of them (contract page 100).
+"""Locks the holds that claims concern, and writes their changes (contract page 100).
 
-A hold is locked like a consumer: by its row, after those of the consumers that are named. A write that
-changes what it holds, what is drawn from it, or its terms has locked it.
+A hold is locked like a consumer: by its row, after those of the named consumers. A write that changes
+the amounts of a hold, the draws from it, or its terms has locked it.
 """
 
 from collections import Counter, defaultdict
@@ -30,14 +30,14 @@ from treeclaim.store.operations.allocations.drawing import Change, Draws, Hold, 
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocation,
     CurrentAllocations,
-    current_allocations,
+    load_current_allocations,
 )
 from treeclaim.store.operations.locks.consumed import (
     consumed_by,
     load_consumption,
     record_consumed,
 )
-from treeclaim.store.operations.locks.lock_rows import HOLD, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import HOLD, write_lock_rows
 from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import allocations, draws, hold_projects, holds
 
@@ -83,8 +83,8 @@ class LockedHolds:
         book: Their amounts and draws.
         rows: Their rows of consumers.
         current: Their allocations.
-        recorded: Recorded draws by consumer, also those that count as forgotten.
-        stale: UUIDs of consumers that have terms and are not holds.
+        recorded: Stored draws by consumer, including draws that do not count.
+        stale: UUIDs of consumers with terms that are not holds.
     """
 
     book: HoldBook = field(default_factory=HoldBook)
@@ -103,29 +103,30 @@ def lock(
     *,
     is_one_write: bool = False,
 ) -> LockedHolds:
-    """Lock those of some consumers that are holds, and read what belongs to them.
+    """Lock the consumers that are holds, and read their terms, amounts and draws.
 
-    The consumers of claims (`claiming`) are locked, as far as they are `known`, and have the `current` allocations.
+    The existing consumers of the claims (`claiming`) are locked already: they are `known` and have the `current`
+    allocations.
 
     Raises:
-        PrerequisiteError: if a hold has expired; it is removed then, and the write begins anew.
+        PrerequisiteError: if a hold has expired; it is removed first, and the write runs again.
     """
     if not uuids:
         return LockedHolds()
     added_consumers = consumers.lock(transaction, sorted(uuids - known.keys()))
     rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
-    take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
+    write_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
     terms = load_hold_terms(transaction, sorted(rows))
     if ended := _end(transaction, terms):
         raise PrerequisiteError(lambda later_transaction: end(later_transaction, ended))
-    held = current_allocations(transaction, sorted(terms))
+    held = load_current_allocations(transaction, sorted(terms))
     recorded = _record(transaction, claiming)
-    # Nobody draws from a hold that does not return.
+    # Only holds that return have draws.
     returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
     drawn = {row.uuid for row in _drawn_by_others(transaction, returning, claiming)}
     found_holds = {
-        uuid: Hold(project, of_hold, dict(held.usage_of([uuid])), uuid in drawn)
-        for uuid, (project, of_hold) in terms.items()
+        uuid: Hold(project, hold_terms, dict(held.usage_of([uuid])), uuid in drawn)
+        for uuid, (project, hold_terms) in terms.items()
     }
     counted = {
         consumer: _count(by_key, found_holds, current.usage_of([consumer]))
@@ -136,7 +137,7 @@ def lock(
 
 
 def _end(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
-    """Return the holds whose time is over now that they are locked."""
+    """Return the expired ones of locked holds."""
     now = read_clock(transaction.connection)
     return sorted(
         uuid
@@ -163,7 +164,7 @@ def _drawn_by_others(
 
 
 def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) -> Draws:
-    """Leave out what is forgotten: of holds that are gone, and beyond what the consumer has."""
+    """Return the draws that count: from existing holds, and within the amounts of the consumer."""
     counted: dict[Key, dict[str, int]] = {}
     for key, recorded in by_key.items():
         remaining_units = used.get(key, 0)
@@ -176,40 +177,40 @@ def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) 
 
 
 def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Remove those of some holds whose time is over."""
+    """Remove the expired ones of these holds."""
     rows = consumers.lock(transaction, sorted(uuids))
-    take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
+    write_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
     ended = _end(transaction, load_hold_terms(transaction, sorted(rows)))
-    current = current_allocations(transaction, ended)
+    current = load_current_allocations(transaction, ended)
     for uuid in ended:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
-    _tell_consumed(transaction, current.of_consumers(ended))
+    _record_consumed(transaction, current.of_consumers(ended))
     consumers.delete(transaction, ended)
     delete_terms(transaction, ended)
 
 
-def _tell_consumed(transaction: WriteTransaction, gone: Sequence[CurrentAllocation]) -> None:
-    """Record for the feed from which providers the removed inventories consumed."""
-    entries = load_consumption(transaction, {allocation.provider_id for allocation in gone})
-    keys = {(allocation.provider_id, allocation.class_id) for allocation in gone}
+def _record_consumed(transaction: WriteTransaction, removed: Sequence[CurrentAllocation]) -> None:
+    """Record for the feed the providers that the removed allocations consumed."""
+    entries = load_consumption(transaction, {allocation.provider_id for allocation in removed})
+    keys = {(allocation.provider_id, allocation.class_id) for allocation in removed}
     record_consumed(transaction, consumed_by(entries, keys))
 
 
 def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
-    """Remove the terms of holds that have ended, and what is drawn from them."""
+    """Remove the terms of ended holds, and the draws from them."""
     if uuids:
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
             transaction.change(statement, uuids=sorted(uuids))
 
 
 def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
-    """Remove what a consumer has drawn beyond what it has; return whether there was anything.
+    """Remove the draws of a consumer beyond its allocations; return whether any existed.
 
     Raises:
         PrerequisiteError, RetryTransactionError: as claims do.
     """
     locked_consumers = consumers.lock(transaction, [consumer_uuid])
-    current = current_allocations(transaction, [consumer_uuid])
+    current = load_current_allocations(transaction, [consumer_uuid])
     recorded = _record(transaction, [consumer_uuid]).get(consumer_uuid, {})
     named = set[str]().union(*recorded.values())
     locked = lock(transaction, named, [consumer_uuid], locked_consumers, current)
@@ -226,10 +227,10 @@ def write(
     claiming: Collection[str],
     new_terms: Mapping[str, HoldTerms],
 ) -> None:
-    """Write the holds that accepted claims changed, but for those that are consumers of the claims.
+    """Write the holds that accepted claims changed, without consumers of the claims themselves.
 
     Raises:
-        RetryTransactionError: if another program ignored the locks.
+        RetryTransactionError: if another program has changed rows without these locks.
     """
     book = locked.book
     gone = book.found.keys() - book.holds.keys()
@@ -259,7 +260,7 @@ def write(
 def write_terms(
     transaction: WriteTransaction, terms: Mapping[str, HoldTerms], known: Collection[str]
 ) -> None:
-    """Write the terms of holds, in place of those of `known` ones."""
+    """Write the terms of holds, and replace those of `known` ones."""
     if replaced := sorted(terms.keys() & set(known)):
         for statement in (_DELETE_TERMS, _DELETE_PROJECTS):
             transaction.change(statement, uuids=replaced)
@@ -290,10 +291,10 @@ def write_terms(
 def change_terms(
     transaction: WriteTransaction, changes: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Change members of `HoldTerms` of holds; return the UUIDs that are not holds. No generation moves.
+    """Change members of `HoldTerms` of holds; return the UUIDs that are not holds. No generation rises.
 
     Raises:
-        PrerequisiteError: if a hold has expired; it is removed then, and the write begins anew.
+        PrerequisiteError: if a hold has expired; it is removed first, and the write runs again.
     """
     locked = lock(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
     book = locked.book
@@ -318,7 +319,7 @@ def _rewrite(
     old: Sequence[CurrentAllocation],
     held: Mapping[Key, int],
 ) -> None:
-    """Replace the allocations of a hold where they differ, and tell the feed."""
+    """Replace the differing allocations of a hold, and record them for the feed."""
     before = {(row.provider_id, row.class_id): row.used for row in old}
     changed: dict[int, Counter[int]] = defaultdict(Counter)
     for provider_id, class_id in before.keys() | held.keys():
@@ -340,7 +341,7 @@ def _rewrite(
 def _write_draws(
     transaction: WriteTransaction, locked: LockedHolds, claiming: Collection[str]
 ) -> None:
-    """Record what the consumers of accepted claims have drawn, where it has changed."""
+    """Write the changed draws of the consumers of accepted claims."""
     drawn = {uuid: locked.book.draws.get(uuid, {}) for uuid in claiming}
     changed = sorted(uuid for uuid in drawn if drawn[uuid] != locked.recorded.get(uuid, {}))
     if recorded_uuids := [uuid for uuid in changed if uuid in locked.recorded]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are kept with the consumers that were placed by them (contract page 100, section 4).
+"""Requests that are kept with the consumers that they placed (contract page 100, section 4).
 
-A request outlives the record of its consumer by a day at least. Writes of claims leave it as it is: an hourly
-job marks the requests of consumers without a record, and deletes those that were marked a day ago.
+A request outlives the record of its consumer by at least a day. A write that removes the record keeps the
+request. An hourly job marks the requests of consumers without a record, and deletes those marked a day ago.
 """
 
 import json
@@ -37,7 +37,7 @@ _DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("befor
 
 
 def ascii_json(value: object) -> str:
-    """Write a value as JSON in ASCII, which every database takes as text."""
+    """Return a value as JSON in ASCII, which every database stores as text."""
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -47,13 +47,13 @@ def write(
     recorded: Collection[str],
     known: Mapping[str, bool],
 ) -> None:
-    """Keep, forget or leave the requests of the consumers of claims, which are locked.
+    """Write or delete the requests of the locked consumers of claims.
 
     Args:
-        transaction: The one that has locked them.
+        transaction: The transaction that has locked them.
         claims: The claims.
-        recorded: The consumers that have a record afterwards.
-        known: The consumers that have a kept request, and whether it is marked as without a record.
+        recorded: The consumers with a record after the write.
+        known: The consumers with a kept request, and whether it is marked as without a record.
     """
     request_by_uuid = {
         claim.consumer_uuid: claim.request
@@ -61,21 +61,21 @@ def write(
         if not isinstance(claim.request, Omission)
     }
     replace(transaction, request_by_uuid, recorded, known)
-    if back := sorted(uuid for uuid in recorded if known.get(uuid)):
-        transaction.change(_CLEAR_MARK, uuids=back)
+    if returned := sorted(uuid for uuid in recorded if known.get(uuid)):
+        transaction.change(_CLEAR_MARK, uuids=returned)
 
 
 def replace(
     transaction: WriteTransaction,
-    given: Mapping[str, Sequence[str] | None],
+    request_by_uuid: Mapping[str, Sequence[str] | None],
     recorded: Collection[str],
     known: Collection[str],
 ) -> None:
-    """Keep requests, or forget those that are None, of locked consumers.
+    """Write the requests of locked consumers, or delete those that are None.
 
-    A consumer gets a new request if it has a record after the write, or a kept request.
+    A consumer without a record after the write gets a new request only if it has a kept one.
     """
-    if replaced := sorted(given.keys() & set(known)):
+    if replaced := sorted(request_by_uuid.keys() & set(known)):
         transaction.change(_DELETE, uuids=replaced)
     transaction.change_each(
         _INSERT,
@@ -84,44 +84,46 @@ def replace(
                 "consumer_uuid": uuid,
                 "request": ascii_json(list(request)),
             }
-            for uuid, request in sorted(given.items())
+            for uuid, request in sorted(request_by_uuid.items())
             if request is not None and (uuid in recorded or uuid in known)
         ),
     )
 
 
 def keep_requests_for(
-    transaction: WriteTransaction, given: Mapping[str, Sequence[str] | None]
+    transaction: WriteTransaction, request_by_uuid: Mapping[str, Sequence[str] | None]
 ) -> list[str]:
-    """Keep or forget the requests of those among some consumers that exist; return the others.
+    """Write or delete the requests of existing consumers; return the missing consumers.
 
-    No generation moves.
+    No generation rises.
     """
-    existing = consumers.lock(transaction, sorted(given))
-    existing_requests = {uuid: request for uuid, request in given.items() if uuid in existing}
+    existing = consumers.lock(transaction, sorted(request_by_uuid))
+    existing_requests = {
+        uuid: request for uuid, request in request_by_uuid.items() if uuid in existing
+    }
     replace(transaction, existing_requests, existing.keys(), existing_requests)
-    return sorted(given.keys() - existing.keys())
+    return sorted(request_by_uuid.keys() - existing.keys())
 
 
-def without_record(transaction: ReadTransaction) -> list[str]:
-    """Return consumers without a record whose request is not marked, at most a thousand."""
+def find_without_record(transaction: ReadTransaction) -> list[str]:
+    """Return at most a thousand consumers without a record and with an unmarked request."""
     return [row.consumer_uuid for row in transaction.rows(_WITHOUT_RECORD)]
 
 
 def mark_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Mark the requests of those of some consumers that have no record.
+    """Mark the requests of the consumers without a record.
 
     Raises:
-        DBAPIError: if one of them comes back at this moment; so it is tried again.
+        DBAPIError: if a concurrent transaction inserts such a consumer; the write runs again then.
     """
     recorded = consumers.lock(transaction, uuids)
-    gone = sorted(set(uuids).difference(recorded))
-    if gone:
-        consumers.lock_missing(transaction, gone)
-        transaction.change(_MARK, uuids=gone, at=transaction.now)
+    missing = sorted(set(uuids).difference(recorded))
+    if missing:
+        consumers.lock_missing(transaction, missing)
+        transaction.change(_MARK, uuids=missing, at=transaction.now)
 
 
 def delete_old(transaction: WriteTransaction) -> None:
-    """Delete the requests of consumers that have had no record for too long."""
+    """Delete the requests of consumers that were marked a day ago and still have no record."""
     transaction.execute(_CLEAR_MARKS_OF_RECORDED)
     transaction.execute(_DELETE_OLD, before=transaction.now - OUTLIVES)

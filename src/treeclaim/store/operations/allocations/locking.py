@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks the consumers and providers of claims, and reads what the claims name.
+"""Locks the consumers and providers of claims, and looks up the named objects.
 
-As much as possible is done before the providers are locked, so that others wait for them as briefly
-as possible.
+Providers are locked last, so that other transactions wait for them as briefly as possible.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +21,9 @@ from treeclaim.store.operations.allocations.holds import lock as lock_holds
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     Lookup,
-    current_allocations,
-    look_up,
-    names_of_owners,
+    list_owner_names,
+    load_current_allocations,
+    look_up_names,
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.consumed import (
@@ -32,7 +31,7 @@ from treeclaim.store.operations.locks.consumed import (
     consumed_by,
     load_consumption_by_uuid,
 )
-from treeclaim.store.operations.locks.lock_rows import USE, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import USE, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 
 
@@ -42,35 +41,35 @@ class ApartError(TreeclaimError):
 
 @dataclass(slots=True)
 class LockedRequest:
-    """A request whose consumers are locked, with its refusal and its allocations."""
+    """A request with locked consumers, its refusal and its new allocations."""
 
     request: ClaimRequest
     refusal: TreeclaimError | None = None
     new: Sequence[NewAllocation] = ()
 
     def refuse(self, error: TreeclaimError) -> None:
-        """Note why it is refused, without the frames in which that was found."""
+        """Set the refusal, without its traceback, which would keep the frames alive."""
         self.refusal = error.with_traceback(None)
 
 
 @dataclass(slots=True)
 class LockedClaims:
-    """Requests whose consumers and providers are locked.
+    """Requests with locked consumers and providers.
 
     Attributes:
-        requests: In the order in which they count as written.
-        consumers: The consumers that had a row.
-        inserted: UUIDs of the consumers that got a row to lock them.
-        current: The present allocations of all consumers, read while each was locked.
-        class_ids: Ids of the named resource classes that exist.
+        requests: The requests in the order of their writes.
+        consumers: The consumers with a row before the write.
+        inserted: UUIDs of the consumers with a row that was inserted to lock them.
+        current: The present allocations of all consumers, read under their locks.
+        class_ids: Ids of the named, existing resource classes.
         owner_ids: Ids of projects, users and consumer types.
         providers: All locked providers by UUID.
         holds: The holds that the requests concern.
         kept: As `Lookup.requests`.
-        conditions: The conditions that concern the requests, once they are judged.
-        is_consuming: Whether any inventory consumes others.
+        conditions: The conditions of the claimed providers, once the requests are judged.
+        is_consuming: Whether any inventory consumes another one.
         consumed_ids: Ids of the providers that the claimed inventories consume.
-        consumption: Consumption of the inventories that are claimed, or were held; read under the locks.
+        consumption: Consumption of claimed and formerly claimed inventories, read under the locks.
     """
 
     requests: Sequence[LockedRequest]
@@ -94,16 +93,16 @@ class LockedClaims:
 
     @property
     def refusals(self) -> list[TreeclaimError | None]:
-        """Return why each request is refused, None for those that are not."""
+        """Return the refusal of each request; None for an accepted one."""
         return [locked.refusal for locked in self.requests]
 
     def raise_refusal(self) -> None:
-        """Raise the first refusal, if there is one."""
+        """Raise the first refusal, if any request is refused."""
         refusal = next((refusal for refusal in self.refusals if refusal is not None), None)
         if refusal is None:
             return
-        # A raised error leads to the frames on its way; if they led to the error, all that they hold
-        # would stay until the collector of circles comes.
+        # The traceback of an error refers to frames. If these refer to the error, their objects live until
+        # the garbage collector finds the cycle.
         for locked_request in self.requests:
             locked_request.refusal = None
         try:
@@ -120,21 +119,21 @@ def lock(
     also_ids: Iterable[int] = (),
     is_one_write: bool = False,
 ) -> LockedClaims:
-    """Lock the consumers of requests, then the providers that they touch, and others by uuid or id.
+    """Lock the consumers of requests, then their providers, and further ones by uuid (`also`) or id (`also_ids`).
 
-    Requests that know another generation of a consumer, or that rely on what it holds, are refused
-    at once. `is_one_write` says that all are parts of one write.
+    Requests with a wrong consumer generation, or with a wrong assumption about the allocations of a consumer, are
+    refused at once. With `is_one_write`, all requests are parts of one write.
 
     Raises:
-        PrerequisiteError: if a project, user or consumer type must be created first, or a hold removed
-            whose time is over.
-        RetryTransactionError: if a consumer was created since it was looked up.
-        ApartError: if what one request makes of a hold concerns another one.
+        PrerequisiteError: if a project, user or consumer type must be created first, or an expired hold
+            removed.
+        RetryTransactionError: if a consumer was created since the lookup.
+        ApartError: if one request changes a hold that another one uses.
     """
     claims = [claim for request in requests for claim in request.claims]
     locked_consumers, lookup = _lock_known_consumers(transaction, claims)
     owner_ids = OwnerIds(transaction, lookup.owners)
-    owner_ids.require(names_of_owners(claims))
+    owner_ids.require(list_owner_names(claims))
     holds = lock_holds(
         transaction,
         lookup.terms | lookup.drawn_from,
@@ -168,19 +167,19 @@ def lock(
 def _lock_known_consumers(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim]
 ) -> tuple[Mapping[str, Consumer], Lookup]:
-    """Lock the consumers that have a row, and look up what the claims name.
+    """Lock the consumers with a row, and look up the named objects.
 
-    If the clients say that all are new, they have none as a rule, and no lock is needed.
+    If all claims are for new consumers, they usually have no row, and no lock is needed.
 
     Raises:
         RetryTransactionError: if a consumer was created after the locking.
     """
     if all(claim.generation is None for claim in claims):
-        lookup = look_up(transaction, claims)
+        lookup = look_up_names(transaction, claims)
         if not lookup.consumers:
             return {}, lookup
     locked_consumers = consumers.lock(transaction, [claim.consumer_uuid for claim in claims])
-    lookup = look_up(transaction, claims)
+    lookup = look_up_names(transaction, claims)
     if lookup.consumers - locked_consumers.keys():
         raise RetryTransactionError
     return locked_consumers, lookup
@@ -201,13 +200,13 @@ def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None
         for request in requests
     ]
     for position, request in enumerate(requests):
-        mine = holds.book.holds.keys() & set(request.consumer_uuids)
-        if any(mine & drawn for other, drawn in enumerate(drawn_from) if other != position):
+        written = holds.book.holds.keys() & set(request.consumer_uuids)
+        if any(written & drawn for index, drawn in enumerate(drawn_from) if index != position):
             raise ApartError("A hold is written and drawn from.")
 
 
 def _compare_generations(locked: LockedClaims) -> None:
-    """Refuse requests that know another generation of a consumer."""
+    """Refuse requests with a wrong generation of a consumer."""
     for locked_request in locked.requests:
         claims = locked_request.request.claims
         try:
@@ -221,7 +220,7 @@ def _compare_generations(locked: LockedClaims) -> None:
 
 
 def _refuse_by_holdings(locked: LockedClaims) -> None:
-    """Refuse what claims must not do to consumers that hold something, or nothing."""
+    """Refuse requests that contradict the present allocations of their consumers."""
     for locked_request in locked.accepted:
         request = locked_request.request
         for claim in request.claims:
@@ -239,7 +238,7 @@ def _refuse_by_holdings(locked: LockedClaims) -> None:
 def _misuse_of(
     claim: ConsumerClaim, *, is_hold: bool, holds_something: bool
 ) -> TreeclaimError | None:
-    """Return why a claim is refused that is wrong about which consumers are holds (contract page 100, section 1)."""
+    """Return the refusal of a claim that misuses a hold (contract page 100, section 1); None for a valid claim."""
     uuid = claim.consumer_uuid
     if claim.hold is not None:
         return ConsumerExistsError([uuid]) if holds_something and not is_hold else None
@@ -258,9 +257,9 @@ def _misuse_of(
 
 
 def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Insert rows for consumers without any.
+    """Insert rows for consumers without a row.
 
-    If another transaction was first, that breaks the unique constraint, and this one runs again.
+    If another transaction has inserted one, this one violates the unique constraint and runs again.
     """
     missing = [
         claim
@@ -275,13 +274,13 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
         transaction, [claim.consumer_uuid for claim in missing if not claim.allocations]
     )
     if any(claim.consumer_uuid in locked.current.by_consumer for claim in missing):
-        # Consumers without a row (old data) were not locked until one was inserted just now.
+        # Consumers with allocations but without a row (old data) were not locked before the insertion.
         uuids = [
             uuid
             for locked_request in locked.requests
             for uuid in locked_request.request.consumer_uuids
         ]
-        locked.current = current_allocations(transaction, uuids)
+        locked.current = load_current_allocations(transaction, uuids)
         _refuse_by_holdings(locked)
 
 
@@ -291,7 +290,7 @@ def _lock_providers(
     also: Iterable[str],
     also_ids: Iterable[int],
 ) -> None:
-    """Lock the providers of new allocations, and those whose generation a removal raises."""
+    """Lock the providers of new allocations, and those with a generation that a removal raises."""
     claims = [
         claim
         for locked_request in locked.accepted
@@ -311,4 +310,4 @@ def _lock_providers(
         rows = lock_providers(transaction, named, removed | consumed)
         locked.providers = {row.uuid: row for row in rows}
         if locked.is_consuming:
-            take_lock_rows(transaction, USE, (row.id for row in rows))
+            write_lock_rows(transaction, USE, (row.id for row in rows))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks up what claims name, and the present allocations of their consumers, by one query.
+"""Looks up the objects that claims name, and the present allocations of their consumers, by one query.
 
-Each query is a round trip, and no part of this one depends on the result of another.
+Each query is a round trip, so the query is a UNION of independent parts.
 """
 
 from collections import Counter, defaultdict
@@ -83,7 +83,7 @@ _ALL_PARTS = CompiledStatement(
             sa.case((requests.c.gone_at.is_(None), 0), else_=1),
             requests.c.consumer_uuid,
         ),
-        # One row where any inventory consumes anything; none as a rule.
+        # One row if any inventory consumes another one.
         sa.select(
             sa.literal_column("'consumption'"), _NOTHING, sa.null(), _NOTHING, _NOTHING
         ).where(sa.exists(sa.select(consumption.c.amount))),
@@ -102,12 +102,12 @@ class CurrentAllocation:
 
 @dataclass(frozen=True, slots=True)
 class CurrentAllocations:
-    """The allocations of consumers before a write, by UUID; consumers without any are left out."""
+    """The allocations of consumers before a write, by UUID, without consumers that have none."""
 
     by_consumer: Mapping[str, Sequence[CurrentAllocation]]
 
     def of_consumers(self, consumer_uuids: Iterable[str]) -> list[CurrentAllocation]:
-        """Return the allocations of some consumers."""
+        """Return the allocations of these consumers."""
         return [
             allocation
             for consumer_uuid in consumer_uuids
@@ -115,11 +115,11 @@ class CurrentAllocations:
         ]
 
     def providers_of(self, consumer_uuids: Iterable[str]) -> set[int]:
-        """Return the ids of the providers that some consumers have allocations on."""
+        """Return the ids of the providers of the allocations of these consumers."""
         return {allocation.provider_id for allocation in self.of_consumers(consumer_uuids)}
 
     def usage_of(self, consumer_uuids: Iterable[str]) -> Usage:
-        """Return the sum of the allocations of some consumers."""
+        """Return the sum of the allocations of these consumers."""
         usage: Usage = Counter()
         for allocation in self.of_consumers(consumer_uuids):
             usage[allocation.provider_id, allocation.class_id] += allocation.used
@@ -128,17 +128,17 @@ class CurrentAllocations:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The named objects that exist.
+    """The existing objects that claims name.
 
     Attributes:
         current: The allocations of the consumers.
-        consumers: UUIDs of the consumers that have a row.
+        consumers: UUIDs of the consumers with a row.
         owners: Ids of projects, users and consumer types.
         class_ids: Ids of resource classes.
-        terms: UUIDs of the consumers and sources that have terms of a hold.
+        terms: UUIDs of the consumers and sources with terms of a hold.
         drawn_from: UUIDs of the holds from which the consumers have drawn.
-        requests: The consumers that have a kept request, and whether it is marked as without a record.
-        is_consuming: Whether any inventory consumes others.
+        requests: The consumers with a kept request, and whether it is marked as without a record.
+        is_consuming: Whether any inventory consumes another one.
     """
 
     current: CurrentAllocations
@@ -151,12 +151,12 @@ class Lookup:
     is_consuming: bool
 
 
-def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
-    """Look up what some claims name, by exact names; leave out what does not exist."""
+def look_up_names(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
+    """Look up the objects that claims name, by exact names."""
     uuids = [claim.consumer_uuid for claim in claims]
-    # Without claims too, the query shows whether any inventory consumes others.
+    # Also without claims, the query reads whether any inventory consumes another one.
     names = {"allocation": set(uuids), "consumer": set(uuids) or {""}}
-    owners = names_of_owners(claims)
+    owners = list_owner_names(claims)
     for owner_table in NAMES:
         names[owner_table.name] = {name for table, name in owners if table is owner_table}
     names["class"] = {
@@ -167,7 +167,7 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     parameters = {f"names_{kind}": sorted(kind_names) for kind, kind_names in names.items()}
     rows_by_kind: dict[str, list[Any]] = defaultdict(list)
     for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
-        # Some collations match other spellings too. A draw is told with its hold.
+        # Some collations also match other spellings. The name of a draw is its hold.
         if row.kind in {"draw", "consumption"} or row.name in names[row.kind]:
             rows_by_kind[row.kind].append(row)
     return Lookup(
@@ -182,16 +182,18 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     )
 
 
-def current_allocations(transaction: ReadTransaction, uuids: Sequence[str]) -> CurrentAllocations:
-    """Look up the allocations of some consumers."""
+def load_current_allocations(
+    transaction: ReadTransaction, uuids: Sequence[str]
+) -> CurrentAllocations:
+    """Load the allocations of consumers."""
     sorted_uuids = sorted(uuids)
     rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, names_allocation=sorted_uuids)
     exact_uuids = set(sorted_uuids)
     return _current([row for row in rows if row.name in exact_uuids])
 
 
-def names_of_owners(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
-    """Return the names of owners that claims need; a claim that empties a consumer needs none."""
+def list_owner_names(claims: Sequence[ConsumerClaim]) -> list[OwnerName]:
+    """Return the names of the owners of claims; a claim without allocations needs none."""
     names: dict[OwnerName, None] = {}
     for claim in claims:
         if not claim.allocations:

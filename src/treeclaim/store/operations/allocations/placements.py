@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements: claims of new consumers, found by a search (contract page 98, section 4).
+"""Placements: claims of new consumers, placed by a search (contract page 98, section 4).
 
-They are claims like others, judged one after the other under the same locks. But those of one call
-are written as one request, and a refusal names the consumer with which the search has to begin
-again. A call that places a single consumer is a request like those of claims, and shares their groups.
+They are judged in order, under the locks of claims. The placements of one call are written as one
+request, and a refusal names the consumer for which the search must be repeated. A call with a single
+consumer joins the groups of claims.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ REFUSALS = (
     CapacityExceededError,
     ConditionedError,
 )
-"""Why a provider that a search has found does not take a claim any more."""
+"""Refusals after which a search finds another provider: the former one was changed meanwhile."""
 
 
 class PlacementRefusedError(TreeclaimError):
-    """A provider is gone, or no longer has room, for a consumer of a call: the first that is refused."""
+    """The first refusal of a call: the provider of a consumer was deleted, or has no room any more."""
 
     message = "There is no room any more for consumer {consumer}."
     consumer: str
@@ -45,9 +45,9 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
     """Write the claims of new consumers, all or nothing.
 
     Raises:
-        PlacedMeanwhileError: if a consumer has allocations by now.
-        HoldRefusedError: for the first hold that a consumer must not draw from.
-        PlacementRefusedError: for the first consumer whose provider is gone, or refuses.
+        PlacedMeanwhileError: if a consumer has allocations already.
+        HoldRefusedError: for the first hold from which a consumer must not draw.
+        PlacementRefusedError: for the first consumer with a deleted or full provider.
     """
     requests = [ClaimRequest([claim], is_placement=True) for claim in claims]
     locked = lock(transaction, requests, (), is_one_write=True)
@@ -61,7 +61,7 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
     for claim, refusal in zip(claims, locked.refusals, strict=True):
         if refusal is not None:
             raise PlacementRefusedError(claim.consumer_uuid) from refusal
-    # Each provider's generation moves by one a call.
+    # As one request, so that the generation of each provider rises by one.
     new = [allocation for locked_request in locked.requests for allocation in locked_request.new]
     locked.requests = [LockedRequest(ClaimRequest(claims), None, new)]
     write_accepted(transaction, locked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's request for allocations: all of its claims are written, or none."""
+"""A request of a client for allocations, which is written as a whole or not at all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,13 +16,12 @@ class ClaimRequest:
 
     Attributes:
         claims: Claims of different consumers.
-        is_release: Whether it is a DELETE: its consumer must have allocations, and the
-            generations of its providers are not raised.
-        is_placement: Whether its consumers must hold nothing yet, records from before consumers had
-            rows included (contract page 98, section 4).
-        is_reshape: Whether what a consumer gives up of a hold's room at one provider passes to where
+        is_release: Whether it is a DELETE: its consumer must have allocations, and the generations of
+            its providers do not rise.
+        is_placement: Whether its consumers must not have allocations yet (contract page 98, section 4).
+        is_reshape: Whether an amount that a consumer releases at one provider passes to a provider where
             it grows (contract page 100, section 2).
-        stages: Counts how long each part of writing them takes.
+        stages: Measures the stages of the write.
     """
 
     claims: Sequence[ConsumerClaim]
@@ -43,7 +42,7 @@ class ClaimRequest:
 
     @property
     def names(self) -> set[str]:
-        """Return the uuids of its consumers, and of the providers and holds that it names."""
+        """Return the uuids of its consumers, providers and holds."""
         return {
             uuid
             for claim in self.claims
@@ -52,4 +51,4 @@ class ClaimRequest:
 
 
 class PlacedMeanwhileError(TreeclaimError):
-    """A consumer of a placement that held nothing now does."""
+    """A consumer of a placement has allocations already."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes (contract page 60), and their ids by name, locked where the id must keep its meaning.
+"""Resource classes (contract page 60), and their ids by name, locked where an id must keep its meaning.
 
-The id of a deleted class is given to the next one that is created (section 1). An id keeps its meaning only
-while something prevents the deletion of the class: a lock on its row, or an inventory of it on a provider
-that is locked.
+The next created class gets the id of a deleted one (section 1). An id keeps its meaning only while a lock
+prevents the deletion of the class: on its row, or on a provider with an inventory of the class.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import CLASS, share_row_locks, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import CLASS, share_row_locks, write_lock_rows
 from treeclaim.store.schema.tables import inventories, resource_classes
 
 _ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
@@ -38,7 +37,7 @@ _WITH_ID = CompiledStatement(
 )
 _GREATEST_ID = sa.select(sa.func.max(resource_classes.c.id))
 _INSERT = sa.insert(resource_classes)
-# The id alone could now be that of another class.
+# By name too: the id may belong to another class by now.
 _UNCHANGED = sa.and_(
     resource_classes.c.id == sa.bindparam("class_id"),
     resource_classes.c.name == sa.bindparam("known_name"),
@@ -69,7 +68,7 @@ def ensure(transaction: WriteTransaction, name: str) -> bool:
     if _id(transaction, name) is not None:
         return False
     greatest = transaction.scalar(_GREATEST_ID)
-    # Two may choose the same id; the second one breaks its unique constraint and runs again.
+    # Of two transactions with the same id, the second one violates the unique constraint and runs again.
     class_id = max(FIRST_CUSTOM_CLASS_ID, (greatest or 0) + 1)
     transaction.execute(_INSERT, id=class_id, name=name, created_at=transaction.now)
     transaction.touch_catalogue()
@@ -102,7 +101,7 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     """
     class_id = _custom_id(transaction, name)
     # Delete first: this waits for transactions that lock the class to use it.
-    take_lock_rows(transaction, CLASS, [class_id])
+    write_lock_rows(transaction, CLASS, [class_id])
     deleted = transaction.execute(_DELETE, class_id=class_id, known_name=name)
     if deleted.rowcount != 1:
         raise RetryTransactionError
@@ -139,17 +138,17 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
     standard = _find(
         transaction, _NAMED, [name for name in distinct_names if not _is_custom(name)]
     )
-    take_lock_rows(transaction, CLASS, custom.values())
+    write_lock_rows(transaction, CLASS, custom.values())
     return custom | standard
 
 
 def require_unchanged_ids(
     transaction: ReadTransaction, known: Mapping[str, int], names: Iterable[str]
 ) -> None:
-    """Check that names still have the ids that were found, before a refusal relies on them.
+    """Check that names still have the known ids, before a refusal relies on them.
 
     Raises:
-        RetryTransactionError: if a name has another id by now.
+        RetryTransactionError: if a name has another id.
     """
     sorted_names = sorted(names)
     id_by_name = _find(transaction, _NAMED, sorted_names)
@@ -157,7 +156,7 @@ def require_unchanged_ids(
         raise RetryTransactionError
 
 
-def names_of(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, str]:
+def load_class_names(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, str]:
     """Return the names of resource classes by id."""
     return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inserts the standard traits and resource classes that the libraries define.
+"""Inserts the standard traits and resource classes of the libraries.
 
-Contract pages 05 (section 3.1) and 85 (notes). Nothing is ever removed; ids that exist stay.
+Contract pages 05 (section 3.1) and 85 (notes). Existing names and ids stay.
 """
 
 import os_resource_classes
@@ -18,9 +18,9 @@ def _standard_traits() -> set[str]:
 
 
 def sync_standard_names(transaction: WriteTransaction) -> int:
-    """Insert the standard names that are missing; return how many.
+    """Insert the missing standard names; return how many.
 
-    If another process inserts them at the same time, the second one runs again and finds them.
+    Of two concurrent processes, the second one runs again and finds the names.
     """
     known_traits = {row[0] for row in transaction.rows(sa.select(traits.c.name))}
     new_traits = [name for name in sorted(_standard_traits()) if name not in known_traits]

@@ -31,7 +31,7 @@ _DELETE = sa.delete(traits).where(traits.c.id == sa.bindparam("trait_id"))
 
 @dataclass(frozen=True, slots=True)
 class TraitRow:
-    """A trait; `modified_at` is its last change in seconds since the epoch, 0 if it is not known."""
+    """A trait; `modified_at` is its last change in seconds since the epoch, 0 if it is unknown."""
 
     id: int = field(compare=False, repr=False)
     modified_at: float = field(compare=False, repr=False)
@@ -39,7 +39,7 @@ class TraitRow:
 
 def ensure(transaction: WriteTransaction, name: str) -> TraitRow | None:
     """Create a trait if it does not exist (section 4); return it if it does."""
-    existing_trait = traits_named(transaction, [name]).get(name)
+    existing_trait = find_traits(transaction, [name]).get(name)
     if existing_trait is None:
         transaction.execute(_INSERT, name=name, created_at=transaction.now)
         transaction.touch_catalogue()
@@ -52,7 +52,7 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     Raises:
         TraitsNotFoundError, StandardTraitError, TraitInUseError.
     """
-    trait = traits_named(transaction, [name]).get(name)
+    trait = find_traits(transaction, [name]).get(name)
     if trait is None:
         raise TraitsNotFoundError([name])
     if not name.startswith(CUSTOM_PREFIX):
@@ -60,12 +60,12 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     if transaction.row(_USED, trait_id=trait.id) is not None:
         raise TraitInUseError(name)
     if transaction.execute(_DELETE, trait_id=trait.id).rowcount != 1:
-        # Another transaction has deleted it since.
+        # Another transaction has deleted it.
         raise RetryTransactionError
     transaction.touch_catalogue()
 
 
-def traits_named(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, TraitRow]:
+def find_traits(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, TraitRow]:
     """Return the traits that exist, by name."""
     sorted_names = sorted(names)
     if not sorted_names:

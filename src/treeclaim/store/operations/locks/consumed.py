@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumption of inventories, read while it cannot change (contract page 102, section 2).
+"""Consumption of inventories, read under locks (contract page 102, section 2).
 
-A write that changes what an inventory consumes has locked its provider, and the providers of all that it
-consumes, before and after. A claim of an inventory that consumes others locks the same. So under the lock of
-a provider it is known what its inventories consume, and which others consume from them.
+A write that changes the consumption of an inventory locks its provider, and the former and new consumed
+providers. A claim of a consuming inventory locks the same providers. Under the lock of a provider, the
+consumption by and of its inventories therefore does not change.
 """
 
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.schema.tables import consumption, resource_providers
 
 Entries = Mapping[Key, tuple[Consumed, ...]]
-"""The consumption of each unit of inventories that consume something."""
+"""The consumption of each unit of consuming inventories."""
 
 NOTHING: Entries = {}
 
@@ -49,7 +49,7 @@ _OF_UUIDS = CompiledStatement(
 
 
 def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:
-    """Return what the inventories of some providers consume."""
+    """Return the consumption of the inventories of providers."""
     return _entries(transaction.rows_in_chunks(_OF_IDS, ids=sorted(provider_ids)))
 
 
@@ -66,12 +66,12 @@ def _entries(rows: Iterable[tuple[int, int, int, int, int]]) -> Entries:
 
 
 def consumed_by(entries: Entries, keys: Iterable[Key]) -> set[int]:
-    """Return the ids of the providers of which some inventories consume something."""
+    """Return the ids of the providers that these inventories consume."""
     return {consumed.provider_id for key in keys for consumed in entries.get(key, ())}
 
 
-def with_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
-    """Return amounts by inventory, which may be negative, together with the amounts that they consume."""
+def add_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
+    """Return amounts by inventory, which may be negative, plus the amounts that they consume."""
     used = Counter(amounts)
     for key, amount in amounts.items():
         for consumed in entries.get(key, ()):
@@ -80,7 +80,7 @@ def with_consumed(amounts: Mapping[Key, int], entries: Entries) -> Counter[Key]:
 
 
 def record_consumed(transaction: WriteTransaction, provider_ids: Iterable[int]) -> None:
-    """Record for the feed that the usage of some providers has changed by what consumes them.
+    """Record for the feed that the usage of consumed providers has changed.
 
     A reader computes the amounts from the changes of the consuming inventories.
     """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock rows: locks that hold between the nodes of a Galera cluster.
+"""Lock rows: locks between the nodes of a Galera cluster.
 
-A row lock holds on one node only. Between nodes the only conflict is a row written by both: the
-second to commit is rolled back and runs again. Claims and inventories write the generations of
-their providers, so they conflict anyhow. A transaction that relies on a row without writing to it
-inserts a row named after it, and deletes that row again. Two that do so cannot both commit unless
-the second one has read what the first one wrote. On one node, those who rely on the same row share
-its lock against deletion: `share_row_locks`.
+A row lock holds on one node only. Transactions of two nodes conflict only if both write the same row:
+the second commit fails, and its transaction runs again. Claims and inventories write the generations
+of their providers, so they always conflict. A transaction that relies on a row without a write to it
+inserts a lock row named after this row, and deletes it again. Of two such transactions, the second one
+can commit only if it has read the writes of the first one. On one node, transactions that rely on the
+same row share a lock against its deletion: `share_row_locks`.
 """
 
 from collections.abc import Iterable
@@ -32,10 +32,10 @@ AGGREGATE = "aggregate"
 """The existence of an aggregate."""
 
 HOLD = "hold"
-"""The terms of a hold, and what is drawn from it; named after its consumer's row."""
+"""The terms of a hold and the draws from it; named after the row of its consumer."""
 
 USE = "use"
-"""The usage of a provider by claims that do not raise its generation: they consume of it."""
+"""The usage of a provider by claims that consume its inventories without raising its generation."""
 
 _NO_STREAM = 0
 """No stream has this id, so readers of the feed never see a lock row."""
@@ -48,8 +48,8 @@ _DELETE = sa.delete(feed).where(
 )
 
 
-def take_lock_rows(transaction: WriteTransaction, kind: str, ids: Iterable[int]) -> None:
-    """Conflict with all other transactions that take these lock rows; no-op outside of Galera."""
+def write_lock_rows(transaction: WriteTransaction, kind: str, ids: Iterable[int]) -> None:
+    """Conflict with all other transactions that write these lock rows; no-op outside of Galera."""
     if not is_galera(transaction.connection):
         return
     for lock_id in sorted(ids):
@@ -65,5 +65,5 @@ def take_lock_rows(transaction: WriteTransaction, kind: str, ids: Iterable[int])
 
 
 def share_row_locks(query: sa.Select[Any]) -> CompiledStatement:
-    """Return a query that locks the rows it finds against deletion, shared with other transactions."""
+    """Return a query that locks its rows against deletion, shared with other transactions."""
     return CompiledStatement(query.with_for_update(read=True, key_share=True))

@@ -12,7 +12,7 @@ from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotF
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
-from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import TREE, write_lock_rows
 from treeclaim.store.schema.tables import resource_providers
 
 _COLUMNS = sa.select(
@@ -60,7 +60,7 @@ _RAISE_ALL_KNOWN = CompiledStatement(
 
 @dataclass(slots=True)
 class LockedProvider:
-    """A provider whose row this transaction has locked; `generation` is as this transaction has raised it."""
+    """A provider with a row locked by this transaction; `generation` includes the raises of this transaction."""
 
     id: int
     uuid: str
@@ -73,7 +73,7 @@ class LockedProvider:
 def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
     """Lock the row of one provider; raise `ProviderNotFoundError` if no provider has exactly this UUID."""
     for provider in lock_providers(transaction, [uuid]):
-        # Some collations match other spellings too.
+        # Some collations also match other spellings.
         if provider.uuid == uuid:
             return provider
     raise ProviderNotFoundError(uuid)
@@ -96,19 +96,19 @@ def lock_providers(
 
 
 def lock_shapes(transaction: WriteTransaction, roots: Collection[int]) -> None:
-    """Prevent other changes of the shape of some trees, by their roots, on every node of a cluster.
+    """Prevent other changes of the shape of trees, given their roots, on every node of a cluster.
 
-    Two concurrent moves could make a loop that neither of them sees.
+    Two concurrent moves could create a cycle that neither of them sees.
     """
     transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
-    take_lock_rows(transaction, TREE, roots)
+    write_lock_rows(transaction, TREE, roots)
 
 
-def require_generation(provider: LockedProvider, given: int) -> None:
-    """Raise `ProviderGenerationConflictError` if the client knows another generation."""
-    if provider.generation != given:
+def require_generation(provider: LockedProvider, expected: int) -> None:
+    """Raise `ProviderGenerationConflictError` if a provider has another generation."""
+    if provider.generation != expected:
         raise ProviderGenerationConflictError(
-            provider.uuid, actual=provider.generation, given=given
+            provider.uuid, actual=provider.generation, given=expected
         )
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions of providers: set, delete, end (contract page 102, section 3).
 
-A condition applies to a provider and all below it. A write that sets one locks the shape of the tree and then
-these providers, as claims lock those that they name: claims that have not seen it end before it is
-committed, and those that come later read it.
+A condition applies to a provider and its descendants. A write that sets one locks the shape of the tree and then
+these providers, as claims do. Claims that have not read the condition therefore commit before it, and later
+claims read it.
 """
 
 import json
@@ -45,7 +45,7 @@ _AT = (
     .where(resource_providers.c.id == sa.bindparam("provider_id"))
     .cte("at_and_below", recursive=True)
 )
-# Of old data with a circle, each provider is found once.
+# UNION without ALL: in old data with a cycle, the recursion ends.
 _AT_AND_BELOW = sa.select(
     _AT.union(
         sa.select(resource_providers.c.id).join(
@@ -78,11 +78,11 @@ _CONSUMERS = sa.union(
 
 
 def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition) -> None:
-    """Give a provider a condition, in place of the one with its key; what is claimed later has seen it.
+    """Set a condition of a provider, and replace the one with its key; later claims read it.
 
     Raises:
         ProviderNotFoundError.
-        ConditionsFullError: if the provider has as many others as it may have.
+        ConditionsFullError: if the provider has `MOST_CONDITIONS` other conditions.
     """
     place = _place(transaction, provider_uuid)
     _lock_below(transaction, place)
@@ -114,24 +114,24 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 
 
 def _lock_below(transaction: WriteTransaction, place: Any) -> None:
-    """Lock a provider, as `_place` returns it, and all below it; retry if it has moved or is gone."""
+    """Lock a provider, as `_place` returns it, and its descendants; retry if it was moved or deleted."""
     lock_shapes(transaction, {place.root})
     ids = _ids_at_and_below(transaction, place)
     locked: dict[int, LockedProvider] = {}
     for batch in chunks(ids):
         locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
         if is_galera(transaction.connection):
-            # Claims on other nodes write these rows too, and only one of both can commit. To write
-            # what is there already, the present second, is not a write.
+            # Claims on other nodes write these rows too, so that only one of both can commit. Two values,
+            # because an UPDATE to the stored value, such as the present second, writes nothing.
             for at in (None, transaction.now):
                 transaction.execute(_SET_UPDATED, ids=batch, at=at)
-    mine = locked.get(place.id)
-    if mine is None or (mine.uuid, mine.root_id) != (place.uuid, place.root):
+    provider = locked.get(place.id)
+    if provider is None or (provider.uuid, provider.root_id) != (place.uuid, place.root):
         raise RetryTransactionError
 
 
 def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
-    """Take a condition from a provider.
+    """Delete a condition of a provider.
 
     Raises:
         ProviderNotFoundError, ConditionNotFoundError.
@@ -146,7 +146,7 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
 
 
 def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None:
-    """Remove conditions whose time is over, by provider id and key; those that have not ended stay."""
+    """Remove the ended ones of these conditions, given by provider id and key."""
     now = read_clock(transaction.connection)
     for provider_id, key in sorted(ended):
         done = transaction.execute(_DELETE_ENDED, provider_id=provider_id, key=key, now=now)
@@ -155,7 +155,7 @@ def end(transaction: WriteTransaction, ended: Sequence[tuple[int, str]]) -> None
 
 
 def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str, int]:
-    """Count the providers that a condition of a provider affects, and the consumers that hold something there.
+    """Count the providers that a condition of a provider affects, and the consumers with allocations there.
 
     Raises:
         ProviderNotFoundError.
@@ -168,7 +168,7 @@ def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str
 
 
 def _ids_at_and_below(transaction: ReadTransaction, place: Any) -> list[int]:
-    """Return the ids of a provider, as `_place` returns it, and of all below it."""
+    """Return the ids of a provider, as `_place` returns it, and of its descendants."""
     return sorted(row.id for row in transaction.rows(_AT_AND_BELOW, provider_id=place.id))
 
 

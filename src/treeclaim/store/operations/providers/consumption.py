@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what inventories consume, and keeps it sound (contract page 102, section 2).
+"""Writes the consumption of inventories, and checks its rules (contract page 102, section 2).
 
 A consumed inventory belongs to the same provider or an ancestor, exists at the end of the write, and
-consumes nothing itself. These rules are checked on the final rows, in whichever order they were written.
-No other writer changes the checked state meanwhile: a write of an inventory locks the rows of its provider
-and of the consumed providers, and a move locks the rows of all providers that it moves.
+does not consume another one. The rules are checked on the final rows, independent of the order of writes.
+No other writer changes the checked rows meanwhile: a write of an inventory locks the rows of its provider
+and of the consumed providers, and a move locks the rows of all moved providers.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from treeclaim.store.operations.locks.consumed import (
     load_consumption_by_uuid,
     record_consumed,
 )
-from treeclaim.store.operations.locks.lock_rows import TREE, USE, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import TREE, USE, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     lock_providers,
@@ -100,9 +100,9 @@ def lock_all(
     given: Collection[Inventory],
     lock: Lock = lock_providers,
 ) -> dict[str, LockedProvider]:
-    """Lock providers, and those that their inventories consume before and after a write; return those that exist.
+    """Lock providers, and their consumed providers before and after a write; return the existing ones.
 
-    All are locked by one call of `lock`: a second call could wait for rows before those of the first.
+    One call of `lock` locks them all: a second call could lock rows out of order.
 
     Raises:
         RetryTransactionError: if another write has changed the consumption meanwhile.
@@ -116,16 +116,16 @@ def lock_all(
     entries = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
     if not consumed_by(entries, entries) <= before:
         raise RetryTransactionError
-    take_lock_rows(transaction, USE, (row.id for row in rows.values()))
-    # On one node a move waits for the rows of the providers that it moves.
-    take_lock_rows(transaction, TREE, {row.root_id for row in rows.values()})
+    write_lock_rows(transaction, USE, (row.id for row in rows.values()))
+    # On one node, a move waits for the rows of the moved providers.
+    write_lock_rows(transaction, TREE, {row.root_id for row in rows.values()})
     return rows
 
 
-def resolved(
+def resolve(
     transaction: ReadTransaction, given: Mapping[Key, Sequence[Consumes]]
 ) -> dict[Key, dict[Key, int]]:
-    """Return what inventories are to consume, by ids; leave out what names nothing that exists."""
+    """Return the new consumption of inventories by ids, without entries for unknown names."""
     consumes = [entry for entries in given.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
     ids = {row.uuid: row.id for row in transaction.rows_in_chunks(_IDS, uuids=uuids)}
@@ -141,16 +141,16 @@ def resolved(
 
 
 def write(
-    transaction: WriteTransaction, wanted: Mapping[Key, Mapping[Key, int]], before: Entries
+    transaction: WriteTransaction, after: Mapping[Key, Mapping[Key, int]], before: Entries
 ) -> None:
-    """Replace the consumption of inventories, as `resolved` returns it; `lock_all` has locked all providers."""
-    if not wanted:
+    """Replace the consumption of inventories by the result of `resolve`, under the locks of `lock_all`."""
+    if not after:
         return
     transaction.change_each(
         _DELETE,
         (
             {"provider_id": provider_id, "class_id": class_id}
-            for provider_id, class_id in sorted(wanted)
+            for provider_id, class_id in sorted(after)
             if (provider_id, class_id) in before
         ),
     )
@@ -164,37 +164,34 @@ def write(
                 "consumed_class_id": consumed_class,
                 "amount": amount,
             }
-            for (provider_id, class_id), entries in sorted(wanted.items())
+            for (provider_id, class_id), entries in sorted(after.items())
             for (consumed, consumed_class), amount in sorted(entries.items())
         ),
     )
-    changed = consumed_by(before, wanted)
-    changed |= {provider_id for entries in wanted.values() for provider_id, _ in entries}
+    changed = consumed_by(before, after)
+    changed |= {provider_id for entries in after.values() for provider_id, _ in entries}
     record_consumed(transaction, changed)
 
 
-def same_as(before: Entries, wanted: Mapping[Key, Mapping[Key, int]], key: Key) -> bool:
-    """Return whether an inventory consumes already what it is to consume."""
-    now = {(entry.provider_id, entry.class_id): entry.amount for entry in before.get(key, ())}
-    return now == wanted[key]
+def is_unchanged(before: Entries, after: Mapping[Key, Mapping[Key, int]], key: Key) -> bool:
+    """Return whether an inventory already has its new consumption."""
+    present = {(entry.provider_id, entry.class_id): entry.amount for entry in before.get(key, ())}
+    return present == after[key]
 
 
-def forget(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
-    """Delete the consumption of inventories that do not exist.
-
-    Other programs delete inventories and leave their consumption behind.
-    """
+def delete_leftovers(transaction: WriteTransaction, provider_ids: Collection[int]) -> None:
+    """Delete the consumption of missing inventories, which other programs leave behind."""
     for ids in chunks(sorted(provider_ids)):
         transaction.execute(_DELETE_LEFT, ids=ids)
 
 
-def faults(
+def find_faults(
     transaction: ReadTransaction, provider_ids: Collection[int], written: Collection[Key] = ()
 ) -> list[tuple[int, TreeclaimError]]:
-    """Find broken rules of the consumption by, or of, some locked providers after a write.
+    """Find violated rules of the consumption by, or of, locked providers after a write.
 
-    Returns, for each fault, the id of a provider that it concerns, and the error. The consumption of the
-    `written` inventories was written.
+    Returns the id of a concerned provider and the error for each fault. `written` are the inventories with a
+    consumption that this call has written.
     """
     rows = [
         row
@@ -220,7 +217,7 @@ def faults(
 
 
 def _parents_above(transaction: ReadTransaction, rows: Iterable[Any]) -> dict[int, int | None]:
-    """Return the parents of the consuming providers and of the providers above them, by id."""
+    """Return the parents of the consuming providers and of their ancestors, by id."""
     parents: dict[int, int | None] = {row.resource_provider_id: row.parent_id for row in rows}
     while unknown := {each for each in parents.values() if each is not None} - parents.keys():
         parents |= dict.fromkeys(unknown)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings providers to the states of entries, all or none (contract page 99, section 8).
+"""Writes the states of entries to their providers, all or none (contract page 99, section 8).
 
-A URL of one provider is a batch of one entry, with rules of its own.
+A URL of one provider is a batch of one entry with other `WriteRules`.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ def apply(
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """The generation of a provider after a write of a part, and `PartWriter.modified_at`."""
+    """The generation of a provider after the write of a part, and `PartWriter.modified_at`."""
 
     generation: int
     modified_at: float = field(compare=False, repr=False)
@@ -99,10 +99,10 @@ def write_part(
     *,
     rules: WriteRules = _ONE,
 ) -> WrittenPart:
-    """Write one part of a provider; `generation` is the one that the client knows, if it says one.
+    """Write one part of a provider, which must have the `generation` unless that is None.
 
     Raises:
-        ProviderNotFoundError: if there is no such provider.
+        ProviderNotFoundError: if the provider does not exist.
         ProviderGenerationConflictError: if it has another generation.
         TreeclaimError: the first problem.
     """
@@ -127,9 +127,9 @@ def write_targets(
     create_names: bool = False,
     check_names: Callable[[], None] = lambda: None,
 ) -> float:
-    """Bring providers, which are locked, to the states of their entries; return the newest `modified_at` of the parts.
+    """Write the states of entries to their locked providers; return the newest `modified_at` of the parts.
 
-    `check_names` is called when the parents are sound, and nothing is written yet.
+    `check_names` is called after the parents were checked, and before the first write.
 
     Raises:
         BatchRefusedError: with all problems of a batch.
@@ -165,11 +165,11 @@ def write_targets(
 def _find_targets(
     transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[EntryFault]
 ) -> list[Target]:
-    """Find and lock the providers of entries; add a problem for each faulty entry, and leave it out."""
+    """Find and lock the providers of entries; add a problem for each faulty entry, and skip the entry."""
     names = {entry.name for entry in entries if entry.name is not None}
     holders = _find_holders(transaction, sorted(names))
     uuids = {uuid for uuid in uuids_of(entries, holders) if uuid is not None}
-    # In one statement: the second of two might wait for a row before those of the first.
+    # One statement for all: a second one could lock rows out of order.
     rows = consumption.lock_all(transaction, uuids, list(inventories_in(entries)))
     return sound_targets(entries, holders, rows, problems)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of providers (contract page 30), and what they consume (page 102, section 2)."""
+"""Writes inventories of providers (contract page 30), and their consumption (page 102, section 2)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.catalogue import resource_classes
-from treeclaim.store.operations.catalogue.resource_classes import lock_classes, names_of
+from treeclaim.store.operations.catalogue.resource_classes import load_class_names, lock_classes
 from treeclaim.store.operations.locks.consumed import Entries, load_consumption
 from treeclaim.store.operations.providers import consumption
 from treeclaim.store.operations.providers.part_writer import (
@@ -80,7 +80,7 @@ Stored = dict[int, tuple[float, ...]]
 class InventoryWriter(PartWriter):
     """Writes inventories of providers; in an entry, None for a class deletes its inventory.
 
-    `reshape` calls the steps of `judge` and `write` by themselves: it moves claims between them.
+    `reshape` calls the steps of `judge` and `write` separately, and moves claims between them.
     """
 
     part = INVENTORIES
@@ -100,7 +100,7 @@ class InventoryWriter(PartWriter):
 
     @property
     def states_consumption(self) -> bool:
-        """Return whether an entry states what an inventory consumes, be it nothing."""
+        """Return whether an entry states the consumption of an inventory, even an empty one."""
         return bool(self._consumes)
 
     def create_names(self) -> None:
@@ -109,7 +109,7 @@ class InventoryWriter(PartWriter):
             resource_classes.ensure(self._transaction, name)
 
     def look_up(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each capacity below the least; then look up and lock the classes."""
+        """Add a problem for each capacity below the least one; then look up and lock the classes."""
         for target in self._targets:
             self._transaction.check_deadline()
             problems += self._too_small(target)
@@ -133,19 +133,19 @@ class InventoryWriter(PartWriter):
         ]
 
     def judge(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each inventory that is deleted in use, or consumes an unknown one.
+        """Add a problem for each deletion of a used inventory, and each consumption of an unknown one.
 
         Raises:
-            InventoryExistsError, InventoryNotFoundError: as `WriteRules.classes` says.
+            InventoryExistsError, InventoryNotFoundError: as `WriteRules.classes` requires.
         """
         self.plan()
         self.judge_deletions(problems)
         if not problems:
-            # Otherwise providers that the call creates do not exist yet.
+            # After a problem, the new providers of the call were not created.
             self.judge_consumption(problems)
 
     def plan(self) -> None:
-        """Find the rows that are to be inserted, updated and deleted; raises as `judge`."""
+        """Find the rows to insert, update and delete; raise as `judge`."""
         stored = self._load()
         for target in self._targets:
             self._transaction.check_deadline()
@@ -179,7 +179,7 @@ class InventoryWriter(PartWriter):
             self._equal[provider_id] = equal
 
     def _class_names(self, target: Target, before: Stored) -> Mapping[int, Inventory | None]:
-        """Return the inventories of an entry by class id; raises as `judge`."""
+        """Return the inventories of an entry by class id; raise as `judge`."""
         classes, named = self._rules.classes, {}
         for name, inventory in self._value(target).items():
             if name in self._class_ids:
@@ -202,7 +202,7 @@ class InventoryWriter(PartWriter):
         return stored
 
     def judge_deletions(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each provider that would lose inventories in use."""
+        """Add a problem for each provider that would lose used inventories."""
         if not self._deleted:
             return
         used: defaultdict[int, dict[int, int]] = defaultdict(dict)
@@ -216,7 +216,7 @@ class InventoryWriter(PartWriter):
                         used[provider_id][class_id] = int(amount)
         if not used:
             return
-        names = names_of(self._transaction, set().union(*used.values()))
+        names = load_class_names(self._transaction, set().union(*used.values()))
         for target in self._targets:
             if target.provider is not None and (amounts := used.get(target.row.id)):
                 classes = [names.get(class_id, str(class_id)) for class_id in sorted(amounts)]
@@ -224,10 +224,10 @@ class InventoryWriter(PartWriter):
                 problems.append(EntryFault(target.index, error))
 
     def judge_consumption(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each inventory that consumes one that does not exist by its names."""
+        """Add a problem for each inventory that consumes an unknown provider or class."""
         if not self._consumes:
             return
-        resolved = consumption.resolved(self._transaction, self._consumes)
+        resolved = consumption.resolve(self._transaction, self._consumes)
         self._consumed_before = load_consumption(
             self._transaction, {key[0] for key in self._consumes}
         )
@@ -237,13 +237,13 @@ class InventoryWriter(PartWriter):
             if len(resolved[key]) != len(entries):
                 error = ConsumptionError("names what does not exist", entries)
                 problems.append(EntryFault(target.index, error))
-            elif not consumption.same_as(self._consumed_before, resolved, key):
+            elif not consumption.is_unchanged(self._consumed_before, resolved, key):
                 self._new_consumed[key] = resolved[key]
                 if self.part.name not in target.changed:
                     target.changed.append(self.part.name)
 
     def write(self) -> None:
-        """Write the inventories that differ, and what they consume."""
+        """Write the differing inventories, and their consumption."""
         self.delete()
         self.insert_and_update()
 
@@ -251,10 +251,10 @@ class InventoryWriter(PartWriter):
         """Delete inventories."""
         for provider_id, class_ids in sorted(self._deleted.items()):
             self._transaction.change(_DELETE, provider_id=provider_id, class_ids=sorted(class_ids))
-        consumption.forget(self._transaction, self._deleted)
+        consumption.delete_leftovers(self._transaction, self._deleted)
 
     def insert_and_update(self) -> None:
-        """Insert and update inventories, and write what they consume."""
+        """Insert and update inventories, and write their consumption."""
         for provider_id, class_ids in sorted(self._equal.items()):
             self._transaction.change(
                 _SET_UPDATED,
@@ -264,21 +264,21 @@ class InventoryWriter(PartWriter):
             )
         for values in self._updated:
             self._transaction.change(_UPDATE, **values)
-        # Other programs delete inventories without their consumption.
-        consumption.forget(
+        # Other programs may have left consumption behind.
+        consumption.delete_leftovers(
             self._transaction, {values["resource_provider_id"] for values in self._inserted}
         )
         self._transaction.change_each(_INSERT, self._inserted)
         consumption.write(self._transaction, self._new_consumed, self._consumed_before)
 
     def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
-        """Add a problem for each inventory that consumes one that it must not, or has lost."""
+        """Add a problem for each violated rule of consumption."""
         concerned = {*moved, *self._deleted, *(key[0] for key in self._consumes)}
         if not concerned:
             return
-        faults = consumption.faults(self._transaction, concerned, self._consumes)
+        faults = consumption.find_faults(self._transaction, concerned, self._consumes)
         indices = {target.row.id: target.index for target in self._every_target}
-        # A provider that moves with its parent has no entry: the first one stands for it.
+        # A provider that moves with its parent has no entry; the first entry gets its problem.
         problems += [
             EntryFault(indices.get(provider_id, self._every_target[0].index), error)
             for provider_id, error in faults

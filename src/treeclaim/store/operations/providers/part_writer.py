@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writers of a provider's parts, and the rules by which a URL of one provider differs from a batch.
+"""The writers of the parts of providers, and the rules by which a URL of one provider differs from a batch.
 
-A batch names several parts of many providers, a URL one part of one provider: each part has one
-writer, which finds, judges and writes the part for all providers of a call. Traits, aggregates and attributes are
-here (contract page 50, sections 7 and 8; page 40; page 102, section 1), inventories in `inventories.py`.
+A batch has several parts of many providers, a URL one part of one provider. Each part has one writer, which
+looks up, judges and writes the part for all providers of a call. This module has traits (contract page 50,
+sections 7 and 8), aggregates (page 40) and attributes (page 102, section 1); `inventories.py` has inventories.
 """
 
 import json
@@ -34,7 +34,7 @@ from treeclaim.store.operations.locks.lock_rows import (
     AGGREGATE,
     PARTS,
     share_row_locks,
-    take_lock_rows,
+    write_lock_rows,
 )
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
@@ -51,8 +51,8 @@ Target = batch.Target[LockedProvider]
 """An entry and its provider."""
 
 AT_ONCE = 100
-"""Providers whose part is read by one statement. Each may have hundreds of rows, and the deadline is
-checked between statements."""
+"""Providers in one statement that reads a part. Each may have hundreds of rows, and the deadline is checked
+between statements."""
 
 _FEED_PARTS = {part.name: int(part.news_part) for part in parts.PARTS}
 
@@ -69,7 +69,7 @@ class Classes(Enum):
     """The inventories of a provider that a write concerns."""
 
     ALL = "all"
-    """All: those that it does not name are deleted."""
+    """All inventories; the write deletes inventories that it does not name."""
     MISSING = "missing"
     """The named inventories, which must not exist."""
     PRESENT = "present"
@@ -81,11 +81,11 @@ class WriteRules:
     """Rules by which a URL of one provider differs from a batch (contract page 99, section 8).
 
     Attributes:
-        raises: When the generation increases.
+        raises: Rule by which the generation rises.
         least_capacity: Least capacity of an inventory; None for any.
-        classes: Which inventories are concerned.
-        rewrites_equal: Whether an equal inventory, name or parent gets a new time of its last update.
-        may_reparent: Whether a provider with a parent may get another one, or none.
+        classes: The concerned inventories.
+        rewrites_equal: Whether an equal inventory, name or parent gets a new `updated_at`.
+        may_reparent: Whether the parent of a provider with a parent may change.
         is_batch: Whether all problems are reported together, instead of the first one.
     """
 
@@ -100,13 +100,12 @@ class WriteRules:
 class PartWriter:
     """Writes one part of the providers of a call.
 
-    The methods are called in the order in which they are defined, each for all parts. Nothing is
-    written if there is a problem.
+    The methods are called in the order of their definitions, each for all parts. After a problem
+    nothing is written.
 
     Attributes:
         part: The part.
-        modified_at: Last change of a trait that the entries name, in seconds since the epoch; 0 if it is
-            not known.
+        modified_at: Last change of a named trait, in seconds since the epoch; 0 if it is unknown.
     """
 
     part: ClassVar[ProviderPart[Any]]
@@ -136,22 +135,22 @@ class PartWriter:
         """Look up the ids of names; add a problem for each missing name."""
 
     def judge(self, problems: list[EntryFault]) -> None:
-        """Add a problem for each value that is against a rule; the providers have their new parents."""
+        """Add a problem for each value that violates a rule; the providers have their new parents."""
 
     def write(self) -> None:
         """Write the differences, and add the part to `changed` of each target that differs."""
         raise NotImplementedError
 
     def check(self, problems: list[EntryFault], moved: Collection[int]) -> None:
-        """Add a problem for each rule that the written rows break.
+        """Add a problem for each rule that the written rows violate.
 
         Args:
             problems: Where problems are added.
-            moved: Ids of the providers that the call has moved, those below them included.
+            moved: Ids of the moved providers and of their descendants.
         """
 
 
-# Locked, because a repair of an audit may delete an aggregate without providers.
+# Locked, because an audit's repair may delete an aggregate without providers.
 _AGGREGATES = share_row_locks(
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid.in_(bind_list("uuids")))
@@ -161,7 +160,7 @@ _INSERT_AGGREGATE = sa.insert(placement_aggregates)
 
 
 class TableStatements:
-    """Statements for rows of providers, which have a key, and perhaps a value."""
+    """Statements for rows of providers with a key, and perhaps a value."""
 
     def __init__(self, key: sa.Column[Any], value: sa.Column[Any] | None = None) -> None:
         table = key.table
@@ -183,12 +182,12 @@ class TableStatements:
 
 
 class _RowWriter(PartWriter):
-    """Writes a part that is a table with rows of providers: a key, and perhaps a value."""
+    """Writes a part that is a table of rows with a key, and perhaps a value."""
 
     statements: ClassVar[TableStatements]
 
     def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
-        """Return the rows that a provider is to have."""
+        """Return the new rows of a provider."""
         raise NotImplementedError
 
     def write(self) -> None:
@@ -244,13 +243,13 @@ class TraitWriter(_RowWriter):
 
     def create_names(self) -> None:
         """Create missing custom traits."""
-        existing_traits = traits.traits_named(self._transaction, self._names)
+        existing_traits = traits.find_traits(self._transaction, self._names)
         for name in sorted(filter(is_custom_name, self._names - existing_traits.keys())):
             traits.ensure(self._transaction, name)
 
     def look_up(self, problems: list[EntryFault]) -> None:
         """Look up the traits; add a problem for each target with missing traits."""
-        self.traits = traits.traits_named(self._transaction, self._names)
+        self.traits = traits.find_traits(self._transaction, self._names)
         self.modified_at = max((row.modified_at for row in self.traits.values()), default=0.0)
         for target in self._targets:
             self._transaction.check_deadline()
@@ -272,7 +271,7 @@ class AggregateWriter(_RowWriter):
     def write(self) -> None:
         """Create missing aggregates, then write the links."""
         self._ids = _ensure_aggregates(self._transaction, sorted(self._names))
-        take_lock_rows(self._transaction, PARTS, [target.row.id for target in self._targets])
+        write_lock_rows(self._transaction, PARTS, [target.row.id for target in self._targets])
         super().write()
 
     def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
@@ -285,7 +284,7 @@ def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> M
     if not uuids:
         return {}
     id_by_uuid = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
-    take_lock_rows(transaction, AGGREGATE, id_by_uuid.values())
+    write_lock_rows(transaction, AGGREGATE, id_by_uuid.values())
     return {
         uuid: id_by_uuid[uuid] if uuid in id_by_uuid else _ensure_aggregate(transaction, uuid)
         for uuid in uuids
@@ -295,10 +294,7 @@ def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> M
 def _ensure_aggregate(transaction: WriteTransaction, uuid: str) -> int:
     """Return the id of an aggregate that does not exist in exactly this spelling.
 
-    Where the collation of the database equates two spellings, they name the same aggregate.
-
-    Raises:
-        RetryTransactionError: if the database returned no id.
+    Spellings that the collation of the database equates name the same aggregate.
     """
     for row in transaction.rows(_AGGREGATES, uuids=[uuid]):
         return int(row.id)
@@ -317,13 +313,13 @@ def inventories_in(entries: Sequence[BatchEntry]) -> Iterator[Inventory]:
 
 
 def raise_first(problems: Sequence[EntryFault]) -> None:
-    """Raise the error of the first problem, if there is one."""
+    """Raise the error of the first problem, if any."""
     if problems:
         raise problems[0].error
 
 
 def raise_all(problems: list[EntryFault]) -> None:
-    """Raise `BatchRefusedError` with the problems in the order of their entries, if there are any."""
+    """Raise `BatchRefusedError` with the problems in the order of their entries, if any."""
     if problems:
         problems.sort(key=lambda problem: problem.index)
         raise BatchRefusedError(problems[:MOST_PROBLEMS])
@@ -332,10 +328,10 @@ def raise_all(problems: list[EntryFault]) -> None:
 def raise_changed(
     transaction: WriteTransaction, every_target: Sequence[Target], rules: WriteRules
 ) -> None:
-    """Record the written parts for the feed, and raise the generations as the rules require.
+    """Record the written parts for the feed, and raise the generations according to the rules.
 
     Raises:
-        RetryTransactionError: if another transaction has raised one since the row was locked.
+        RetryTransactionError: if another transaction has raised one without the lock.
     """
     raised = []
     for target in every_target:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates, renames and moves providers, judged by the final state.
-
-A URL of one provider is a batch of one (contract page 20, sections 3 and 5).
-"""
+"""Creates, renames and moves providers, and judges the final state (contract page 20, sections 3 and 5)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -50,7 +47,7 @@ _ROWS_BY = {
             sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label(
                 "root"
             ),
-        ).where(column.in_(bind_list("wanted")))
+        ).where(column.in_(bind_list("keys")))
     )
     for column in (
         resource_providers.c.id,
@@ -101,18 +98,18 @@ class TreeWriter:
         # Ids and present root ids of all known providers, by UUID.
         self._ids: dict[str, int] = {}
         self._roots: dict[str, int] = {}
-        # Parents of all providers in the trees that are changed, and of those that are new or get another parent.
-        self._before: dict[str, str | None] = {}
-        self._wanted = self._wanted_parents()
-        self._hierarchy = Hierarchy(self._before, self._wanted)
+        # Present parents of all providers in the changed trees, and new parents of new and moved providers.
+        self._parents_before: dict[str, str | None] = {}
+        self._new_parents = self._find_new_parents()
+        self._hierarchy = Hierarchy(self._parents_before, self._new_parents)
 
     def judge(self, problems: list[EntryFault]) -> None:
-        """Lock the trees that get or lose providers; add a problem for each parent that is against a rule.
+        """Lock the trees that gain or lose providers; add a problem for each invalid parent.
 
         Raises:
             RetryTransactionError: if a tree has changed before it was locked.
         """
-        if not self._wanted:
+        if not self._new_parents:
             return
         existing_uuids = self._lock_trees()
         self._read_trees()
@@ -125,15 +122,15 @@ class TreeWriter:
         ]
 
     def write(self) -> Collection[int]:
-        """Create, rename and move providers whose places are sound; return the ids of all that moved."""
+        """Create, rename and move providers with valid parents; return the ids of all moved providers."""
         self._release_names()
-        if self._wanted:
+        if self._new_parents:
             self._create()
         self._rename_and_move()
-        return self._set_roots() if self._wanted else ()
+        return self._set_roots() if self._new_parents else ()
 
-    def _wanted_parents(self) -> dict[str, str | None]:
-        """Return the parents of those that are new or get another one."""
+    def _find_new_parents(self) -> dict[str, str | None]:
+        """Return the parents of new and moved providers."""
         parent_by_uuid: dict[str, str | None] = {}
         named: list[tuple[Target, str | None]] = []
         for target in self._targets:
@@ -151,58 +148,62 @@ class TreeWriter:
         return parent_by_uuid
 
     def _lock_trees(self) -> set[str]:
-        """Lock the trees that get or lose providers; return the possible parents: those that exist."""
-        mine = {target.uuid for target in self._targets}
-        parents = {parent for parent in self._wanted.values() if parent is not None}
+        """Lock the trees that gain or lose providers; return the existing providers among the parents, and all targets."""
+        targets = {target.uuid for target in self._targets}
+        parents = {parent for parent in self._new_parents.values() if parent is not None}
         for target in self._existing:
             self._ids[target.uuid] = target.row.id
             self._roots[target.uuid] = target.row.root_id
-        self._note(find_providers(self._transaction, resource_providers.c.uuid, parents - mine))
+        self._record(
+            find_providers(self._transaction, resource_providers.c.uuid, parents - targets)
+        )
         root_of_parent = {uuid: self._roots[uuid] for uuid in parents if uuid in self._roots}
-        moved = {self._roots[uuid] for uuid in self._wanted if uuid in self._roots}
+        moved = {self._roots[uuid] for uuid in self._new_parents if uuid in self._roots}
         if roots := {*root_of_parent.values(), *moved}:
             lock_shapes(self._transaction, roots)
-        outside = root_of_parent.keys() - mine
-        again = find_providers(self._transaction, resource_providers.c.uuid, outside)
-        if {row.uuid: row.root for row in again} != {
+        outside = root_of_parent.keys() - targets
+        reread = find_providers(self._transaction, resource_providers.c.uuid, outside)
+        if {row.uuid: row.root for row in reread} != {
             uuid: root_of_parent[uuid] for uuid in outside
         }:
             raise RetryTransactionError
-        return mine | root_of_parent.keys()
+        return targets | root_of_parent.keys()
 
     def _read_trees(self) -> None:
-        """Read the trees that lose providers; above a parent in another tree nothing changes."""
-        roots = {target.row.root_id for target in self._existing if target.uuid in self._wanted}
+        """Read the trees that lose providers; the tree of a new parent keeps its other parents."""
+        roots = {
+            target.row.root_id for target in self._existing if target.uuid in self._new_parents
+        }
         rows = [
             *find_providers(self._transaction, resource_providers.c.root_provider_id, roots),
-            # A root that does not say so, from before roots were written.
+            # Old roots do not have themselves as their root.
             *find_providers(self._transaction, resource_providers.c.id, roots),
         ]
-        self._note(rows)
+        self._record(rows)
         uuids = {row.id: row.uuid for row in rows}
         for row in rows:
-            self._before[row.uuid] = uuids.get(row.parent_provider_id)
+            self._parents_before[row.uuid] = uuids.get(row.parent_provider_id)
 
-    def _note(self, rows: Iterable[Any]) -> None:
+    def _record(self, rows: Iterable[Any]) -> None:
         for row in rows:
             self._ids[row.uuid] = row.id
             self._roots[row.uuid] = row.root
 
     def _release_names(self) -> None:
-        """Remove the names of providers that hand them over, so that no name exists twice meanwhile."""
+        """Clear the names that pass to other providers of the call, so that no name exists twice."""
         new_names = {
             target.entry.name for target in self._targets if target.entry.name is not None
         }
-        handing = [
+        releasing = [
             target.row.id
             for target in self._existing
             if target.is_renamed and target.row.name in new_names
         ]
-        for ids in chunks(sorted(handing)):
+        for ids in chunks(sorted(releasing)):
             self._transaction.execute(_WITHOUT_NAME, ids=ids)
 
     def _create(self) -> None:
-        """Insert the new providers, those above before those below, and lock them."""
+        """Insert the new providers, parents before children, and lock them."""
         new = {target.uuid: target for target in self._targets if target.is_new}
         tops = self._hierarchy.tops(new.keys())
         for uuids in self._hierarchy.waves(new):
@@ -227,16 +228,16 @@ class TreeWriter:
                 new[uuid].provider = row_by_uuid[uuid]
                 self._ids[uuid] = row_by_uuid[uuid].id
             ids = [row.id for row in row_by_uuid.values()]
-            _forget_former(self._transaction, ids)
+            _delete_leftovers(self._transaction, ids)
             self._transaction.touch_providers(ids)
 
     def _rename_and_move(self) -> None:
-        """Write names and parents of providers that were there."""
+        """Write names and parents of existing providers."""
         different = [
             target
             for target in self._existing
             if target.is_renamed
-            or target.uuid in self._wanted
+            or target.uuid in self._new_parents
             or (self._rules.rewrites_equal and target.entry.name is not None)
         ]
         for target in different:
@@ -244,7 +245,7 @@ class TreeWriter:
             if name is not None and name != row.name:
                 target.changed.append("name")
                 row.name = name
-            if target.uuid in self._wanted:
+            if target.uuid in self._new_parents:
                 target.changed.append("parent_provider_uuid")
                 row.parent_id = self._parent_id(target.uuid)
             self._transaction.change(
@@ -257,15 +258,15 @@ class TreeWriter:
         self._transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
 
     def _set_roots(self) -> Collection[int]:
-        """Write the roots of all that move along, and record their former trees; return their ids."""
-        moved = {target.uuid for target in self._existing if target.uuid in self._wanted}
+        """Write the roots of moved providers and their descendants, and record their former trees; return their ids."""
+        moved = {target.uuid for target in self._existing if target.uuid in self._new_parents}
         along = self._hierarchy.moved_along(moved)
         tops = self._hierarchy.tops(along)
-        uuids = {self._ids[uuid]: uuid for uuid in self._before}
+        uuids = {self._ids[uuid]: uuid for uuid in self._parents_before}
         new_roots: defaultdict[int, list[int]] = defaultdict(list)
         trees: defaultdict[int, list[int]] = defaultdict(list)
         for uuid in along:
-            # The update also locks the rows of providers that keep their root.
+            # The UPDATE also locks the rows of providers that keep their root.
             new_roots[self._root(tops[uuid])].append(self._ids[uuid])
             trees[self._roots[uuid]].append(self._ids[uuid])
         for root, ids in sorted(new_roots.items()):
@@ -279,41 +280,41 @@ class TreeWriter:
         return {self._ids[uuid] for uuid in along}
 
     def _parent_id(self, uuid: str) -> int | None:
-        parent = self._wanted[uuid]
+        parent = self._new_parents[uuid]
         return None if parent is None else self._ids[parent]
 
     def _root(self, top: str) -> int:
-        """Return the id of the root, of the highest known provider."""
-        is_changed = top in self._before or top in self._wanted
+        """Return the id of the root of a tree, given its highest provider in the hierarchy."""
+        is_changed = top in self._parents_before or top in self._new_parents
         return self._ids[top] if is_changed else self._roots[top]
 
 
 def find_uuids(transaction: ReadTransaction, ids: Collection[int]) -> dict[int, str]:
-    """Return the UUIDs of those providers that exist, by id."""
+    """Return the UUIDs of existing providers, by id."""
     return {row.id: row.uuid for row in find_providers(transaction, resource_providers.c.id, ids)}
 
 
 def set_root(transaction: WriteTransaction, ids: Collection[int], root_id: int) -> None:
-    """Write the root of some providers."""
+    """Write the root of providers."""
     transaction.execute(_SET_ROOT, ids=sorted(ids), new_root=root_id)
 
 
 def find_providers(
     transaction: ReadTransaction, column: sa.Column[Any], values: Collection[Any]
 ) -> list[Any]:
-    """Return the rows of providers with exactly some values of a column."""
+    """Return the rows of providers with exactly these values of a column."""
     return [
         row
-        for row in transaction.rows_in_chunks(_ROWS_BY[column.name], wanted=sorted(values))
-        # Some collations match other spellings too.
+        for row in transaction.rows_in_chunks(_ROWS_BY[column.name], keys=sorted(values))
+        # Some collations also match other spellings.
         if column is not resource_providers.c.uuid or row.uuid in values
     ]
 
 
-def _forget_former(transaction: WriteTransaction, ids: Collection[int]) -> None:
-    """Delete rows of former providers that had the ids of new ones.
+def _delete_leftovers(transaction: WriteTransaction, ids: Collection[int]) -> None:
+    """Delete rows of former providers with reused ids.
 
-    Only programs that do not know attributes, consumption and conditions leave these behind.
+    Programs without support for attributes, consumption and conditions leave them behind.
     """
     if get_system(transaction.connection).reuses_ids:
         for batch in chunks(sorted(ids)):

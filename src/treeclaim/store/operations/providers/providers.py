@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of one provider: contract pages 20, 30, 40 and 50, and page 102, section 1."""
+"""Writes one provider: contract pages 20, 30, 40 and 50, and page 102, section 1."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -18,7 +18,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
 from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
-from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import PARTS, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_unconsumed
 from treeclaim.store.operations.providers.entries import WrittenPart, write_part, write_targets
@@ -36,7 +36,7 @@ _NAMED = sa.select(resource_providers.c.id, resource_providers.c.name).where(
 )
 _UUID_TAKEN = resource_providers.c.uuid == sa.bindparam("uuid")
 _NAME_TAKEN = sa.func.coalesce(resource_providers.c.name == sa.bindparam("name"), sa.false())
-# One query: of two, the second could see a new provider that the first did not.
+# One query: the second of two could see a new provider that the first did not see.
 _TAKEN = sa.select(_UUID_TAKEN.label("uuid_taken"), _NAME_TAKEN.label("name_taken")).where(
     sa.or_(_UUID_TAKEN, resource_providers.c.name == sa.bindparam("name"))
 )
@@ -59,7 +59,7 @@ _DELETE_PARTS = [
     for table in ROWS_OF_PROVIDERS
     if table is not allocations
 ]
-# A root refers to itself; some databases require the reference to go before the row.
+# A root refers to itself; some databases require the deletion of the reference before that of the row.
 _DETACH = (
     sa.update(resource_providers)
     .where(resource_providers.c.id == sa.bindparam("provider_id"))
@@ -100,12 +100,12 @@ def update(
 ) -> Provider:
     """Rename a provider, or move it with its subtree (section 5).
 
-    Below 1.37 it may not get another parent than its first one (`may_reparent`).
+    Below 1.37 a provider with a parent must keep it (`may_reparent`).
 
     Raises:
         ProviderNotFoundError: if it does not exist.
         DuplicateProviderError: if another provider has the name.
-        InvalidParentError: as section 5.1 lists.
+        InvalidParentError: for the cases of section 5.1.
     """
     rules = WriteRules(rewrites_equal=True, may_reparent=may_reparent)
     provider = lock_provider(transaction, uuid)
@@ -121,7 +121,7 @@ def update(
 
 
 def _provider(transaction: ReadTransaction, target: Target) -> Provider:
-    """Return the provider of a target as it is written."""
+    """Return the provider of a target after the write."""
     row = target.row
     ids = {row.root_id} if row.parent_id is None else {row.root_id, row.parent_id}
     uuids = {row.id: row.uuid} if ids == {row.id} else find_uuids(transaction, ids)
@@ -172,7 +172,7 @@ def replace_aggregates(
 ) -> int:
     """Replace the aggregates of a provider (page 40, section 2); as `write_part`.
 
-    Below 1.19 there is no `generation`, and that of the provider does not rise.
+    Below 1.19 the client sends no `generation`, and that of the provider does not rise.
     """
     rules = WriteRules(Raises.NEVER if generation is None else Raises.ALWAYS)
     written = write_part(
@@ -195,7 +195,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
         ProviderNotFoundError, ProviderHasChildrenError, ProviderInUseError.
     """
     provider = lock_provider(transaction, uuid)
-    take_lock_rows(transaction, PARTS, [provider.id])
+    write_lock_rows(transaction, PARTS, [provider.id])
     child_and_root = transaction.row(
         _CHILD_AND_ROOT, provider_id=provider.id, root_id=provider.root_id
     )
