@@ -45,7 +45,7 @@ _PASSING = {Failure.CONFLICT, Failure.LOST}
 """Failures after which a read is retried."""
 
 _CLOSE_SECONDS = 5.0
-"""Seconds that `close` waits for each thread; most steps take a millisecond."""
+"""Seconds that `close` waits for each thread; a usual step needs a millisecond."""
 
 
 class Store:

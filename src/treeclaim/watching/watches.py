@@ -1,15 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches: each selects the changes of its trees from the log.
+"""Watches, which select the changes of their trees from the log, and the hub that reads the feed for all of them.
 
-The event loop of a server calls them, so they neither block nor query the database.
+The event loop of a server calls watches, so they neither block nor query the database. The hub has a thread.
 """
 
-from collections.abc import Callable, Mapping
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from time import monotonic
 
+from treeclaim.model.changes import Cursor
+from treeclaim.model.errors import OverloadedError, StoreUnavailableError
+from treeclaim.model.extension.cursor_text import write_cursor
 from treeclaim.model.extension.news import News
-from treeclaim.watching.change_log import ChangeLog, LogEntry, Message, comment, empty_document
-from treeclaim.watching.hub import Hub
+from treeclaim.store import Store
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.news import load_roots, news_since, news_within
+from treeclaim.store.feed.unread import present_cursor
+from treeclaim.watching.change_log import (
+    ChangeLog,
+    LogEntry,
+    Message,
+    MovedNews,
+    comment,
+    empty_document,
+)
+
+_LOG = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.4
+"""Seconds between two polls of the feed: a write appears within a second, including the time to read and
+send it. A poll is one small query."""
+
+_LONGEST_WAIT = 30.0
+"""Seconds that a watch waits for the end of a poll, as for any turn."""
 
 COMMENT_SECONDS = 15.0
 """Seconds between two comments of a stream (contract page 99, section 4)."""
@@ -34,7 +59,7 @@ class Watch:
         roots: The present root of each watched provider; None for a watch of everything.
     """
 
-    def __init__(self, hub: Hub, ends: float) -> None:
+    def __init__(self, hub: "Hub", ends: float) -> None:
         """Begin to watch, until `ends` on the monotonic clock.
 
         Raises:
@@ -123,7 +148,7 @@ class Watch:
 class EventStream(Watch):
     """Server-sent events until the end of the watch."""
 
-    def __init__(self, hub: Hub, ends: float) -> None:
+    def __init__(self, hub: "Hub", ends: float) -> None:
         super().__init__(hub, ends)
         self._plan_comment()
 
@@ -159,7 +184,7 @@ class EventStream(Watch):
 class LongPoll(Watch):
     """One response, at the first news or at the end of the watch."""
 
-    def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
+    def __init__(self, hub: "Hub", ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""
         super().__init__(hub, ends)
         self._response_cursor = cursor
@@ -176,3 +201,105 @@ class LongPoll(Watch):
             return None
         self.is_over = True
         return empty_document(self._response_cursor)
+
+
+class Hub:
+    """Polls the feed in a thread while watches exist, and wakes them for news; thread-safe.
+
+    Attributes:
+        log: The latest news.
+    """
+
+    def __init__(self, store: Store, poll_seconds: float = POLL_SECONDS) -> None:
+        self.log = ChangeLog()
+        self._store = store
+        self._poll_seconds = poll_seconds
+        self._lock = threading.Lock()
+        self._watches: dict[Watch, None] = {}
+        self._cursor: Cursor | None = None
+        store.repeat("watching", poll_seconds, self._poll_if_watched)
+
+    def join(self, watch: Watch) -> None:
+        """Add a watch of everything that is committed from now on.
+
+        Raises:
+            StoreUnavailableError: if the database does not respond.
+            OverloadedError: if the running poll did not end in time.
+        """
+        with self._lock_feed():
+            if self._cursor is None:
+                self._cursor = self._store.read(present_cursor)
+                self.log = self.log.at(write_cursor(self._cursor))
+            else:
+                # A watch does not get earlier commits.
+                self._poll()
+            watch.next, watch.reached = self.log.end, self.log.cursor
+            self._watches[watch] = None
+
+    def leave(self, watch: Watch) -> None:
+        """Remove a watch; never blocks, so the event loop may call it."""
+        self._watches.pop(watch, None)
+
+    @contextmanager
+    def _lock_feed(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=_LONGEST_WAIT):
+            raise OverloadedError("change feed")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _poll_if_watched(self) -> float:
+        """Poll the feed once if any watch exists; return the seconds until the next poll."""
+        # The store logs outages; a later poll reads the missed changes.
+        with suppress(StoreUnavailableError, OverloadedError), self._lock_feed():
+            if self._watches:
+                self._poll()
+            else:
+                self._cursor = None
+        return self._poll_seconds
+
+    def _poll(self) -> None:
+        cursor = self._cursor
+        if cursor is None or self._store.positions() == cursor.positions:
+            return
+        entry = self._store.read(self._read_entry, cursor=cursor)
+        watches = list(self._watches)
+        if entry is None:
+            # A restored database, or a row of another release: each client must read everything again.
+            self._cursor = self._store.read(present_cursor)
+            self.log = self.log.broken(write_cursor(self._cursor))
+        else:
+            self._cursor = entry.message.news.cursor
+            if entry.message.news.is_empty:
+                self.log = self.log.at(entry.message.cursor)
+                return
+            needed = min((watch.next for watch in watches), default=self.log.end)
+            self.log = self.log.extended(entry, needed)
+        for watch in watches:
+            _wake(watch)
+
+    def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> LogEntry | None:
+        """Return the news and, from the same snapshot, the news for watches of providers that may have moved."""
+        news = news_since(transaction, cursor)
+        if news is None:
+            return None
+        moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
+        moved: dict[Watch, MovedNews] = {}
+        for watch in list(self._watches) if moves else ():
+            if watch.roots is not None and not moves.isdisjoint(watch.roots):
+                roots = load_roots(transaction, watch.roots.keys())
+                moved[watch] = MovedNews(news_within(transaction, news, roots), roots)
+        entry = LogEntry.of(news, moved)
+        # Serialized here for all watches of everything, and not in the event loop.
+        _ = entry.message.event
+        return entry
+
+
+def _wake(watch: Watch) -> None:
+    wake = watch.wake
+    try:
+        if wake is not None:
+            wake()
+    except Exception:  # noqa: BLE001 - affects this watch only, which reads the log again when it is due
+        _LOG.exception("A watcher could not be woken")
