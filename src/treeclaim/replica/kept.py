@@ -55,15 +55,15 @@ class KeptAnswer:
 
 
 def _join_small(pieces: Iterable[Piece]) -> Sequence[Piece]:
-    few: list[Piece] = []
+    joined: list[Piece] = []
     small: list[Piece] = []
     for piece in pieces:
         if len(piece) < _LARGE_PIECE:
             small.append(piece)
             continue
-        few += [b"".join(small), piece] if small else [piece]
+        joined += [b"".join(small), piece] if small else [piece]
         small.clear()
-    return [*few, b"".join(small)] if small else few
+    return [*joined, b"".join(small)] if small else joined
 
 
 class AnswerCache:

@@ -93,7 +93,7 @@ def candidate_question(
     """Return the question for the combinations of providers that satisfy a request (contract page 90)."""
 
     def work(forest: Forest, _: Iterator[Any], budget: Budget) -> PendingAnswer:
-        return _pieces_of(search(forest, request, options, form, budget))
+        return _yield_pieces(search(forest, request, options, form, budget))
 
     return Question(
         work,
@@ -105,7 +105,7 @@ def candidate_question(
     )
 
 
-def _pieces_of(answer: ResponseBody) -> PendingAnswer:
+def _yield_pieces(answer: ResponseBody) -> PendingAnswer:
     yield from answer.pieces()
     return answer.candidates
 

@@ -34,7 +34,7 @@ from treeclaim.replica.turn import AttemptClock, OutOfPatienceError, Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 
-Found = TypeVar("Found")
+ForestResult = TypeVar("ForestResult")
 Result = TypeVar("Result")
 
 _SLOW_PLACES = 8
@@ -118,8 +118,8 @@ class Replica:
 
     def at_one_moment(
         self,
-        read_forest: Callable[[Forest, Cursor], Found],
-        read_store: Callable[[ReadTransaction, Found], Result],
+        read_forest: Callable[[Forest, Cursor], ForestResult],
+        read_store: Callable[[ReadTransaction, ForestResult], Result],
     ) -> Result:
         """Read from the Forest, then from the database in a snapshot of the same moment.
 

@@ -120,10 +120,9 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not respond.
         """
-        if cursor is None:
-            return self.read(changes_since, None)
-        with suppress(LoadRequiredError):
-            return self._poller.since(cursor)
+        if cursor is not None:
+            with suppress(LoadRequiredError):
+                return self._poller.since(cursor)
         return self.read(changes_since, cursor)
 
     def positions(self) -> Positions:

@@ -138,25 +138,25 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
     row = transaction.row(_BY_UUID, uuid=item["provider"])
     if row is None or row.uuid != item["provider"]:
         return _GONE
-    way = _way_up(transaction, row.id)
-    roots = {root for _, root in way.values() if root is not None}
+    path = _load_path(transaction, row.id)
+    roots = {root for _, root in path.values() if root is not None}
     # Writes that change the shape of a tree lock its root, and the provider that they move.
-    lock_providers(transaction, (), way.keys() | roots)
+    lock_providers(transaction, (), path.keys() | roots)
     write_lock_rows(transaction, TREE, roots)
-    if _way_up(transaction, row.id) != way:
+    if _load_path(transaction, row.id) != path:
         raise RetryTransactionError
-    top = tops({each: parent for each, (parent, _) in way.items()})[row.id]
+    top = tops({each: parent for each, (parent, _) in path.items()})[row.id]
     if top is None:
         return RepairOutcome(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
-    if way[row.id][1] == top:
+    if path[row.id][1] == top:
         return _GONE
-    former_root = transaction.row(_BY_ID, provider_id=way[row.id][1])
+    former_root = transaction.row(_BY_ID, provider_id=path[row.id][1])
     set_root(transaction, [row.id], top)
     transaction.touch_providers([row.id], tree=None if former_root is None else former_root.uuid)
     return _DONE
 
 
-def _way_up(
+def _load_path(
     transaction: ReadTransaction, provider_id: int
 ) -> dict[int, tuple[int | None, int | None]]:
     """Return parent and root of a provider and of each existing ancestor, by id."""

@@ -81,17 +81,22 @@ def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
     """Return the topmost ancestor of each provider; None if an ancestor is missing or the parents form a cycle."""
     top_by_id: dict[int, int | None] = {}
     for start in parents:
-        way: dict[int, None] = {}
-        at: int | None = start
-        while at is not None and at not in top_by_id and at not in way and at in parents:
-            way[at] = None
-            last, at = at, parents[at]
-        if at is None:
+        path: dict[int, None] = {}
+        current_id: int | None = start
+        while (
+            current_id is not None
+            and current_id not in top_by_id
+            and current_id not in path
+            and current_id in parents
+        ):
+            path[current_id] = None
+            last, current_id = current_id, parents[current_id]
+        if current_id is None:
             top: int | None = last
         else:
             # Computed already, or None for a cycle or a missing ancestor.
-            top = top_by_id.get(at)
-        top_by_id.update(dict.fromkeys(way, top))
+            top = top_by_id.get(current_id)
+        top_by_id.update(dict.fromkeys(path, top))
     return top_by_id
 
 
@@ -121,12 +126,12 @@ def _is_in_cycle(provider_id: int, shape: TreeShape) -> bool:
 
 def find_split_consumers(transaction: ReadTransaction, shape: TreeShape) -> Iterator[Item]:
     """Yield consumers in several trees; sharing providers count only if all providers are (page 98)."""
-    providers_of: dict[str, list[int]] = defaultdict(list)
+    list_providers: dict[str, list[int]] = defaultdict(list)
     for consumer, provider_id in transaction.each(_IN_MANY_TREES):
         if provider_id in shape.rows:
-            providers_of[consumer].append(provider_id)
-    sharing = {row[0] for row in transaction.rows(_SHARING)} if providers_of else set()
-    for consumer, provider_ids in providers_of.items():
+            list_providers[consumer].append(provider_id)
+    sharing = {row[0] for row in transaction.rows(_SHARING)} if list_providers else set()
+    for consumer, provider_ids in list_providers.items():
         counted = [provider_id for provider_id in provider_ids if provider_id not in sharing]
         trees = {shape.root(provider_id) for provider_id in counted or provider_ids}
         if len(trees) > 1:

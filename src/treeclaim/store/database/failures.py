@@ -118,7 +118,7 @@ _REFUSED_POSTGRESQL = (
 
 def invalidate_unfit(context: ExceptionContext) -> None:
     """Invalidate connections to an unfit server; a handler of SQLAlchemy's event `handle_error`."""
-    if not _UNFIT.isdisjoint(_codes_of(context.original_exception)):
+    if not _UNFIT.isdisjoint(_read_codes(context.original_exception)):
         context.is_disconnect = True
 
 
@@ -136,11 +136,11 @@ def classify_failure(error: TransactionFailure) -> Failure:
     if error.connection_invalidated:
         return Failure.LOST
     default = Failure.REFUSED_VALUE if isinstance(error, DataError) else Failure.OTHER
-    codes = _codes_of(error.orig)
+    codes = _read_codes(error.orig)
     return next((_FAILURE_BY_CODE[code] for code in codes if code in _FAILURE_BY_CODE), default)
 
 
-def _codes_of(error: BaseException | None) -> tuple[object, ...]:
+def _read_codes(error: BaseException | None) -> tuple[object, ...]:
     """Return the number, the state and the name of a driver's error; None for each that it does not have."""
     return (
         error_number(error),

@@ -60,7 +60,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             return end.value
 
 
-def _version_of(connection: Connection) -> tuple[int, int]:
+def _read_version(connection: Connection) -> tuple[int, int]:
     """Return the version that a server reports, or reports to be compatible with."""
     driver: Any = connection.connection.dbapi_connection
     number: int = driver.info.server_version
@@ -140,7 +140,7 @@ class _PostgreSQL(System):
     def prepare(self, engine: Engine, settings: DatabaseSettings) -> None:
         # SQLAlchemy fails for a server whose version text does not contain the name PostgreSQL.
         dialect: Any = engine.dialect
-        dialect._get_server_version_info = _version_of  # noqa: SLF001
+        dialect._get_server_version_info = _read_version  # noqa: SLF001
         timeouts = settings.timeouts
         defaults = _parameters(timeouts)
         assumed = _REPORTED | _ASSUMED | _limits(timeouts)

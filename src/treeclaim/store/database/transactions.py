@@ -169,14 +169,14 @@ class WriteTransaction(ReadTransaction):
             RetryTransactionError: if it changes another number of `rows`; a deferred statement raises this
                 at the flush.
         """
-        self.change_by(statement.ready(self.connection.dialect, values), rows)
+        self.change_ready(statement.ready(self.connection.dialect, values), rows)
 
     def change_each(self, statement: CompiledStatement, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement as `change` does, once for each set of values."""
         for sets in batches(values, _ROWS_PER_STATEMENT):
-            self.change_by(statement.ready_each(self.connection.dialect, sets))
+            self.change_ready(statement.ready_each(self.connection.dialect, sets))
 
-    def change_by(
+    def change_ready(
         self,
         ready: DriverStatement,
         rows: int | None = None,

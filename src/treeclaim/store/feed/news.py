@@ -139,13 +139,13 @@ def _changes(transaction: ReadTransaction, feed_rows: Sequence[Any]) -> dict[str
     change_by_uuid: dict[str, ProviderChange] = {}
     for row in feed_rows:
         if row.uuid is not None:
-            _add(change_by_uuid, row.uuid, _deletion_of(row, by_id))
+            _add(change_by_uuid, row.uuid, _make_deletion(row, by_id))
     rows = transaction.rows_in_chunks(_WITH_ID, keys=sorted(by_id))
     present = {row.id: row for row in rows}
     for provider_id, provider_rows in by_id.items():
         provider = present.get(provider_id)
         if provider is not None:
-            _add(change_by_uuid, provider.uuid, _change_of(provider, provider_rows))
+            _add(change_by_uuid, provider.uuid, _make_change(provider, provider_rows))
     return change_by_uuid
 
 
@@ -155,12 +155,12 @@ def _add(change_by_uuid: dict[str, ProviderChange], uuid: str, change: ProviderC
     change_by_uuid[uuid] = change if earlier is None else change.after(earlier)
 
 
-def _deletion_of(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
+def _make_deletion(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
     former_trees = {row.tree for row in by_id[deletion.object_id] if row.tree is not None}
     return ProviderChange(None, EVERYTHING, frozenset(former_trees | {deletion.uuid}), None)
 
 
-def _change_of(provider: Any, feed_rows: Sequence[Any]) -> ProviderChange:
+def _make_change(provider: Any, feed_rows: Sequence[Any]) -> ProviderChange:
     parts = Part(0)
     for row in feed_rows:
         parts |= Part(row.parts)

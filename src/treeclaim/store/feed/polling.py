@@ -30,7 +30,7 @@ from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.feed.unread import StreamRow, has_gap, make_cursor
 from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
-from treeclaim.store.reading.providers.some_providers import PART_QUERIES, records_of
+from treeclaim.store.reading.providers.some_providers import PART_QUERIES, make_records
 from treeclaim.store.schema import tables
 
 _STREAM = "stream"
@@ -150,15 +150,8 @@ class FeedPoller:
             loaded = rows_by_name(rows)
             if make_cursor([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
                 raise LoadRequiredError
-            records = records_of(loaded)
-        return Changes(
-            reached,
-            complete=False,
-            records=records,
-            removed=sorted(delta.provider_ids - {record.id for record in records}),
-            catalogue=None,
-            usage=delta.usage,
-        )
+            records = make_records(loaded)
+        return delta.to_changes(reached, records)
 
     def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
         """Return the SQL and its parameters; the lists are padded, so that drivers prepare few texts."""

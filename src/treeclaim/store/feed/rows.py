@@ -30,7 +30,7 @@ then each class and the increase of its usage. Without a text, a reader loads th
 the change is `created_at`, which equals `updated_at` of the provider, rounded by the database in the same way.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -38,7 +38,8 @@ from typing import NamedTuple
 
 import orjson
 
-from treeclaim.model.changes import UsageChange
+from treeclaim.model.changes import Catalogue, Changes, Cursor, UsageChange
+from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.database.transactions import seconds
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS
 
@@ -99,6 +100,22 @@ class FeedDelta:
             earlier = usage.get(row.object_id)
             usage[row.object_id] = change if earlier is None else earlier.and_also(change)
         return cls(frozenset(provider_ids), usage, catalogue, unknown)
+
+    def to_changes(
+        self,
+        cursor: Cursor,
+        records: Sequence[ProviderRecord],
+        catalogue: Catalogue | None = None,
+    ) -> Changes:
+        """Return the changes up to a cursor, given the existing ones of the providers to load."""
+        return Changes(
+            cursor,
+            complete=False,
+            records=records,
+            removed=sorted(self.provider_ids - {record.id for record in records}),
+            catalogue=catalogue,
+            usage=self.usage,
+        )
 
 
 def write_amounts(change: UsageChange | None) -> str | None:

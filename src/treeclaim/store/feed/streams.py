@@ -165,7 +165,7 @@ def _advance(transaction: WriteTransaction, stream: Stream) -> Stream:
         "at": transaction.now,
     }
     ready = _ADVANCE.ready(transaction.connection.dialect, values)
-    transaction.change_by(ready, 1, LostStreamError)
+    transaction.change_ready(ready, 1, LostStreamError)
     return Stream(stream.id, stream.identity, position)
 
 

@@ -7,7 +7,6 @@ rules, decision 0002 the reasons.
 """
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -78,13 +77,8 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
             whole=whole_inventory(transaction),
         )
     records = some_providers(transaction, delta.provider_ids)
-    return Changes(
-        reached,
-        complete=False,
-        records=records,
-        removed=sorted(delta.provider_ids - {record.id for record in records}),
-        catalogue=load_catalogue(transaction) if delta.catalogue else None,
-        usage=delta.usage,
+    return delta.to_changes(
+        reached, records, load_catalogue(transaction) if delta.catalogue else None
     )
 
 
@@ -135,14 +129,13 @@ def has_gap(rows: Sequence[StreamRow], cursor: Cursor) -> bool:
     return (
         # Unread streams may have been removed, or the database was restored.
         cursor.epoch not in present
-        or any(_went_back(present.get(stream), read_positions[stream]) for stream in _open(cursor))
+        or any(
+            _went_back(present.get(stream), position)
+            for stream, position in read_positions.items()
+            if stream not in cursor.finished
+        )
         or any(row.pruned_to > read_positions.get(row.identity, 0) for row in rows)
     )
-
-
-def _open(cursor: Cursor) -> AbstractSet[int]:
-    """Return the streams that were still in use when they were read."""
-    return cursor.positions.keys() - cursor.finished
 
 
 def _went_back(row: StreamRow | None, read_position: int) -> bool:

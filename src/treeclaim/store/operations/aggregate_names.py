@@ -14,8 +14,8 @@ from treeclaim.store.database.transactions import ReadTransaction, WriteTransact
 from treeclaim.store.operations.allocations.kept_requests import ascii_json
 from treeclaim.store.schema.tables import aggregate_names as rows
 
-_OF = rows.c.uuid.in_(bind_list("uuids"))
-_DELETE = CompiledStatement(sa.delete(rows).where(_OF))
+_IS_NAMED = rows.c.uuid.in_(bind_list("uuids"))
+_DELETE = CompiledStatement(sa.delete(rows).where(_IS_NAMED))
 _INSERT = compile_insert(rows)
 _AFTER = (
     sa.select(rows)
@@ -23,7 +23,7 @@ _AFTER = (
     .order_by(rows.c.uuid)
     .limit(sa.bindparam("most"))
 )
-_NAMED = sa.select(rows).where(_OF)
+_SELECT_NAMED = sa.select(rows).where(_IS_NAMED)
 
 
 def change_names(transaction: WriteTransaction, names: Mapping[str, str | None]) -> None:
@@ -49,7 +49,7 @@ def load_page(transaction: ReadTransaction, after: str, most: int) -> dict[str, 
 
 def load_aggregate_names(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
     """Return the names of aggregates with a name, in order of their uuids."""
-    rows = transaction.rows_in_chunks(_NAMED, uuids=sorted(set(uuids)))
+    rows = transaction.rows_in_chunks(_SELECT_NAMED, uuids=sorted(set(uuids)))
     return {
         uuid: orjson.loads(name) for uuid, name in sorted((row.uuid, row.name) for row in rows)
     }

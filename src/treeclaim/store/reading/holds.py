@@ -69,7 +69,7 @@ PROJECTS = CompiledStatement(
     .order_by(hold_projects.c.hold_uuid, hold_projects.c.number)
 )
 
-_DRAWN = (
+_DRAWS = (
     sa.select(
         draws.c.hold_uuid,
         draws.c.consumer_uuid,
@@ -100,7 +100,7 @@ _DRAWN = (
 _drawn_from = draws.alias("drawn_from")
 # All draws of consumers that draw from these holds: draws from other holds may count first.
 _DRAWN_FROM = CompiledStatement(
-    _DRAWN.where(
+    _DRAWS.where(
         draws.c.consumer_uuid.in_(
             sa.select(_drawn_from.c.consumer_uuid).where(
                 _drawn_from.c.hold_uuid.in_(bind_list("uuids"))
@@ -108,9 +108,9 @@ _DRAWN_FROM = CompiledStatement(
         )
     )
 )
-_DRAWN_BY_ALL = CompiledStatement(_DRAWN)
+_DRAWN_BY_ALL = CompiledStatement(_DRAWS)
 _EXISTING_HOLDS = CompiledStatement(sa.select(holds.c.uuid).select_from(EXISTING))
-_DRAWN_BY = CompiledStatement(_DRAWN.where(draws.c.consumer_uuid.in_(bind_list("uuids"))))
+_DRAWN_BY = CompiledStatement(_DRAWS.where(draws.c.consumer_uuid.in_(bind_list("uuids"))))
 
 
 _Draw = tuple[str, str, str, str, int]

@@ -82,7 +82,7 @@ def require_ready(engine: Engine) -> None:
 
 def version(connection: Connection) -> str | None:
     """Return the revision of the Placement schema; None without a revision."""
-    return _revision_in(connection, alembic_version)
+    return _read_revision(connection, alembic_version)
 
 
 def own_revision(connection: Connection) -> str | None:
@@ -91,7 +91,7 @@ def own_revision(connection: Connection) -> str | None:
     Raises:
         SchemaRevisionError: if this program does not understand the revision.
     """
-    revision = _revision_in(connection, own_version)
+    revision = _read_revision(connection, own_version)
     if revision not in (None, OWN_REVISION):
         raise SchemaRevisionError(
             f"Treeclaim's own tables in the database are at revision {revision}; this program "
@@ -101,7 +101,7 @@ def own_revision(connection: Connection) -> str | None:
     return revision
 
 
-def _revision_in(connection: Connection, table: sa.Table) -> str | None:
+def _read_revision(connection: Connection, table: sa.Table) -> str | None:
     if not sa.inspect(connection).has_table(table.name):
         return None
     revision = connection.execute(sa.select(table.c.version_num)).scalar()

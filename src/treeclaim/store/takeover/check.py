@@ -176,10 +176,10 @@ def _check_character_sets(connection: Connection) -> Iterator[Finding]:
         tables.setdefault(str(row.charset), set()).add(str(row.name))
     narrow = sorted(tables.keys() - _UNICODE)
     if narrow:
-        words = (f"{charset} in {', '.join(sorted(tables[charset]))}" for charset in narrow)
+        sets = (f"{charset} in {', '.join(sorted(tables[charset]))}" for charset in narrow)
         yield warned(
             "character set",
-            f"{'; '.join(words)}: a name with a character outside of it cannot be stored",
+            f"{'; '.join(sets)}: a name with a character outside of it cannot be stored",
             "To store any name, run ALTER TABLE ... CONVERT TO CHARACTER SET utf8mb3 for each of "
             "them.",
         )

@@ -238,13 +238,13 @@ class Ledger:
         # A request may keep or reduce the usage of an overcommitted inventory, but not raise it.
         if after > inventory.capacity and after > used:
             raise CapacityExceededError(
-                *self._names_of(key),
+                *self._name_inventory(key),
                 requested=units_after[key],
                 free=max(inventory.whole_capacity, 0) - used_by_others,
-                by=None if by is None else self._names_of(by),
+                by=None if by is None else self._name_inventory(by),
             )
 
-    def _names_of(self, key: Key) -> tuple[str, str]:
+    def _name_inventory(self, key: Key) -> tuple[str, str]:
         return self._providers[key[0]].uuid, self._names[key[1]]
 
     def _refuse_missing(

@@ -119,7 +119,7 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     entries = locked.consumption if locked.is_consuming else None
     ledger = Ledger(transaction, new, locked.providers.values(), entries)
     if ledger.has_conditions:
-        before = locked.current.providers_of(
+        before = locked.current.list_providers(
             uuid
             for locked_request in locked.accepted
             for uuid in locked_request.request.consumer_uuids
@@ -143,8 +143,8 @@ def _consumption(
         RetryTransactionError: if a consumed provider is not locked.
     """
     keys = {allocation.key for allocation in new}
-    held = [*locked.current.of_consumers(locked.current.by_consumer)]
-    held += locked.holds.current.of_consumers(locked.holds.current.by_consumer)
+    held = [*locked.current.list_allocations(locked.current.by_consumer)]
+    held += locked.holds.current.list_allocations(locked.holds.current.by_consumer)
     ids = {provider_id for provider_id, _ in keys} | {old.provider_id for old in held}
     entries = load_consumption(transaction, ids)
     locked_ids = {provider.id for provider in locked.providers.values()} | locked.consumed_ids
@@ -163,7 +163,7 @@ def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest)
 
 def _accept_amounts(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
     request, book = locked_request.request, locked.holds.book
-    before = locked.current.usage_of(request.consumer_uuids)
+    before = locked.current.sum_usage(request.consumer_uuids)
     if not book.holds and not any(claim.hold or claim.from_holds for claim in request.claims):
         ledger.accept(locked_request.new, before, locked.class_ids)
         return
@@ -183,7 +183,7 @@ def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change
         Change(
             consumer=claim.consumer_uuid,
             project_id=claim.project_id,
-            before=locked.current.usage_of([claim.consumer_uuid]),
+            before=locked.current.sum_usage([claim.consumer_uuid]),
             after=after[claim.consumer_uuid],
             is_hold=claim.hold is not None or claim.consumer_uuid in holds,
             terms=claim.hold,
@@ -226,7 +226,7 @@ def _new_allocations(
             require_unchanged_ids(transaction, locked.class_ids, [name])
             raise ResourceClassNotFoundError(name)
     holds = {claim.consumer_uuid for claim in request.claims if claim.hold is not None}
-    holds.update(locked.holds.book.found)
+    holds.update(locked.holds.book.original_holds)
     return [
         NewAllocation(
             consumer,
@@ -261,7 +261,7 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
         ),
     )
     new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
-    if locked.holds.book.found or locked.holds.recorded or new_terms:
+    if locked.holds.book.original_holds or locked.holds.recorded or new_terms:
         hold_writes.write(transaction, locked.holds, uuids, new_terms)
     if locked.kept or any(claim.request is not Omission.OMITTED for claim in claims):
         recorded = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
@@ -287,7 +287,7 @@ def _write_consumers(
         locked.consumers,
         locked.current,
         locked.owner_ids,
-        holds=locked.holds.book.found,
+        holds=locked.holds.book.original_holds,
     )
     emptied = {claim.consumer_uuid for claim in existing_claims if not has_record(locked, claim)}
     refused = locked.inserted - {claim.consumer_uuid for claim in claims}
@@ -302,7 +302,7 @@ def _delete_allocations(
     Raises:
         RetryTransactionError: if another program has written allocations without these locks.
     """
-    count = len(current.of_consumers(uuids))
+    count = len(current.list_allocations(uuids))
     if count:
         holding = sorted(uuid for uuid in uuids if uuid in current.by_consumer)
         transaction.change(_DELETE, rows=count, uuids=holding)
@@ -318,7 +318,7 @@ def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> M
         emptied = [
             claim.consumer_uuid for claim in locked_request.request.claims if not claim.allocations
         ]
-        touched = {new.provider.id for new in locked_request.new} | locked.current.providers_of(
+        touched = {new.provider.id for new in locked_request.new} | locked.current.list_providers(
             emptied
         )
         steps.update(touched & ids)
@@ -338,10 +338,12 @@ def _record_usage(
     )
     for new in (new for locked_request in locked.accepted for new in locked_request.new):
         used[new.provider.id][new.class_id] += new.used
-    for old in locked.current.of_consumers(uuids):
+    for old in locked.current.list_allocations(uuids):
         used[old.provider_id][old.class_id] -= old.used
     if locked.consumption:
-        changed = {(old.provider_id, old.class_id) for old in locked.current.of_consumers(uuids)}
+        changed = {
+            (old.provider_id, old.class_id) for old in locked.current.list_allocations(uuids)
+        }
         changed |= {new.key for locked_request in locked.accepted for new in locked_request.new}
         consumed = consumed_by(locked.consumption, changed)
         record_consumed(transaction, consumed - used.keys())

@@ -23,7 +23,7 @@ from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations, Usage
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.consumed import Entries, add_consumed
-from treeclaim.store.reading.providers.parts import condition_of
+from treeclaim.store.reading.providers.parts import read_condition
 from treeclaim.store.schema.tables import conditions, resource_providers
 
 _THEMSELVES = (
@@ -83,7 +83,7 @@ class ConditionBook:
         condition_by_key: dict[tuple[int, str], _LockedCondition] = {}
         now = read_clock(self._transaction.connection)
         for row in self._transaction.rows_in_chunks(_CONDITIONS, ids=sorted(set(provider_ids))):
-            condition = condition_of(row)
+            condition = read_condition(row)
             if not condition.has_ended(now):
                 locked_condition = _LockedCondition(
                     row.resource_provider_id, row.uuid, condition, set()
@@ -158,7 +158,7 @@ def _change(
         if allocation.consumer_uuid not in leaving_out:
             change[allocation.key] += allocation.used
     change.subtract(
-        current.usage_of(uuid for uuid in request.consumer_uuids if uuid not in leaving_out)
+        current.sum_usage(uuid for uuid in request.consumer_uuids if uuid not in leaving_out)
     )
     return change
 

@@ -158,16 +158,16 @@ class OwnerIds:
                 lambda later_transaction: _insert_owners(later_transaction, missing)
             )
 
-    def id_of(self, table: sa.Table, name: str) -> int:
+    def require_id(self, table: sa.Table, name: str) -> int:
         """Return the id of a name; raise as `require`."""
         self.require([(table, name)])
         return self._known[table, name]
 
-    def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
+    def require_type(self, claim: ConsumerClaim, present: int | None) -> int | None:
         """Return the id of a claim's consumer type; the present one for a claim without a type."""
         if isinstance(claim.consumer_type, Omission):
             return present
-        return self.id_of(consumer_types, claim.consumer_type)
+        return self.require_id(consumer_types, claim.consumer_type)
 
 
 def _find_owner(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
@@ -222,9 +222,9 @@ def insert(transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: 
         (
             {
                 "uuid": claim.consumer_uuid,
-                "project_id": ids.id_of(projects, claim.project_id),
-                "user_id": ids.id_of(users, claim.user_id),
-                "consumer_type_id": ids.type_of(claim, None),
+                "project_id": ids.require_id(projects, claim.project_id),
+                "user_id": ids.require_id(users, claim.user_id),
+                "consumer_type_id": ids.require_type(claim, None),
                 "generation": 1,
                 "created_at": transaction.now,
             }
@@ -271,9 +271,9 @@ def update(
         present_type = None if is_stale else consumer.type_id
         key = (
             consumer.generation,
-            ids.id_of(projects, claim.project_id),
-            ids.id_of(users, claim.user_id),
-            present_type if is_hold else ids.type_of(claim, present_type),
+            ids.require_id(projects, claim.project_id),
+            ids.require_id(users, claim.user_id),
+            present_type if is_hold else ids.require_type(claim, present_type),
             1 if is_stale else consumer.generation + 1,
         )
         rows[key].append(consumer.id)
@@ -320,7 +320,7 @@ def insert_incomplete(
     if not uuids:
         return
     ids = OwnerIds(transaction)
-    project, user = ids.id_of(projects, project_id), ids.id_of(users, user_id)
+    project, user = ids.require_id(projects, project_id), ids.require_id(users, user_id)
     transaction.change_each(
         _INSERT,
         (

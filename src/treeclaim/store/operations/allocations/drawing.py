@@ -71,14 +71,14 @@ class HoldBook:
     """The holds of a transaction, and the draws of its consumers, after the accepted writes.
 
     Attributes:
-        found: The holds before the first write, by UUID.
+        original_holds: The holds before the first write, by UUID.
         holds: The present holds, by UUID.
         draws: By consumer.
         steps: Steps of the generations of holds that are not consumers of a write.
         is_one_write: Whether all requests are parts of one write.
     """
 
-    found: Mapping[str, Hold] = field(default_factory=dict)
+    original_holds: Mapping[str, Hold] = field(default_factory=dict)
     holds: Mapping[str, Hold] = field(default_factory=dict)
     draws: Mapping[str, Draws] = field(default_factory=dict)
     steps: Mapping[str, int] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class HoldBook:
         return replace(after, steps=steps)
 
     def _require_sources(self, changes: Sequence[Change]) -> None:
-        usable = self.found if self.is_one_write else self.holds
+        usable = self.original_holds if self.is_one_write else self.holds
         for change in changes:
             for source in change.sources:
                 hold = usable.get(source)
@@ -119,7 +119,7 @@ class HoldBook:
                 if not hold.is_drawable_by(change.project_id):
                     raise HoldRefusedError(source, "project")
 
-    def held_by(self, uuid: str) -> Mapping[Key, int]:
+    def get_held(self, uuid: str) -> Mapping[Key, int]:
         """Return the amounts of a hold, empty if it has ended."""
         return self.holds[uuid].held if uuid in self.holds else _NOTHING
 
@@ -131,12 +131,12 @@ class HoldBook:
         held_after: Counter[Key] = Counter()
         for uuid in self._changed(after, consumers):
             held_before.update(self.holds[uuid].held)
-            held_after.update(after.held_by(uuid))
+            held_after.update(after.get_held(uuid))
         return held_before, held_after
 
     def _changed(self, after: "HoldBook", consumers: Collection[str]) -> Iterator[str]:
         for uuid, hold in self.holds.items():
-            if uuid not in consumers and hold.held != after.held_by(uuid):
+            if uuid not in consumers and hold.held != after.get_held(uuid):
                 yield uuid
 
 

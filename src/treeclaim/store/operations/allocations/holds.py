@@ -125,11 +125,11 @@ def lock(
     returning = sorted(uuid for uuid, (_, hold_terms) in terms.items() if hold_terms.returns)
     drawn = {row.uuid for row in _drawn_by_others(transaction, returning, claiming)}
     found_holds = {
-        uuid: Hold(project, hold_terms, dict(held.usage_of([uuid])), uuid in drawn)
+        uuid: Hold(project, hold_terms, dict(held.sum_usage([uuid])), uuid in drawn)
         for uuid, (project, hold_terms) in terms.items()
     }
     counted = {
-        consumer: _count(by_key, found_holds, current.usage_of([consumer]))
+        consumer: _count(by_key, found_holds, current.sum_usage([consumer]))
         for consumer, by_key in recorded.items()
     }
     book = HoldBook(found_holds, found_holds, counted, is_one_write=is_one_write)
@@ -184,7 +184,7 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     current = load_current_allocations(transaction, ended)
     for uuid in ended:
         _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
-    _record_consumed(transaction, current.of_consumers(ended))
+    _record_consumed(transaction, current.list_allocations(ended))
     consumers.delete(transaction, ended)
     delete_terms(transaction, ended)
 
@@ -233,24 +233,24 @@ def write(
         RetryTransactionError: if another program has changed rows without these locks.
     """
     book = locked.book
-    gone = book.found.keys() - book.holds.keys()
-    beside = (book.steps.keys() | gone).difference(claiming)
-    for uuid in sorted(beside):
-        _rewrite(transaction, uuid, locked.current.by_consumer.get(uuid, ()), book.held_by(uuid))
+    ended = book.original_holds.keys() - book.holds.keys()
+    unclaimed = (book.steps.keys() | ended).difference(claiming)
+    for uuid in sorted(unclaimed):
+        _rewrite(transaction, uuid, locked.current.by_consumer.get(uuid, ()), book.get_held(uuid))
         if uuid in book.holds:
             consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
-    consumers.delete(transaction, beside & gone)
+    consumers.delete(transaction, unclaimed & ended)
     mended = locked.stale & new_terms.keys()
-    delete_terms(transaction, gone | (mended - book.holds.keys()))
+    delete_terms(transaction, ended | (mended - book.holds.keys()))
     write_terms(
         transaction,
         {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},
-        known=book.found.keys() | locked.stale,
+        known=book.original_holds.keys() | locked.stale,
     )
     unreturned = mended | {
         uuid
-        for uuid in book.found.keys() & book.holds.keys()
-        if book.found[uuid].terms.returns and not book.holds[uuid].terms.returns
+        for uuid in book.original_holds.keys() & book.holds.keys()
+        if book.original_holds[uuid].terms.returns and not book.holds[uuid].terms.returns
     }
     if unreturned:
         transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(unreturned))
@@ -300,12 +300,12 @@ def change_terms(
     book = locked.book
     terms = {
         uuid: replace(hold.terms, **changes[uuid])
-        for uuid, hold in book.found.items()
+        for uuid, hold in book.original_holds.items()
         if uuid in changes
     }
     changed_holds = [
         Change(uuid, hold.project_id, hold.held, hold.held, is_hold=True, terms=terms[uuid])
-        for uuid, hold in book.found.items()
+        for uuid, hold in book.original_holds.items()
         if uuid in terms
     ]
     locked.book = book.apply(changed_holds)

@@ -17,13 +17,15 @@ from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
-_OF = requests.c.consumer_uuid.in_(bind_list("uuids"))
+_NAMED = requests.c.consumer_uuid.in_(bind_list("uuids"))
 _INSERT = compile_insert(requests)
-_DELETE = CompiledStatement(sa.delete(requests).where(_OF))
+_DELETE = CompiledStatement(sa.delete(requests).where(_NAMED))
 _MARK = CompiledStatement(
-    sa.update(requests).where(_OF, requests.c.gone_at.is_(None)).values(gone_at=sa.bindparam("at"))
+    sa.update(requests)
+    .where(_NAMED, requests.c.gone_at.is_(None))
+    .values(gone_at=sa.bindparam("at"))
 )
-_CLEAR_MARK = CompiledStatement(sa.update(requests).where(_OF).values(gone_at=None))
+_CLEAR_MARK = CompiledStatement(sa.update(requests).where(_NAMED).values(gone_at=None))
 _HAS_RECORD = sa.exists().where(consumer_rows.c.uuid == requests.c.consumer_uuid)
 _WITHOUT_RECORD = (
     sa.select(requests.c.consumer_uuid)

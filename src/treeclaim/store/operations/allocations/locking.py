@@ -211,7 +211,7 @@ def _compare_generations(locked: LockedClaims) -> None:
         claims = locked_request.request.claims
         try:
             consumers.require_generations(
-                claims, locked.consumers, locked.current, locked.holds.book.found
+                claims, locked.consumers, locked.current, locked.holds.book.original_holds
             )
         except TreeclaimError as error:
             locked_request.refuse(
@@ -225,17 +225,17 @@ def _refuse_by_holdings(locked: LockedClaims) -> None:
         request = locked_request.request
         for claim in request.claims:
             holds_something = claim.consumer_uuid in locked.current.by_consumer
-            is_hold = claim.consumer_uuid in locked.holds.book.found
+            is_hold = claim.consumer_uuid in locked.holds.book.original_holds
             if request.is_release and not (holds_something or is_hold):
                 locked_request.refusal = AllocationsNotFoundError(claim.consumer_uuid)
             elif request.is_placement and (holds_something or is_hold):
                 locked_request.refusal = PlacedMeanwhileError()
             elif locked_request.refusal is None:
-                refusal = _misuse_of(claim, is_hold=is_hold, holds_something=holds_something)
+                refusal = _find_misuse(claim, is_hold=is_hold, holds_something=holds_something)
                 locked_request.refusal = refusal
 
 
-def _misuse_of(
+def _find_misuse(
     claim: ConsumerClaim, *, is_hold: bool, holds_something: bool
 ) -> TreeclaimError | None:
     """Return the refusal of a claim that misuses a hold (contract page 100, section 1); None for a valid claim."""
@@ -299,7 +299,7 @@ def _lock_providers(
     ]
     named = {uuid for claim in claims for uuid in claim.allocations} | set(also)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    removed = locked.current.providers_of(emptied).union(also_ids)
+    removed = locked.current.list_providers(emptied).union(also_ids)
     consumed: set[int] = set()
     if locked.is_consuming:
         entries = load_consumption_by_uuid(transaction, named)

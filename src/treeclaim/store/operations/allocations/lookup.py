@@ -106,7 +106,7 @@ class CurrentAllocations:
 
     by_consumer: Mapping[str, Sequence[CurrentAllocation]]
 
-    def of_consumers(self, consumer_uuids: Iterable[str]) -> list[CurrentAllocation]:
+    def list_allocations(self, consumer_uuids: Iterable[str]) -> list[CurrentAllocation]:
         """Return the allocations of these consumers."""
         return [
             allocation
@@ -114,14 +114,14 @@ class CurrentAllocations:
             for allocation in self.by_consumer.get(consumer_uuid, ())
         ]
 
-    def providers_of(self, consumer_uuids: Iterable[str]) -> set[int]:
+    def list_providers(self, consumer_uuids: Iterable[str]) -> set[int]:
         """Return the ids of the providers of the allocations of these consumers."""
-        return {allocation.provider_id for allocation in self.of_consumers(consumer_uuids)}
+        return {allocation.provider_id for allocation in self.list_allocations(consumer_uuids)}
 
-    def usage_of(self, consumer_uuids: Iterable[str]) -> Usage:
+    def sum_usage(self, consumer_uuids: Iterable[str]) -> Usage:
         """Return the sum of the allocations of these consumers."""
         usage: Usage = Counter()
-        for allocation in self.of_consumers(consumer_uuids):
+        for allocation in self.list_allocations(consumer_uuids):
             usage[allocation.provider_id, allocation.class_id] += allocation.used
         return usage
 

@@ -32,7 +32,7 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.operations.providers.placing import find_providers
 from treeclaim.store.reading.inventories import CONSUMES
-from treeclaim.store.reading.providers.parts import condition_of
+from treeclaim.store.reading.providers.parts import read_condition
 from treeclaim.store.schema.tables import (
     allocations,
     conditions,
@@ -40,27 +40,27 @@ from treeclaim.store.schema.tables import (
     resource_providers,
 )
 
-_AT = (
+_SUBTREE = (
     sa.select(resource_providers.c.id)
     .where(resource_providers.c.id == sa.bindparam("provider_id"))
-    .cte("at_and_below", recursive=True)
+    .cte("subtree", recursive=True)
 )
 # UNION without ALL: in old data with a cycle, the recursion ends.
-_AT_AND_BELOW = sa.select(
-    _AT.union(
+_SUBTREE_IDS = sa.select(
+    _SUBTREE.union(
         sa.select(resource_providers.c.id).join(
-            _AT, resource_providers.c.parent_provider_id == _AT.c.id
+            _SUBTREE, resource_providers.c.parent_provider_id == _SUBTREE.c.id
         )
     )
 )
 _PRESENT = sa.select(conditions).where(
     conditions.c.resource_provider_id == sa.bindparam("provider_id")
 )
-_ONE = (
+_BY_KEY = (
     conditions.c.resource_provider_id == sa.bindparam("provider_id"),
     conditions.c.name == sa.bindparam("key"),
 )
-_DELETE = sa.delete(conditions).where(*_ONE)
+_DELETE = sa.delete(conditions).where(*_BY_KEY)
 _DELETE_ENDED = _DELETE.where(conditions.c.ends_at <= sa.bindparam("now"))
 _INSERT = sa.insert(conditions)
 _SET_UPDATED = (
@@ -88,7 +88,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
     _lock_below(transaction, place)
     now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=place.id)
-    present = {row.name: condition_of(row) for row in rows}
+    present = {row.name: read_condition(row) for row in rows}
     if present.get(condition.key) == condition:
         return
     other_conditions = [
@@ -116,7 +116,7 @@ def put(transaction: WriteTransaction, provider_uuid: str, condition: Condition)
 def _lock_below(transaction: WriteTransaction, place: Any) -> None:
     """Lock a provider, as `_place` returns it, and its descendants; retry if it was moved or deleted."""
     lock_shapes(transaction, {place.root})
-    ids = _ids_at_and_below(transaction, place)
+    ids = _load_subtree_ids(transaction, place)
     locked: dict[int, LockedProvider] = {}
     for batch in chunks(ids):
         locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
@@ -139,7 +139,7 @@ def delete(transaction: WriteTransaction, provider_uuid: str, key: str) -> None:
     provider = lock_provider(transaction, provider_uuid)
     now = read_clock(transaction.connection)
     rows = transaction.rows(_PRESENT, provider_id=provider.id)
-    if not any(row.name == key and not condition_of(row).has_ended(now) for row in rows):
+    if not any(row.name == key and not read_condition(row).has_ended(now) for row in rows):
         raise ConditionNotFoundError(provider_uuid, key)
     transaction.execute(_DELETE, provider_id=provider.id, key=key)
     transaction.touch_providers([provider.id], Part.CONDITIONS)
@@ -161,15 +161,15 @@ def count_affected(transaction: ReadTransaction, provider_uuid: str) -> dict[str
         ProviderNotFoundError.
     """
     place = _place(transaction, provider_uuid)
-    ids = _ids_at_and_below(transaction, place)
+    ids = _load_subtree_ids(transaction, place)
     rows = transaction.rows_in_chunks(_CONSUMERS, ids=ids)
     consumers = {row.consumer_id for row in rows}
     return {"consumers": len(consumers), "providers": len(ids)}
 
 
-def _ids_at_and_below(transaction: ReadTransaction, place: Any) -> list[int]:
+def _load_subtree_ids(transaction: ReadTransaction, place: Any) -> list[int]:
     """Return the ids of a provider, as `_place` returns it, and of its descendants."""
-    return sorted(row.id for row in transaction.rows(_AT_AND_BELOW, provider_id=place.id))
+    return sorted(row.id for row in transaction.rows(_SUBTREE_IDS, provider_id=place.id))
 
 
 def _place(transaction: ReadTransaction, uuid: str) -> Any:

@@ -59,13 +59,13 @@ _IDS = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
     resource_providers.c.uuid.in_(bind_list("uuids"))
 )
 
-_MORE = consumption.alias("more")
+_FURTHER = consumption.alias("further")
 _FAULTS = CONSUMPTION_BY_NAMES.add_columns(
     inventories.c.id.is_(None).label("is_missing"),
     sa.exists(
-        sa.select(_MORE.c.amount).where(
-            _MORE.c.resource_provider_id == consumption.c.consumed_provider_id,
-            _MORE.c.resource_class_id == consumption.c.consumed_class_id,
+        sa.select(_FURTHER.c.amount).where(
+            _FURTHER.c.resource_provider_id == consumption.c.consumed_provider_id,
+            _FURTHER.c.resource_class_id == consumption.c.consumed_class_id,
         )
     )
     .correlate(consumption)
@@ -97,7 +97,7 @@ Lock = Callable[[WriteTransaction, Collection[str], Collection[int]], Iterable[L
 def lock_all(
     transaction: WriteTransaction,
     uuids: Collection[str],
-    given: Collection[Inventory],
+    new_inventories: Collection[Inventory],
     lock: Lock = lock_providers,
 ) -> dict[str, LockedProvider]:
     """Lock providers, and their consumed providers before and after a write; return the existing ones.
@@ -107,11 +107,13 @@ def lock_all(
     Raises:
         RetryTransactionError: if another write has changed the consumption meanwhile.
     """
-    if all(inventory.consumes is None for inventory in given):
+    if all(inventory.consumes is None for inventory in new_inventories):
         return {row.uuid: row for row in lock(transaction, uuids, ())}
     entries = load_consumption_by_uuid(transaction, uuids)
     before = consumed_by(entries, entries)
-    after = {consumes.provider for inventory in given for consumes in inventory.consumes or ()}
+    after = {
+        consumes.provider for inventory in new_inventories for consumes in inventory.consumes or ()
+    }
     rows = {row.uuid: row for row in lock(transaction, {*uuids, *after}, before)}
     entries = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
     if not consumed_by(entries, entries) <= before:
@@ -123,10 +125,10 @@ def lock_all(
 
 
 def resolve(
-    transaction: ReadTransaction, given: Mapping[Key, Sequence[Consumes]]
+    transaction: ReadTransaction, consumes_by_key: Mapping[Key, Sequence[Consumes]]
 ) -> dict[Key, dict[Key, int]]:
     """Return the new consumption of inventories by ids, without entries for unknown names."""
-    consumes = [entry for entries in given.values() for entry in entries]
+    consumes = [entry for entries in consumes_by_key.values() for entry in entries]
     uuids = sorted({entry.provider for entry in consumes})
     ids = {row.uuid: row.id for row in transaction.rows_in_chunks(_IDS, uuids=uuids)}
     classes = find_ids(transaction, {entry.resource_class for entry in consumes})
@@ -136,7 +138,7 @@ def resolve(
             for entry in entries
             if entry.provider in ids and entry.resource_class in classes
         }
-        for key, entries in given.items()
+        for key, entries in consumes_by_key.items()
     }
 
 

@@ -53,8 +53,8 @@ WRITERS: Sequence[type[PartWriter]] = (
 CREATE_RULE = "placement:resource_providers:create"
 UPDATE_RULE = "placement:resource_providers:update"
 
-_RULES = WriteRules(is_batch=True)
-_ONE = WriteRules()
+_RULES_OF_BATCH = WriteRules(is_batch=True)
+_RULES_OF_URL = WriteRules()
 _NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
     resource_providers.c.name.in_(bind_list("names"))
 )
@@ -78,7 +78,7 @@ def apply(
     problems: list[EntryFault] = []
     every_target = _find_targets(transaction, entries, problems)
     _require_allowed(every_target, is_allowed)
-    write_targets(transaction, every_target, _RULES, problems, create_names=create_names)
+    write_targets(transaction, every_target, _RULES_OF_BATCH, problems, create_names=create_names)
     return [_outcome(target) for target in every_target]
 
 
@@ -97,7 +97,7 @@ def write_part(
     value: Any,
     generation: int | None = None,
     *,
-    rules: WriteRules = _ONE,
+    rules: WriteRules = _RULES_OF_URL,
 ) -> WrittenPart:
     """Write one part of a provider, which must have the `generation` unless that is None.
 

@@ -186,7 +186,7 @@ class _RowWriter(PartWriter):
 
     statements: ClassVar[TableStatements]
 
-    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
+    def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the new rows of a provider."""
         raise NotImplementedError
 
@@ -198,7 +198,7 @@ class _RowWriter(PartWriter):
             for target in targets:
                 self._transaction.check_deadline()
                 provider_id = target.row.id
-                before, after = stored[provider_id], self.rows_of(target)
+                before, after = stored[provider_id], self.make_rows(target)
                 if before == after:
                     continue
                 target.changed.append(self.part.name)
@@ -230,7 +230,7 @@ class AttributeWriter(_RowWriter):
     part = ATTRIBUTES
     statements = TableStatements(attributes.c.name, attributes.c.value)
 
-    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
+    def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
         """Return names and JSON of the attributes."""
         return {(name, json.dumps(value)) for name, value in self._value(target).items()}
 
@@ -257,7 +257,7 @@ class TraitWriter(_RowWriter):
             if missing:
                 problems.append(EntryFault(target.index, TraitsNotFoundError(missing)))
 
-    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
+    def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the traits."""
         return {(self.traits[name].id,) for name in self._value(target)}
 
@@ -274,7 +274,7 @@ class AggregateWriter(_RowWriter):
         write_lock_rows(self._transaction, PARTS, [target.row.id for target in self._targets])
         super().write()
 
-    def rows_of(self, target: Target) -> set[tuple[Any, ...]]:
+    def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
         """Return the ids of the aggregates."""
         return {(self._ids[uuid],) for uuid in self._value(target)}
 

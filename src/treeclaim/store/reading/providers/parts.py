@@ -145,7 +145,7 @@ def make_condition(values: Iterable[Any]) -> Condition:
     )
 
 
-def condition_of(row: Any) -> Condition:
+def read_condition(row: Any) -> Condition:
     """Return the condition of a row of its table."""
     return make_condition((row.name, row.effect, row.ends_at, row.on_use, row.began, row.reason))
 

@@ -36,7 +36,7 @@ PART_QUERIES = tuple(
 )
 """Queries for all parts of the providers with these ids, for one UNION."""
 
-_SOME = CompiledStatement(sa.union_all(*PART_QUERIES))
+_LOAD = CompiledStatement(sa.union_all(*PART_QUERIES))
 _NAMES_KNOWN = 16_384
 """Cached entries of the catalogue, of about 500 bytes each."""
 
@@ -66,12 +66,12 @@ def some_providers(
     """Load the existing providers with these ids."""
     records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
-        rows = transaction.rows(_SOME, ids=ids)
-        records += records_of(rows_by_name(rows))
+        rows = transaction.rows(_LOAD, ids=ids)
+        records += make_records(rows_by_name(rows))
     return records
 
 
-def records_of(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
+def make_records(tables: Mapping[str, Rows]) -> list[ProviderRecord]:
     """Return the providers, given the rows of `PART_QUERIES` by the names of their parts."""
     inventories = _inventories(tables)
     links = {

@@ -23,7 +23,7 @@ from treeclaim.model.whole import (
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.providers import parts
 from treeclaim.store.reading.providers.json_columns import as_columns, columns
-from treeclaim.store.reading.providers.parts import LoadedPart, attribute_value, condition_of
+from treeclaim.store.reading.providers.parts import LoadedPart, attribute_value, read_condition
 from treeclaim.store.schema.tables import conditions, placement_aggregates
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -183,7 +183,7 @@ def _aggregates(transaction: ReadTransaction, arrays: Arrays) -> Links:
 def _load_conditions(transaction: ReadTransaction) -> Links:
     """Load the conditions of all providers in one query."""
     rows = transaction.rows(_CONDITIONS)
-    every_condition = [condition_of(row) for row in transaction.watched(rows)]
+    every_condition = [read_condition(row) for row in transaction.watched(rows)]
     numbers = {condition: at for at, condition in enumerate(sorted(set(every_condition)))}
     return Links(
         np.array([row.resource_provider_id for row in rows], dtype=np.int64),
