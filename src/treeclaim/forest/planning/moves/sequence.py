@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An order for the moves of a solution in which each move is legal after those before it."""
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,9 +8,6 @@ from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.move_model import Assignment, CandidatePlace, MoverKind
 from treeclaim.forest.planning.moves.movers import Cell, Mover, cells_of, free_of
-
-_MOST_ORDERS = 40
-"""Orders that are tried: one by the room that moves free, the others with this room weighted at random."""
 
 
 def make_moves(board: Board, assignment: Assignment) -> bool:
@@ -23,20 +19,16 @@ def make_moves(board: Board, assignment: Assignment) -> bool:
         Whether a legal order was found; no further move is made otherwise. There may be an order nevertheless.
     """
     before = len(board.moves)
-    for seed in range(_MOST_ORDERS):
-        chance = random.Random(seed) if seed else None  # noqa: S311 - the same orders each time
-        sequencer = _Sequencer(board, assignment, chance)
-        while sequencer.advance():
-            board.budget.check()
-        if sequencer.is_done:
-            return True
+    sequencer = _Sequencer(board, assignment)
+    while sequencer.advance():
+        board.budget.check()
+    if not sequencer.is_done:
         board.undo(before)
-    return False
+    return sequencer.is_done
 
 
 class _Sequencer:
-    def __init__(self, board: Board, assignment: Assignment, chance: random.Random | None) -> None:
-        self._chance = chance
+    def __init__(self, board: Board, assignment: Assignment) -> None:
         self._board = board
         self._leaving: dict[MoverKind, list[Mover]] = {}
         self._arriving: dict[MoverKind, list[CandidatePlace]] = {}
@@ -60,7 +52,7 @@ class _Sequencer:
 
     def _options(self) -> list[tuple[MoverKind, Mover, CandidatePlace]]:
         """Return the moves that are left, those that free the most needed room first."""
-        needed, chance = self._needed(), self._chance
+        needed = self._needed()
         options = [
             (kind, mover, place)
             for kind, places in self._arriving.items()
@@ -70,10 +62,9 @@ class _Sequencer:
             }.values()
         ]
 
-        def gain(option: tuple[MoverKind, Mover, CandidatePlace]) -> tuple[float, float]:
+        def gain(option: tuple[MoverKind, Mover, CandidatePlace]) -> float:
             relief = option[1].relief.items()
-            room = sum(min(n, needed[cell]) / needed[cell] for cell, n in relief if needed[cell])
-            return (room, 0.0) if chance is None else (room * chance.random(), chance.random())
+            return sum(min(n, needed[cell]) / needed[cell] for cell, n in relief if needed[cell])
 
         return sorted(options, key=gain, reverse=True)
 
