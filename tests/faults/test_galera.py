@@ -23,9 +23,8 @@ from treeclaim.model.errors import (
     ProviderNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.errors import ConditionedError, ConsumptionError
-from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.provider import Condition, Consumes, Effect, Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest

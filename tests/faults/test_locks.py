@@ -15,7 +15,7 @@ from tests.faults.harness.load import build
 from tests.faults.harness.service import client_of, running
 from tests.lock_waits import await_waiter, session_of
 from treeclaim.model.errors import ResourceClassInUseError
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.operations.catalogue import resource_classes

@@ -11,9 +11,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes, Cursor
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.provider import Inventory, InventoryRecord, ProviderRecord
 from treeclaim.model.request import BodyForm, SearchOptions
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_DEVICE")

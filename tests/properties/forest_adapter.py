@@ -14,11 +14,16 @@ from tests.reference.world import uuid_of
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
-from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.expressions import read_expression
 from treeclaim.model.extension.order import Order, Preference, Term, TermName
-from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
+from treeclaim.model.provider import (
+    Condition,
+    Consumed,
+    Effect,
+    Inventory,
+    InventoryRecord,
+    ProviderRecord,
+)
 from treeclaim.model.request import (
     BodyForm,
     CandidateRequest,
@@ -225,7 +230,7 @@ LOWERED = {
     "solve.tree_kinds.MANY_COMBINATIONS": 2,
     "solve.limit.CANDIDATES_TOGETHER": 2,
     "answer.body.SLOTS_TOGETHER": 3,
-    "answer.summaries.TREES_IN_A_PIECE": 1,
+    "answer.body.TREES_IN_A_PIECE": 1,
     "answer.templates.FEW_SLOTS": 1,
     "answer.templates.MOST_COMPARISONS": 4,
     "answer.templates.LARGEST_CODED_PATTERN": 2,

@@ -17,7 +17,7 @@ from tests.service import fresh_database_on
 from tests.tiers import examples
 from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batches.batch import BatchEntry, BatchRefusedError
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.operations.providers.entries import apply

@@ -5,8 +5,8 @@ import uuid
 
 from tests.service import fresh_database
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import NEWEST
+from treeclaim.model.provider import Inventory
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.questions import candidate_question, key_of
 from treeclaim.store import DatabaseSettings, Store

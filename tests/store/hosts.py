@@ -4,7 +4,7 @@
 from uuid import uuid4
 
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store.operations.providers import providers
 
 

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 from treeclaim.client.aggregates import AggregateNames, shown_aggregate
 from treeclaim.client.client import Client
 from treeclaim.client.session import in_batches, in_parallel
-from treeclaim.model.attributes import AttributeValue
-from treeclaim.model.inventory import AMOUNTS, Inventory
 from treeclaim.model.parts import (
     INVENTORIES,
     Names,
     ProviderPart,
     Values,
 )
+from treeclaim.model.provider import AMOUNTS, AttributeValue, Inventory
 
 UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""

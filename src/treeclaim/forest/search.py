@@ -9,8 +9,7 @@ the stage before only as much as the stage after it needs.
 from collections.abc import Iterator
 from itertools import chain
 
-from treeclaim.forest.answer.body import ResponseBody, SplitAnswer
-from treeclaim.forest.answer.summaries import Summaries, limited_below_1_29
+from treeclaim.forest.answer.body import ResponseBody, SplitAnswer, Summaries, limited_below_1_29
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered import Ranking, first_candidates
 from treeclaim.forest.solve.candidate_cache import draw_candidates

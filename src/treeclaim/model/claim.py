@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 
 HOLD_TYPE = "TREECLAIM_HOLD"
 """Consumer type of holds."""

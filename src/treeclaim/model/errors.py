@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from inspect import get_annotations
 from typing import Any, ClassVar, dataclass_transform
 
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 
 
 @dataclass_transform(eq_default=False)

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, Generic, TypeVar, cast
 
-from treeclaim.model.attributes import Attributes, same_attributes
 from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.provider import Attributes, same_attributes
 
 Value = TypeVar("Value")
 

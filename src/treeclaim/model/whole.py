@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.model.attributes import AttributeValue
+from treeclaim.model.provider import AttributeValue
 
 Numbers = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]

@@ -25,7 +25,7 @@ The most is a tenth of that."""
 PRELUDE = """
 from pathlib import Path
 from tests.forest.building import *
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.request import *
 from time import process_time

@@ -8,7 +8,7 @@ from tests.reference.candidates import SHARING
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
-from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.provider import MAXIMUM_INTEGER
 
 GREATEST = 2**53 - 1
 MANY = 1_100

@@ -25,8 +25,8 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.solve.combine import matching_anchors
 from treeclaim.forest.solve.problem import relate
-from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.extension.order import Order, Term, TermName
+from treeclaim.model.provider import Condition, Effect
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))

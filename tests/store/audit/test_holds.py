@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import HoldTerms
 from treeclaim.model.extension.audit import FindingKind, RepairResult
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store.audit.findings import load_findings
 from treeclaim.store.audit.repairs import repair
 from treeclaim.store.reading.holds import load_draws, load_holds

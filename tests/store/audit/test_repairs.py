@@ -10,7 +10,7 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.databases import EACH_SERVER, empty_database
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.extension.audit import FindingKind, RepairResult
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit import repairs
 from treeclaim.store.feed.news import load_roots, news_since, news_within

@@ -15,7 +15,7 @@ from tests.service import schema_on
 from tests.store.hosts import create_host
 from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema.tables import feed, resource_providers, streams

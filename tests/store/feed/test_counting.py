@@ -12,7 +12,7 @@ from tests.store.feed.worlds_of_readers import Reader
 from tests.store.hosts import create_host, make_claim
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import polling, unread

@@ -12,8 +12,8 @@ from tests.store.upkeep import utc_now
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import Part
+from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest

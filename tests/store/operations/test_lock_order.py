@@ -18,7 +18,7 @@ from tests.lock_waits import await_waiter, session_of, waiters
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store.audit.repairs import repair
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import holds as hold_writes

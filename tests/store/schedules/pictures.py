@@ -172,8 +172,8 @@ def providers_in(forest):
                     for stock in record.inventories
                 )
             ),
-            tuple(sorted(str(traits.get(one)) for one in record.trait_ids)),
-            record.aggregates,
+            tuple(sorted(str(traits.get(one)) for one in record.links["traits"])),
+            record.links["aggregates"],
         )
         for record in records
     )

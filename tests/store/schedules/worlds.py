@@ -14,9 +14,7 @@ from tests.store.schedules.world import GENERATION, Operation, Script, World, sc
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
-from treeclaim.model.extension.conditions import Condition, Effect
-from treeclaim.model.inventory import Consumes, Inventory
-from treeclaim.model.provider import Provider
+from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
 from treeclaim.store.audit import repairs
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations import aggregate_names, mixes, reshaper

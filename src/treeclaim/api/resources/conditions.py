@@ -22,15 +22,15 @@ from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations.hold_terms import until_of
 from treeclaim.api.resources.extension.parts import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
-from treeclaim.model.extension.conditions import (
+from treeclaim.model.names import quote_value
+from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.provider import (
+    CONDITION_KEY,
     EFFECTS,
-    KEY,
     LONGEST_REASON,
     Condition,
     shown_by_key,
 )
-from treeclaim.model.names import quote_value
-from treeclaim.model.parts import CONDITIONS
 from treeclaim.store.operations.providers import conditions as store
 
 _SHOWN = DescribedResponse(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))
@@ -59,9 +59,9 @@ def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
     Raises:
         ApiError: 400.
     """
-    if re.fullmatch(KEY, key) is None:
+    if re.fullmatch(CONDITION_KEY, key) is None:
         raise bad_request(
-            f"Invalid key of a condition: {quote_value(key)} is not of the form {KEY}."
+            f"Invalid key of a condition: {quote_value(key)} is not of the form {CONDITION_KEY}."
         )
     until = body.until
     if body.on_use and until is not None:
@@ -94,7 +94,7 @@ def list_conditions(call: Call) -> Reply:
     policy=CONDITIONS.write_rule,
     answers=(EMPTY, _AFFECTED),
     body=BodyReader(ConditionBody),
-    forms=ValueForms(path={"key": text(KEY)}),
+    forms=ValueForms(path={"key": text(CONDITION_KEY)}),
 )
 def put_condition(call: Call, query: ConditionQuery) -> Reply:
     """Give a resource provider a condition, or say what that would affect."""

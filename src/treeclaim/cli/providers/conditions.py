@@ -8,8 +8,8 @@ from treeclaim.cli.names import TREE_OPTION, find_provider, tree_filter
 from treeclaim.cli.output import say
 from treeclaim.client import Client
 from treeclaim.client.session import escape_url
-from treeclaim.model.extension.conditions import EFFECTS
 from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.provider import EFFECTS
 
 _CONDITION = """
     PROVIDER  name or uuid

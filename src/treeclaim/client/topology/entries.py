@@ -18,19 +18,17 @@ from pydantic import (
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, PlainText
 from treeclaim.client.topology.mig import CARDS, Card
-from treeclaim.model.attributes import (
+from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
+from treeclaim.model.provider import (
     LONGEST_TEXT,
+    MAXIMUM_ALLOCATION_RATIO,
+    MAXIMUM_INTEGER,
     MOST_ATTRIBUTES,
+    MOST_CONSUMED_UNITS,
     is_attribute_name,
     is_attribute_value,
 )
-from treeclaim.model.inventory import (
-    MAXIMUM_ALLOCATION_RATIO,
-    MAXIMUM_INTEGER,
-    MOST_CONSUMED_UNITS,
-)
-from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
-from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 
 _INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,18})")
 _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")

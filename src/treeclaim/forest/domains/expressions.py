@@ -15,7 +15,6 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.table.attributes import ABSENT, AttributeColumns, Kinds
 from treeclaim.forest.table.columns import Integers, Mask, Rows
-from treeclaim.model.attributes import GREATEST_NUMBER, AttributeKind, kind_of
 from treeclaim.model.extension.expressions import (
     MOST_VERSION_DIGITS,
     Comparison,
@@ -28,6 +27,7 @@ from treeclaim.model.extension.expressions import (
     Operator,
     VersionValue,
 )
+from treeclaim.model.provider import GREATEST_NUMBER, AttributeKind, kind_of
 
 _COMPARISONS: Mapping[Operator, Callable[[Any, Any], Any]] = {
     Operator.EQUAL: operator.eq,

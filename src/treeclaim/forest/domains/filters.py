@@ -17,15 +17,14 @@ from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.table.attributes import ABSENT
 from treeclaim.forest.table.columns import NO_ROW, Integers, Mask, Rows, expand_ranges
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
-from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.provider import AttributeKind, Condition, Effect
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
 _KINDS = max(AttributeKind) + 1

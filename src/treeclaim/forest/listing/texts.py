@@ -19,8 +19,6 @@ import orjson
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.extension.conditions import shown_by_key
-from treeclaim.model.inventory import AMOUNTS, Consumes
 from treeclaim.model.parts import (
     ATTRIBUTES,
     CONDITIONS,
@@ -30,6 +28,7 @@ from treeclaim.model.parts import (
     TRAITS,
     ProviderPart,
 )
+from treeclaim.model.provider import AMOUNTS, Consumes, shown_by_key
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in SHOWN_PARTS))
 """Parts that may be included, in the order in which they follow the provider's own members."""

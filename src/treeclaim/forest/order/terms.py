@@ -29,8 +29,8 @@ from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.tree_kinds import relatives_of
 from treeclaim.forest.table.columns import Mask, Rows, Trees
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.attributes import AttributeKind
 from treeclaim.model.extension.order import Preference
+from treeclaim.model.provider import AttributeKind
 
 
 class _FilledTerm(TermScorer):

@@ -37,10 +37,9 @@ from treeclaim.model.extension.batches.hierarchy import (
     is_at_or_above,
 )
 from treeclaim.model.extension.errors import ConsumptionError
-from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
-from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
+from treeclaim.model.provider import Consumed, Consumes, Inventory, InventoryRecord, ProviderRecord
 
 NOWHERE = Cursor({}, None, frozenset())
 """The position of changes that come from no database."""

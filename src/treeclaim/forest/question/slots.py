@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from treeclaim.model.extension.expressions import Exists, Expression
-from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.provider import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, STRICT, CandidateRequest, RequestGroup
 
 BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1

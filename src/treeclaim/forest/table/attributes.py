@@ -15,7 +15,7 @@ from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Mask, Rows
 from treeclaim.forest.table.columns import search_ascending as search
 from treeclaim.forest.table.holdings import rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values
-from treeclaim.model.attributes import AttributeKind, Attributes, AttributeValue, kind_of
+from treeclaim.model.provider import AttributeKind, Attributes, AttributeValue, kind_of
 from treeclaim.model.whole import AttributeRows
 
 Kinds = npt.NDArray[np.uint8]

@@ -17,8 +17,7 @@ from treeclaim.forest.table.columns import (
     ascending,
     search_ascending,
 )
-from treeclaim.model.inventory import AMOUNTS, MAXIMUM_INTEGER, Inventory
-from treeclaim.model.provider import InventoryRecord
+from treeclaim.model.provider import AMOUNTS, MAXIMUM_INTEGER, Inventory, InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
 from treeclaim.model.whole import InventoryColumns, Numbers
 

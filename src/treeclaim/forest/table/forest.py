@@ -42,10 +42,8 @@ from treeclaim.forest.table.provider_table import ROWS_COPIED_TOGETHER, Provider
 from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.texts import InventoryView, SummaryTexts, summary_fragment, writable
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
-from treeclaim.model.extension.conditions import Condition
-from treeclaim.model.inventory import Consumes
 from treeclaim.model.parts import CONDITIONS, TRAITS
-from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.provider import Condition, Consumes, ProviderRecord
 from treeclaim.model.whole import WholeInventory
 
 _LEAST_CACHE_BYTES = 48_000_000

@@ -23,10 +23,17 @@ from treeclaim.forest.table.columns import NO_ROW, Column, Rows
 from treeclaim.forest.table.consumption import Uses, link_all
 from treeclaim.forest.table.holdings import Holdings, Memberships, rows_by_group
 from treeclaim.forest.table.layout import Layout, group_values, lay_out
-from treeclaim.model.attributes import Attributes, AttributeValue, same_attributes
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, SHOWN_LINKS, TRAITS
-from treeclaim.model.provider import Consumed, InventoryRecord, Provider, ProviderRecord
+from treeclaim.model.provider import (
+    Attributes,
+    AttributeValue,
+    Consumed,
+    InventoryRecord,
+    Provider,
+    ProviderRecord,
+    same_attributes,
+)
 from treeclaim.model.whole import WholeInventory
 
 ROWS_COPIED_TOGETHER = 1024

@@ -17,8 +17,7 @@ import orjson
 
 from treeclaim.forest.table.columns import Column, Trees
 from treeclaim.forest.table.order import TreeOrder
-from treeclaim.model.inventory import Consumes, Inventory
-from treeclaim.model.provider import Provider
+from treeclaim.model.provider import Consumes, Inventory, Provider
 from treeclaim.model.request import BodyForm
 
 Handles = npt.NDArray[np.int32]

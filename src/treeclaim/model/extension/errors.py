@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.inventory import Consumes
+from treeclaim.model.provider import Consumes
 
 
 class ConsumptionError(TreeclaimError):

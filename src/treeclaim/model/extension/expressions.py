@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NoReturn
 
-from treeclaim.model.attributes import AttributeValue, is_attribute_name
+from treeclaim.model.provider import AttributeValue, is_attribute_name
 
 MOST_CHARACTERS = 1_024
 """Characters that an expression may have."""

@@ -7,12 +7,11 @@ Every function raises `InvalidQueryError` with the name of the parameter.
 import re
 from collections.abc import Collection, Mapping
 
-from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.claim import MOST_SOURCES
-from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.extension.expressions import Expression, ExpressionError, read_expression
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid, quote_value
+from treeclaim.model.provider import CONDITION_KEY, is_attribute_name
 from treeclaim.model.query.errors import (
     InvalidQueryError,
     repeated_parameter,
@@ -151,7 +150,7 @@ def parse_tolerates(name: str, value: str) -> frozenset[str]:
     """Parse a value of `tolerates` (contract page 102, section 3): keys of conditions."""
     keys = [key.strip() for key in value.split(",")]
     for key in keys:
-        if re.fullmatch(KEY, key) is None:
+        if re.fullmatch(CONDITION_KEY, key) is None:
             raise unusable_parameter(name, f"{quote_value(key)!r} is not a key of a condition.")
     return frozenset(keys)
 

@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from treeclaim.model.attributes import is_attribute_name
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
 from treeclaim.model.extension.planning import Mix
 from treeclaim.model.names import quote_value
+from treeclaim.model.provider import is_attribute_name
 from treeclaim.model.query.errors import unusable_parameter
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 

@@ -12,9 +12,8 @@ from decimal import Decimal
 import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
-from treeclaim.model.extension.conditions import Effect
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID, UNKNOWN_TYPE
+from treeclaim.model.provider import Effect, Inventory
 from treeclaim.store.audit import trees
 from treeclaim.store.audit.trees import HOLD_UUIDS, Item
 from treeclaim.store.database.transactions import ReadTransaction

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.inventory import Consumes
+from treeclaim.model.provider import Consumes
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
     allocations,

@@ -9,9 +9,9 @@ import pytest
 from treeclaim.api.protocol.operations import VersionedSchema
 from treeclaim.api.protocol.request.validation import Checker
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.model.attributes import TEXT_PATTERN
 from treeclaim.model.microversions import MAXIMUM
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.provider import TEXT_PATTERN
 
 UUID = "10000000-0000-4000-8000-000000000001"
 

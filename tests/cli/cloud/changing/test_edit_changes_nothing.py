@@ -18,9 +18,9 @@ from treeclaim.client.loading import apply_topology, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
 from treeclaim.client.states import State, state_of
 from treeclaim.client.topology import parse_topology
-from treeclaim.model.attributes import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 from treeclaim.model.parts import ATTRIBUTES as PART
 from treeclaim.model.parts import PARTS
+from treeclaim.model.provider import GREATEST_NUMBER, NAME_PATTERN, is_attribute_value
 
 HOSTILE = (
     "host-{n}", "{{n:03}}", "}{", "{parent}", "{", "# no comment", "a: b", "- a", "null", "1_000", "0o17",

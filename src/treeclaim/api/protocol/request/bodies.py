@@ -34,10 +34,9 @@ from treeclaim.api.protocol.request.schemas import (
     Schema,
 )
 from treeclaim.model.claim import MOST_SOURCES
-from treeclaim.model.extension.conditions import KEY
-from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.microversions import Version
 from treeclaim.model.names import normalised_uuid, quote_value, unknown_word
+from treeclaim.model.provider import CONDITION_KEY, MAXIMUM_INTEGER
 
 _MOST_DOMAINS = 1_000
 _MOST_PARTS = 10_000
@@ -79,7 +78,7 @@ _FORMS = {
     TYPE_NAME: "the name of a consumer type",
     PROVIDER_KEY: "a UUID with dashes",
     str(DASHED_UUID["pattern"]): "a UUID with dashes",
-    f"^{KEY}$": "a key of 1 to 63 capital letters, digits and _",
+    f"^{CONDITION_KEY}$": "a key of 1 to 63 capital letters, digits and _",
 }
 """The text that is expected, by its pattern."""
 
@@ -250,7 +249,7 @@ ProviderUuid = Annotated[str, _uuid("a resource provider"), WithJsonSchema(ANY_U
 ConsumerKey = Annotated[str, Field(pattern=PROVIDER_KEY)]
 """A UUID with dashes, in the spelling of the client."""
 DashedUuid = Annotated[str, Field(pattern=str(DASHED_UUID["pattern"]))]
-ConditionKey = Annotated[str, Field(pattern=f"^{KEY}$")]
+ConditionKey = Annotated[str, Field(pattern=f"^{CONDITION_KEY}$")]
 HoldUuid = Annotated[str, _uuid("a hold"), WithJsonSchema(ANY_UUID)]
 AggregateUuid = Annotated[str, _uuid("an aggregate", normalises=False), WithJsonSchema(ANY_UUID)]
 """A UUID in the spelling of the client, which is that of its aggregates (page 40)."""

@@ -28,8 +28,8 @@ from treeclaim.model.claim import (
     Omission,
     utc_of,
 )
-from treeclaim.model.extension.conditions import MOST_TOLERATED
 from treeclaim.model.names import normalised_uuid, quote_value
+from treeclaim.model.provider import MOST_TOLERATED
 from treeclaim.store.reading.holders import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"

@@ -24,8 +24,8 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.forest.explain.constraints import Reason
-from treeclaim.model.extension.conditions import KEY
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.provider import CONDITION_KEY
 from treeclaim.model.query.parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 
@@ -179,7 +179,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.TREES_OR_NOT: MEMBER_OF,
     Grammar.UUIDS: text(list_pattern(UUID_PATTERN)),
     Grammar.CLASSES: text(list_pattern(_CLASS)),
-    Grammar.KEYS: text(list_pattern(KEY)),
+    Grammar.KEYS: text(list_pattern(CONDITION_KEY)),
     Grammar.SUFFIXES: text(list_pattern(_SUFFIX)),
     Grammar.SUFFIXES_OR_NOT: text(list_pattern(f"!?{_SUFFIX}")),
     Grammar.EXPRESSION: text(r"(exists )?[a-z][a-z0-9_]{7}( (==|!=) ('[a-z]*'|[1-9]))?"),

@@ -11,8 +11,8 @@ from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
     require_row,
 )
-from treeclaim.model.attributes import Attributes
 from treeclaim.model.parts import ATTRIBUTES
+from treeclaim.model.provider import Attributes
 from treeclaim.store.operations.providers import providers
 
 ANSWER = DescribedResponse(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))

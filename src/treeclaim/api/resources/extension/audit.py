@@ -34,8 +34,8 @@ from treeclaim.model.extension.audit import (
     RepairOutcome,
     RepairResult,
 )
-from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.names import normalised_uuid, quote_value
+from treeclaim.model.provider import MAXIMUM_INTEGER
 from treeclaim.store.audit.findings import PARTS, load_findings
 from treeclaim.store.audit.repairs import repair
 

@@ -35,16 +35,6 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
-from treeclaim.model.attributes import (
-    GREATEST_NUMBER,
-    LONGEST_TEXT,
-    MOST_ATTRIBUTES,
-    NAME_PATTERN,
-    TEXT_PATTERN,
-    AttributeValue,
-    is_attribute_name,
-    is_attribute_value,
-)
 from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.parts import (
@@ -55,6 +45,16 @@ from treeclaim.model.parts import (
     PARTS,
     TRAITS,
     ProviderPart,
+)
+from treeclaim.model.provider import (
+    GREATEST_NUMBER,
+    LONGEST_TEXT,
+    MOST_ATTRIBUTES,
+    NAME_PATTERN,
+    TEXT_PATTERN,
+    AttributeValue,
+    is_attribute_name,
+    is_attribute_value,
 )
 
 _KINDS: Schema = {"type": ["boolean", "integer", "string"]}

@@ -25,8 +25,8 @@ from treeclaim.model.errors import (
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.inventory import Consumes, Inventory
 from treeclaim.model.microversions import Feature
+from treeclaim.model.provider import Consumes, Inventory
 from treeclaim.store.operations.providers.part_writer import Classes
 from treeclaim.store.operations.providers.providers import write_inventories
 from treeclaim.store.reading.inventories import consumed_by

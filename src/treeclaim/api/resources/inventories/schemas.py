@@ -18,7 +18,8 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.model.inventory import (
+from treeclaim.model.microversions import Version
+from treeclaim.model.provider import (
     MAXIMUM_ALLOCATION_RATIO,
     MAXIMUM_INTEGER,
     MOST_CONSUMED,
@@ -26,7 +27,6 @@ from treeclaim.model.inventory import (
     Consumes,
     Inventory,
 )
-from treeclaim.model.microversions import Version
 
 _FIELDS: dict[str, Schema] = {
     **dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER),

@@ -24,9 +24,9 @@ from treeclaim.api.resources.conditions import ConditionBody, condition_of
 from treeclaim.api.resources.extension.batches import read_entries
 from treeclaim.api.resources.extension.parts import ProviderEntry
 from treeclaim.model.extension.batches.batch import BatchEntry
-from treeclaim.model.extension.conditions import MOST_CONDITIONS
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.provider import MOST_CONDITIONS
 from treeclaim.replica import Arrival, Question
 from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import question_under

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from treeclaim.model.errors import InvalidParentError, InventoryInUseError, TreeclaimError
 from treeclaim.model.extension.errors import ConsumptionError
-from treeclaim.model.inventory import Consumes
+from treeclaim.model.provider import Consumes
 
 _NO_PARENT = "parent provider UUID does not exist."
 _OWN_PARENT = "parent provider UUID cannot be same as UUID."

@@ -14,7 +14,7 @@ from treeclaim.model.errors import (
     InventoryMissingError,
     UnitConstraintError,
 )
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Inventory
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import (
     Key,

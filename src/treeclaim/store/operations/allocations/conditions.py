@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.conditions import Condition
 from treeclaim.model.extension.errors import ConditionedError
 from treeclaim.model.parts import Part
+from treeclaim.model.provider import Condition
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import WriteTransaction

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.conditions import MOST_CONDITIONS, Condition
 from treeclaim.model.extension.errors import ConditionNotFoundError, ConditionsFullError
 from treeclaim.model.parts import Part
+from treeclaim.model.provider import MOST_CONDITIONS, Condition
 from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.systems import is_galera, read_clock
 from treeclaim.store.database.transactions import (

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderInUseError, TreeclaimError
 from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
-from treeclaim.model.inventory import Consumes, Inventory
+from treeclaim.model.provider import Consumes, Inventory
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import (
     Key,

@@ -16,9 +16,9 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.extension.errors import ConsumptionError
-from treeclaim.model.inventory import AMOUNTS, Consumes, Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import INVENTORIES
+from treeclaim.model.provider import AMOUNTS, Consumes, Inventory
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import (
     NAMES_PER_STATEMENT,

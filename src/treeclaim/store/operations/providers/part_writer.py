@@ -24,9 +24,9 @@ from treeclaim.model.extension.batches.batch import (
     BatchRefusedError,
     EntryFault,
 )
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS, Part, ProviderPart
+from treeclaim.model.provider import Inventory
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
 from treeclaim.store.operations.catalogue import traits

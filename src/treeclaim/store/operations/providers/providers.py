@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.attributes import Attributes
 from treeclaim.model.claim import Omission
 from treeclaim.model.errors import (
     DuplicateProviderError,
@@ -14,9 +13,8 @@ from treeclaim.model.errors import (
     ProviderNotFoundError,
 )
 from treeclaim.model.extension.batches.batch import BatchEntry
-from treeclaim.model.inventory import Inventory
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
-from treeclaim.model.provider import Provider
+from treeclaim.model.provider import Attributes, Inventory, Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
 from treeclaim.store.operations.locks.lock_rows import PARTS, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider

@@ -15,13 +15,14 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model import parts
-from treeclaim.model.attributes import (
+from treeclaim.model.provider import (
     Attributes,
     AttributeValue,
+    Condition,
+    Effect,
     is_attribute_name,
     is_attribute_value,
 )
-from treeclaim.model.extension.conditions import Condition, Effect
 from treeclaim.model.whole import NO_PARENT
 from treeclaim.store.database.functions import ExactText
 from treeclaim.store.database.transactions import as_datetime

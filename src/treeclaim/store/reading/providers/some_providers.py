@@ -9,8 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.changes import Catalogue, CatalogueEntry
-from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import Consumed, InventoryRecord, ProviderRecord
+from treeclaim.model.provider import Consumed, Inventory, InventoryRecord, ProviderRecord
 from treeclaim.model.whole import NO_PARENT
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds

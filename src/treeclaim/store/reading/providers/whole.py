@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
-from treeclaim.model.attributes import is_attribute_name
+from treeclaim.model.provider import is_attribute_name
 from treeclaim.model.whole import (
     NO_ATTRIBUTE_ROWS,
     AttributeRows,
