@@ -81,6 +81,15 @@ def test_all_of_an_inventory_may_be_reserved(client, tmp_path):
     assert refused.startswith("a (line 1): ")
 
 
+def test_field_that_returns_to_its_default_is_shown_with_both_values(client, tmp_path):
+    text = "providers: [{name: a, inventories: {VCPU: {total: 8, allocation_ratio: RATIO}}}]"
+    apply_topology(client, topology(tmp_path, text.replace("RATIO", "4.0")))
+    (change,) = make_plan(client, topology(tmp_path, text.replace("RATIO", "1.0"))).changes
+    assert [str(field) for field in change.fields({})] == [
+        "~ inventories.VCPU.allocation_ratio: 4.0 → 1.0"
+    ]
+
+
 FAMILY = """
 providers:
   - {name: top, children: [{name: going, children: [{name: below, children: [{name: last}]},

@@ -140,11 +140,20 @@ def find_field_changes(
 ) -> Iterator[FieldChange]:
     """Yield the differences of two values in words, ordered by the fields."""
     for field_name in sorted(before.keys() | after.keys()):
-        old, new = before.get(field_name), after.get(field_name)
+        old, new = _value_of(before, field_name), _value_of(after, field_name)
         if old != new:
             sign = "+" if old is None else "-" if new is None else "~"
             values = " → ".join(filter(None, (old, new)))
             yield FieldChange(sign, f"{field_name}: {values}" if values else field_name)
+
+
+def _value_of(values: Mapping[str, str], field_name: str) -> str | None:
+    """Return a value in words; the default one for a field that an existing inventory leaves out."""
+    inventory, _, name = field_name.rpartition(".")
+    is_omitted = field_name not in values and f"{inventory}.total" in values
+    if is_omitted and inventory.startswith(f"{INVENTORIES.name}.") and name in _DEFAULTS:
+        return str(_DEFAULTS[name])
+    return values.get(field_name)
 
 
 def value_in_words(part: ProviderPart[Any], value: Any, names: AggregateNames) -> dict[str, str]:
