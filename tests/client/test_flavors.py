@@ -15,10 +15,6 @@ def test_sizes_become_the_unsuffixed_group():
     assert parameters() == {"resources": "VCPU:2,MEMORY_MB:512,DISK_GB:10"}
 
 
-def test_zero_sizes_are_omitted_from_the_query():
-    assert query_of(Flavor(vcpus=1)).parameters == (("resources", "VCPU:1"),)
-
-
 @pytest.mark.parametrize(
     ("specs", "expected"),
     [

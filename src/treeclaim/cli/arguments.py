@@ -11,6 +11,7 @@ A command declares its arguments as a table like that of its help: the argument,
 | `--limit N = 20` | an option with a default |
 | `--effect no_new\|leave` | an option with choices |
 | `--in-tree NAME...` | an option that may be repeated |
+| `--kind a\|b+` | an option with one or more of some choices |
 | `-f,--format json\|value` | an option with a short name |
 
 The name of a value decides its type (`_TYPES`); `NAME:VALUE` names the attribute of the parsed options. Of arguments
@@ -42,7 +43,7 @@ _MOST_HOURS = 24 * 36_500
 
 _COLUMNS = re.compile(r"\s{2,}")
 
-_ARGUMENT = re.compile(r"(-\S+)?(?:\s*(?:(\w+):)?(\S+?)(\.\.\.)?)?(?:\s=\s(.+))?")
+_ARGUMENT = re.compile(r"(-\S+)?(?:\s*(?:(\w+):)?(\S+?)(\.\.\.|\+)?)?(?:\s=\s(.+))?")
 """An argument in a table: option, attribute, value, count and default."""
 
 
@@ -163,7 +164,10 @@ def _read_argument(argument: str) -> tuple[str, dict[str, Any]]:
         return destination or metavar.lower(), settings
     if destination:
         settings["dest"] = destination
-    if count:
+    if count == "+":
+        settings |= {"action": "extend", "default": [], "nargs": "+"}
+        settings |= {"metavar": option[2:].upper(), "help": f": {', '.join(choices or ())}"}
+    elif count:
         settings |= {"action": "append", "default": [], "help": "; may be repeated"}
     return option, settings
 

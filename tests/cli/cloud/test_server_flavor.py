@@ -49,14 +49,6 @@ def test_server_flavor_becomes_the_query_that_nova_sends(environment):
     assert json.loads(document)["feasible"] is True
 
 
-@pytest.mark.slow
-def test_explain_shows_why_a_server_flavor_does_not_fit(environment):
-    shown = succeed(environment, "explain", "--server-flavor", "hungry")
-    assert "None of 7 trees matches" in shown
-    assert "resources_GPU=VGPU:90" in shown
-    assert "required_GPU=CUSTOM_GPU_A100" in shown
-
-
 def test_extra_specs_judged_by_nova_are_listed_on_stderr(environment):
     result = call(environment, "explain", "--server-flavor", "numa", "-f", "json")
     assert "hw:numa_nodes" in result.stderr
@@ -72,15 +64,6 @@ def test_private_flavors_are_found_by_id_and_by_name(environment):
 
 def test_server_flavor_accepts_added_parameters(environment):
     assert " in_tree=" in asked(environment, "numa", "in_tree=host-1")
-
-
-def test_candidates_fit_and_place_accept_server_flavor(environment):
-    ordered = ["--order-by", "spread", "--limit", "1", "-f", "json"]
-    document = json.loads(succeed(environment, "candidates", "--server-flavor", "numa", *ordered))
-    assert len(document["allocation_requests"]) == 1
-    assert "secret" in succeed(environment, "fit", "--server-flavor", "secret")
-    placed = succeed(environment, "place", "--server-flavor", "secret", "--dry-run")
-    assert "1 would be placed" in placed
 
 
 def test_unusable_server_flavor_is_refused_with_the_reason(environment, tmp_path):

@@ -29,37 +29,20 @@ class Audit(CloudLister):
     example = "--kind orphaned --living-from nova"
     failure_status: ClassVar[int] = FAILED
 
-    arguments = """
-        --living-from nova|FILE  source of live consumers, for detecting orphans: the servers of the cloud, or a file with one uuid a line or {"INSTANCE": [uuid, ...], ...}
+    arguments = f"""
+        --living-from nova|FILE  source of live consumers, for detecting orphans: the servers of the cloud, or a file with one uuid a line or {{"INSTANCE": [uuid, ...], ...}}
         --older-than SECONDS     leave out consumers with an allocation younger than this (default: 3600)
         --limit N = 100          most items of each kind
+        --kind {"|".join(FindingKind)}+  only findings of these kinds (default: all)
+        --repair {"|".join(REPAIRABLE)}+  repair these after a confirmation
+        --yes                    repair without a confirmation
+        --many                   with --yes, repair also if more than a tenth of the consumers would be orphans
     """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        for option, kinds, text in (
-            ("--kind", tuple(FindingKind), "only findings of these kinds (default: all)"),
-            ("--repair", REPAIRABLE, "repair these after a confirmation"),
-        ):
-            parser.add_argument(
-                option,
-                nargs="+",
-                choices=[kind.value for kind in kinds],
-                metavar="KIND",
-                help=f"{text}: {', '.join(kinds)}",
-            )
-        parser.add_argument(
-            "--yes",
-            action="count",
-            default=0,
-            help="repair without a confirmation; twice if more than a tenth would be orphans",
-        )
-
     def answer(self, client: Client, options: argparse.Namespace) -> Result:
-        if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
-            raise CommandError("--repair orphaned needs --living-from")
-        if options.kind and FindingKind.ORPHANED in options.kind and not options.living_from:
-            raise CommandError("--kind orphaned needs --living-from")
+        for option, kinds in (("--repair", options.repair), ("--kind", options.kind)):
+            if FindingKind.ORPHANED in kinds and not options.living_from:
+                raise CommandError(f"{option} orphaned needs --living-from")
         compute = self.compute(options, "--living-from nova")
         living = living_from(options.living_from, compute) if options.living_from else None
         findings_by_kind = _audit(client, options, living)
@@ -155,12 +138,12 @@ def _is_confirmed(
         return False
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     spared = len({uuid for uuids in living.values() for uuid in uuids})
-    if orphans <= _FEW * (orphans + spared):
+    if options.many or orphans <= _FEW * (orphans + spared):
         return True
     words = f"{orphans} consumers would lose everything that they hold; {spared} are listed as living, and spared."
-    if options.yes == 1:
-        raise CommandError(f"{words} Is the list complete? Give --yes twice if it is")
-    return bool(options.yes) or is_confirmed(f"{words} Is the list complete? [y/N]")
+    if options.yes:
+        raise CommandError(f"{words} Is the list complete? Add --many if it is")
+    return is_confirmed(f"{words} Is the list complete? [y/N]")
 
 
 def _provider_names(
