@@ -89,7 +89,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetrics:
-    """Options of the metrics, besides the sums over the cloud.
+    """Options of the metrics of resources, in addition to the sums over the cloud.
 
     Attributes:
         aggregates: UUIDs of the aggregates with sums of their own.

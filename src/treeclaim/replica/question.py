@@ -62,11 +62,6 @@ class HoldsQuery:
 NO_HOLDS = HoldsQuery()
 
 
-def _assume_connected() -> bool:
-    """Return False, for servers that do not detect disconnected clients."""
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """The arrival of a question, at which its time begins.
@@ -91,10 +86,13 @@ class Arrival:
         is_gone: Callable[[], bool] | None = None,
         most_bytes: int | None = None,
     ) -> "Arrival":
-        """Start the time now; without a limit, the search may hold `DEFAULT_MEMORY`."""
+        """Start the time now; without a limit, the search may hold `DEFAULT_MEMORY`.
+
+        `is_gone` is None for servers that do not detect disconnected clients.
+        """
         begin = time.monotonic()
         end = float("inf") if seconds is None else begin + seconds
-        return cls(seconds, is_gone or _assume_connected, begin, end, most_bytes or DEFAULT_MEMORY)
+        return cls(seconds, is_gone or (lambda: False), begin, end, most_bytes or DEFAULT_MEMORY)
 
     def check(self) -> None:
         """Check the deadline and the client.

@@ -71,7 +71,7 @@ def repair(
     until: float,
     dry_run: bool = False,
 ) -> RepairOutcome:
-    """Repair one finding of a `REPAIRABLE` kind, as an audit lists it, in a transaction of its own.
+    """Repair one finding of a `REPAIRABLE` kind, as an audit lists it, in one transaction.
 
     Records that are created get the `owner`: project and user. No statement begins after `until`, on the
     monotonic clock. With `dry_run` the repair is rolled back, and only its outcome returned.

@@ -77,7 +77,7 @@ class ReadTransaction:
 
         Raises:
             DeadlineError: if the deadline has passed. All methods that execute a statement raise it.
-            DBAPIError: for an error of the database; likewise.
+            DBAPIError: for an error of the database. All methods that execute a statement raise it.
         """
         if isinstance(statement, CompiledStatement):
             self.check_deadline()

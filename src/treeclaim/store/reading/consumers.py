@@ -101,7 +101,7 @@ _HELD_WITH_TIMES = CompiledStatement(
     _HELD.add_columns(allocations.c.created_at, allocations.c.updated_at)
 )
 HELD = CompiledStatement(_HELD)
-"""The allocations of some consumers, by `uuids`."""
+"""The allocations of the consumers in the list `uuids`."""
 
 
 def load_consumer(

@@ -60,14 +60,11 @@ def check_server(connection: Connection, settings: DatabaseSettings) -> Iterator
 
 def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
     """Check the option sqlite_synchronous, and the permissions of the file of SQLite."""
-    if configured:
-        yield passed("durability", "PRAGMA synchronous will be FULL")
-    else:
-        yield warned(
-            "durability",
-            "PRAGMA synchronous will be OFF: a power failure may destroy the database",
-            "Remove [placement_database]/sqlite_synchronous = false.",
-        )
+    danger = (
+        "PRAGMA synchronous will be OFF: a power failure may destroy the database",
+        "Remove [placement_database]/sqlite_synchronous = false.",
+    )
+    yield from _durability([] if configured else [danger], "PRAGMA synchronous will be FULL")
     if is_read_only:
         yield failed(
             "writing",
@@ -80,19 +77,27 @@ def check_sqlite(*, configured: bool, is_read_only: bool) -> Iterator[Finding]:
 
 def check_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
     """Check settings of PostgreSQL, by name; `in_recovery` is on for a standby."""
-    unsafe = [name for name in _POSTGRESQL_DURABILITY if values.get(name) == "off"]
-    for name in unsafe:
-        yield warned(
-            "durability",
+    dangers = [
+        (
             f"{name} = off: what was committed may be lost in a crash",
             f"Set {name} = on in postgresql.conf, or for this database or user.",
         )
-    if not unsafe:
-        yield passed("durability", "fsync, full_page_writes and synchronous_commit are safe")
+        for name in _POSTGRESQL_DURABILITY
+        if values.get(name) == "off"
+    ]
+    yield from _durability(dangers, "fsync, full_page_writes and synchronous_commit are safe")
     yield _writing(
         [name for name in _POSTGRESQL_READ_ONLY if values.get(name) == "on"],
         "set default_transaction_read_only = off",
     )
+
+
+def _durability(dangers: Sequence[tuple[str, str]], otherwise: str) -> Iterator[Finding]:
+    """Yield a warning for each danger and its remedy, or one passed check."""
+    for text, remedy in dangers:
+        yield warned("durability", text, remedy)
+    if not dangers:
+        yield passed("durability", otherwise)
 
 
 def _writing(read_only: Sequence[str], remedy: str) -> Finding:
@@ -118,22 +123,15 @@ def _sessions(settings: DatabaseSettings) -> Finding:
 
 def check_mysql(values: Mapping[str, str]) -> Iterator[Finding]:
     """Check variables of MariaDB and MySQL, by name."""
-    flush = values.get("innodb_flush_log_at_trx_commit", "1")
-    binlog = values.get("sync_binlog", "1") if _is_on(values, "log_bin") else "1"
-    if flush != "1":
-        yield warned(
-            "durability",
-            f"innodb_flush_log_at_trx_commit = {flush}: what was committed may be lost in a crash",
-            "Set innodb_flush_log_at_trx_commit = 1 in the server's configuration.",
-        )
-    if binlog != "1":
-        yield warned(
-            "durability",
-            f"sync_binlog = {binlog}: replicas may miss what was committed before a crash",
-            "Set sync_binlog = 1 in the server's configuration.",
-        )
-    if flush == binlog == "1":
-        yield passed("durability", "every commit is written to disk")
+    required = {"innodb_flush_log_at_trx_commit": "what was committed may be lost in a crash"}
+    if _is_on(values, "log_bin"):
+        required["sync_binlog"] = "replicas may miss what was committed before a crash"
+    dangers = [
+        (f"{name} = {values[name]}: {text}", f"Set {name} = 1 in the server's configuration.")
+        for name, text in required.items()
+        if values.get(name, "1") != "1"
+    ]
+    yield from _durability(dangers, "every commit is written to disk")
     yield _writing(
         [name for name in _MYSQL_READ_ONLY if values.get(name, "OFF").upper() not in {"OFF", "0"}],
         "SET GLOBAL the variable to OFF",

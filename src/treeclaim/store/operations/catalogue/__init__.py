@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that providers and claims refer to: traits and resource classes."""
+"""Writes of traits and resource classes."""

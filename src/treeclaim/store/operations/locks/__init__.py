@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that a write locks before it decides anything, in the one order that all writes use."""
+"""Row locks that a write acquires before its decisions, in the common order of all writes."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers, their trees, and what belongs to them."""
+"""Writes of resource providers, their trees and their parts."""
