@@ -9,7 +9,7 @@ from treeclaim.model.extension.batches.batch import BatchEntry, EntryFault
 from treeclaim.model.parts import INVENTORIES, Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
-from treeclaim.store.operations.allocations.locking import LockedClaims, lock
+from treeclaim.store.operations.allocations.locking import LockedClaims, lock_claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
@@ -74,17 +74,17 @@ def _lock(
     """Lock the consumers and providers of a reshape; return the claims, and the reshaped providers."""
     locked: list[LockedClaims] = []
 
-    def lock_claims(
+    def lock_providers_and_claims(
         transaction: WriteTransaction, named: Collection[str], ids: Collection[int]
     ) -> Iterable[LockedProvider]:
-        locked.append(lock(transaction, [request], named, also_ids=ids))
+        locked.append(lock_claims(transaction, [request], provider_uuids=named, provider_ids=ids))
         return locked[0].providers.values()
 
     stock = [
         new for reshaped_inventory in reshaped for new in reshaped_inventory.inventories.values()
     ]
     uuids = [reshaped_inventory.provider_uuid for reshaped_inventory in reshaped]
-    providers = consumption.lock_all(transaction, uuids, stock, lock_claims)
+    providers = consumption.lock_all(transaction, uuids, stock, lock_providers_and_claims)
     _require_current(reshaped, providers)
     locked[0].raise_refusal()
     claim_writes.require_providers(locked[0], request)

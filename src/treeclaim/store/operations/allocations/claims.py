@@ -36,7 +36,7 @@ from treeclaim.store.operations.allocations.capacity import (
     insert_allocations,
 )
 from treeclaim.store.operations.allocations.drawing import Change, Key
-from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock
+from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock_claims
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue.resource_classes import require_unchanged_ids
@@ -71,7 +71,7 @@ def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
         CapacityExceededError: in this order (sections 1.3 and 3.3).
         TreeclaimError: by the rules of releases, placements and holds.
     """
-    locked = lock(transaction, [request], ())
+    locked = lock_claims(transaction, [request])
     locked.raise_refusal()
     write(transaction, locked)
 
@@ -87,7 +87,7 @@ def write_group(
     Raises:
         AllRefusedError: if no request was written.
     """
-    locked = lock(transaction, requests, ())
+    locked = lock_claims(transaction, requests)
     judge(transaction, locked)
     if not locked.accepted:
         raise AllRefusedError(locked.refusals)

@@ -94,7 +94,7 @@ class LockedHolds:
     stale: AbstractSet[str] = frozenset()
 
 
-def lock(
+def lock_holds(
     transaction: WriteTransaction,
     uuids: AbstractSet[str],
     claiming: Sequence[str],
@@ -213,7 +213,7 @@ def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
     current = load_current_allocations(transaction, [consumer_uuid])
     recorded = _record(transaction, [consumer_uuid]).get(consumer_uuid, {})
     named = set[str]().union(*recorded.values())
-    locked = lock(transaction, named, [consumer_uuid], locked_consumers, current)
+    locked = lock_holds(transaction, named, [consumer_uuid], locked_consumers, current)
     if locked.book.draws.get(consumer_uuid, {}) == locked.recorded.get(consumer_uuid, {}):
         return False
     locked.book = locked.book.apply([])
@@ -296,7 +296,7 @@ def change_terms(
     Raises:
         PrerequisiteError: if a hold has expired; it is removed first, and the write runs again.
     """
-    locked = lock(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
+    locked = lock_holds(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
     book = locked.book
     terms = {
         uuid: replace(hold.terms, **changes[uuid])

@@ -16,8 +16,7 @@ from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.conditions import ConditionBook
 from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
-from treeclaim.store.operations.allocations.holds import LockedHolds
-from treeclaim.store.operations.allocations.holds import lock as lock_holds
+from treeclaim.store.operations.allocations.holds import LockedHolds, lock_holds
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     Lookup,
@@ -111,15 +110,15 @@ class LockedClaims:
             del refusal
 
 
-def lock(
+def lock_claims(
     transaction: WriteTransaction,
     requests: Sequence[ClaimRequest],
-    also: Iterable[str],
     *,
-    also_ids: Iterable[int] = (),
+    provider_uuids: Iterable[str] = (),
+    provider_ids: Iterable[int] = (),
     is_one_write: bool = False,
 ) -> LockedClaims:
-    """Lock the consumers of requests, then their providers, and further ones by uuid (`also`) or id (`also_ids`).
+    """Lock the consumers of requests, then their providers, and further providers by uuid or id.
 
     Requests with a wrong consumer generation, or with a wrong assumption about the allocations of a consumer, are
     refused at once. With `is_one_write`, all requests are parts of one write.
@@ -160,7 +159,7 @@ def lock(
     _compare_generations(locked)
     _refuse_by_holdings(locked)
     _lock_new_consumers(transaction, locked)
-    _lock_providers(transaction, locked, also, also_ids)
+    _lock_providers(transaction, locked, provider_uuids, provider_ids)
     return locked
 
 
@@ -287,8 +286,8 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
 def _lock_providers(
     transaction: WriteTransaction,
     locked: LockedClaims,
-    also: Iterable[str],
-    also_ids: Iterable[int],
+    provider_uuids: Iterable[str],
+    provider_ids: Iterable[int],
 ) -> None:
     """Lock the providers of new allocations, and those with a generation that a removal raises."""
     claims = [
@@ -297,9 +296,9 @@ def _lock_providers(
         if not locked_request.request.is_release
         for claim in locked_request.request.claims
     ]
-    named = {uuid for claim in claims for uuid in claim.allocations} | set(also)
+    named = {uuid for claim in claims for uuid in claim.allocations} | set(provider_uuids)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    removed = locked.current.list_providers(emptied).union(also_ids)
+    removed = locked.current.list_providers(emptied).union(provider_ids)
     consumed: set[int] = set()
     if locked.is_consuming:
         entries = load_consumption_by_uuid(transaction, named)

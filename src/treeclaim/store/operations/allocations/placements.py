@@ -20,7 +20,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.errors import ConditionedError, HoldRefusedError
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations.claims import judge, write_accepted
-from treeclaim.store.operations.allocations.locking import LockedRequest, lock
+from treeclaim.store.operations.allocations.locking import LockedRequest, lock_claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 
 REFUSALS = (
@@ -50,7 +50,7 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
         PlacementRefusedError: for the first consumer with a deleted or full provider.
     """
     requests = [ClaimRequest([claim], is_placement=True) for claim in claims]
-    locked = lock(transaction, requests, (), is_one_write=True)
+    locked = lock_claims(transaction, requests, is_one_write=True)
     for refusal in locked.refusals:
         if isinstance(refusal, PlacedMeanwhileError):
             raise refusal
