@@ -14,8 +14,8 @@ A command declares its arguments as a table like that of its help: the argument,
 | `--kind a\|b+` | an option with one or more of some choices |
 | `-f,--format json\|value` | an option with a short name |
 
-The name of a value decides its type (`_TYPES`); `NAME:VALUE` names the attribute of the parsed options. Of arguments
-that begin with `|` and follow each other, at most one may be given; with `!`, exactly one, so that a single one with `!`
+The name of a value decides its type (`_TYPES`); `NAME:VALUE` names the attribute of the parsed options. At most one
+of consecutive arguments that begin with `|` may be present; with `!`, exactly one, so that a single argument with `!`
 is required.
 """
 

@@ -79,7 +79,7 @@ class CloudCommand(DeclaredCommand, Command):
 
     @contextmanager
     def client(self, options: argparse.Namespace) -> Iterator[Client]:
-        """Give the client of the service."""
+        """Open a client of the service."""
         if not self._is_plugin:
             with open_client(options) as client:
                 yield client
@@ -165,7 +165,7 @@ def _require_columns(chosen: Sequence[str], columns: Sequence[str]) -> None:
 
 
 def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
-    """Print a document or a picture, where the options ask for one; return whether they did."""
+    """Print a document or a picture, if the options request one; return whether they did."""
     if options.columns:
         return False
     if options.formatter == JSON and result.document is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute API of a cloud of clouds.yaml: for what only Nova knows, as who lives, if no file says it."""
+"""The compute API of a cloud of clouds.yaml, for facts that only Nova has, such as its existing servers."""
 
 import argparse
 import os
@@ -20,18 +20,18 @@ from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 COMPUTE = "compute"
 
 PAGE = 1_000
-"""Most items that are asked for at once; Nova's own maximum is no more."""
+"""Most items in one request; Nova's own maximum is no less."""
 
 NOVA = "nova"
 """Name of the cloud itself, in place of a file."""
 
 _LIVING_TYPES = ("INSTANCE", "MIGRATION", UNKNOWN_TYPE)
-"""What consumers of Nova may be: it claims below the microversion that brought types, so that
-nearly all are of type `unknown`; newer ones may say what they are. Also the types of a plain file."""
+"""Types of Nova's consumers: it claims below the microversion of consumer types, so that
+nearly all are of type `unknown`; newer releases may send types. A plain file has these types too."""
 
 SERVERS_VERSION = "2.69"
-"""Microversion of the compute API: servers come with the flavor that they were made of, and those are listed too
-whose cell does not answer. Without them they would look like orphans."""
+"""Microversion of the compute API in which servers include the flavor that they were made of, and lists include
+servers in cells that do not answer. Without these they would look like orphans."""
 
 _FINISHED = frozenset(
     {"cancelled", "completed", "confirmed", "done", "error", "failed", "reverted"}
@@ -84,11 +84,11 @@ def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str
 
     Args:
         source: `nova`, or the path of a file.
-        compute: Gives what talks to the compute API.
+        compute: Returns the client of the compute API.
 
     Raises:
-        CommandError: if they cannot be found out, or there are none: an empty list is nearly always a
-            mistake, and would make everybody an orphan.
+        CommandError: if they cannot be read, or there are none: an empty list is nearly always a
+            mistake, and would make every consumer an orphan.
     """
     living = _of_nova(compute()) if source == NOVA else _of_file(Path(source))
     empty = sorted(name for name, uuids in living.items() if not uuids)
@@ -114,7 +114,7 @@ def _of_file(path: Path) -> dict[str, list[str]]:
 
 
 def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
-    """Return uuids as consumers have them; refuse other texts, which would spare nobody."""
+    """Return uuids in the form of consumers; refuse other texts, which no consumer would match."""
     uuids = []
     for text in texts:
         uuid = normalised_uuid(text)

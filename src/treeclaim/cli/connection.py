@@ -31,7 +31,7 @@ ENDPOINT_OPTIONS = f"""
 
 @contextmanager
 def open_client(options: argparse.Namespace) -> Iterator[Client]:
-    """Give a client for the endpoint that a command's options and the environment name."""
+    """Open a client for the endpoint that a command's options and the environment name."""
     advice = "start a service with `treeclaim serve`, or name a running one with --endpoint or --os-cloud"
     with _failures_in_words(advice), _client(options) as client:
         yield client
@@ -39,7 +39,7 @@ def open_client(options: argparse.Namespace) -> Iterator[Client]:
 
 @contextmanager
 def open_client_of(end: str, options: argparse.Namespace) -> Iterator[Client]:
-    """Give a client for one of two services.
+    """Open a client for one of two services.
 
     Args:
         end: Begins the names of the options, and of the variable `TREECLAIM_END_TOKEN`.
@@ -106,7 +106,7 @@ def _patience() -> Patience:
 
 @contextmanager
 def region_of(cloud: str) -> Iterator[Any]:
-    """Give a cloud of clouds.yaml, as openstacksdk knows it."""
+    """Open a cloud of clouds.yaml by openstacksdk."""
     try:
         # An optional package, and a heavy one.
         from openstack import config, exceptions  # noqa: PLC0415

@@ -99,7 +99,7 @@ def domains_of(client: Client, text: str) -> Domains:
     """Return the domains that an option names.
 
     Args:
-        client: Asked for its aggregates where some are named by words.
+        client: Reads aggregates, if the text has words for some.
         text: See `DOMAINS_HELP`.
     """
     if text == TREES:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output and failures of all commands.
 
-Here is the only `print` of the command line, and no other module writes to its streams; `make lint`
-checks that. So names and errors that somebody else wrote reach a terminal only as one harmless line
+The only `print` of the command line is in this module, and no other module writes to its streams; `make lint`
+checks that. Foreign names and errors therefore reach a terminal only as one harmless line
 each.
 """
 
@@ -52,7 +52,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 class Streams:
-    """Gives cliff's formatters the standard output of the moment."""
+    """Passes the current standard output to cliff's formatters."""
 
     @property
     def stdout(self) -> IO[str]:
@@ -85,8 +85,8 @@ def warn(*lines: str) -> None:
 
 
 def is_confirmed(question: str) -> bool:
-    """Ask a question that has to be answered with yes; nobody to ask is no."""
-    # What is printed besides the result must not be in the result, which may be JSON.
+    """Ask a question that must be answered with yes; without an input the answer is no."""
+    # Only the result is printed to standard output, as it may be JSON.
     _print(one_line(question), sys.stderr, " ")
     sys.stderr.flush()
     try:

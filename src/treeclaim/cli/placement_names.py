@@ -35,7 +35,7 @@ def _run(program: str, category: str, arguments: Sequence[str] | None) -> int:
         for value in getattr(options, name.replace("-", "_"))
         for part in (f"--{name}", value)
     ]
-    # Nothing but configuration follows, and the treeclaim command wants it at the end.
+    # Only options for configuration files follow, and the treeclaim command expects them at the end.
     return treeclaim.main([category, *options.command, *(files if options.command else [])])
 
 

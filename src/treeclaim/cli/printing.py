@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints tables, trees, bars and progress; each text is one line.
 
-Rich takes a text's own line breaks, and passes what controls a terminal on to it. So no other module
-makes its `Text` or `Console` (`make lint` holds that), and a plain string is made safe here.
+Rich keeps line breaks in texts, and passes control characters to the terminal. Therefore no other module
+creates its `Text` or `Console` (`make lint` checks that), and plain strings are made safe here.
 """
 
 import sys
@@ -35,7 +35,7 @@ class Printer(Console):
     """Prints what can be read."""
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Make a text of a string, for whatever is printed: rich asks here for all of them."""
+        """Make a text of a string; rich calls this method for all that it prints."""
         return super().render_str(one_line(text), **how)
 
     def on_broken_pipe(self) -> None:
@@ -75,7 +75,7 @@ def amounts_in_words(resources: Mapping[str, int]) -> str:
 def bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str:
     """Return a bar that is as full as a part is of a whole; it shows from the first unit.
 
-    What holds have of the part is drawn apart, behind the rest.
+    Held amounts of the part are drawn last, in another style.
     """
     filled = 0 if not part else max(1, min(width, round(width * part / max(whole, 1))))
     kept = 0 if not held else max(1, min(filled, round(filled * held / part)))
@@ -84,7 +84,7 @@ def bar(part: float, whole: float, *, held: float = 0, width: int = _BAR) -> str
 
 @contextmanager
 def shown_progress() -> Iterator["Progress"]:
-    """Give a function that shows how far each stage is."""
+    """Show progress during a block; yield a function that reports the progress of a stage."""
     # Slow to import, and only some commands take long.
     from rich import progress  # noqa: PLC0415
 

@@ -21,7 +21,7 @@ class CommandEntry(NamedTuple):
 
     Attributes:
         target: Module below `treeclaim.cli` and class.
-        help: What the command does, in a line.
+        help: One line of help.
         alias: A short name; None for none.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of aggregates, which a service keeps for people; Placement knows aggregates only by uuid."""
+"""Names of aggregates, which a service keeps for people; Placement has only uuids of aggregates."""
 
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -26,7 +26,7 @@ def is_committed(body: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
     """Return whether a consumer has exactly the allocations and the owner of a claim.
 
     Args:
-        body: Of the claim.
+        body: The body of the claim.
         present: The document of the consumer's allocations.
     """
     owner = ("project_id", "user_id")

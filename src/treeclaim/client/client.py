@@ -195,8 +195,8 @@ class Client:
         """Yield the entries of all pages of a list of the extension.
 
         Args:
-            path: Of the list, such as `/treeclaim/holds`.
-            member: Of a page that has the entries, such as `holds`.
+            path: Path of the list, such as `/treeclaim/holds`.
+            member: Member of a page with the entries, such as `holds`.
             filters: Parameters of the query.
         """
         for page in self.pages(path, **filters):

@@ -35,10 +35,10 @@ class CopyOutcome:
     """The result of a copy.
 
     Attributes:
-        providers, consumers: How many were written.
-        unchanged: How many of both were equal already.
-        refused: What the target refused, in words.
-        differences: What the target lacks or has different in the end, in words.
+        providers, consumers: Numbers of written ones.
+        unchanged: Number of providers and consumers that were equal already.
+        refused: Refused writes, in words.
+        differences: Remaining differences of the target, in words.
     """
 
     providers: int = 0

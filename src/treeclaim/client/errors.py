@@ -13,16 +13,16 @@ _USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
 
 
 class ClientError(Exception):
-    """A call was refused or failed; the message says which and why.
+    """A call was refused or failed; the message says which call and why.
 
     Attributes:
-        status: HTTP status of the answer; None if there was none.
+        status: HTTP status of the response; None without a response.
         code: The server's code of the error, such as `placement.concurrent_update`; None without.
-        conflict: What a refused write conflicted with, in the server's words (contract page 98, section 6); None
-            where it does not say.
+        conflict: The kind of a write conflict, in the server's words (contract page 98, section 6); None
+            without.
         members: All other members of the error, as `consumers` and `unplaced`.
-        errors: One for each error object of the answer, this first one among them.
-        retry_after: Seconds after which the server asks to be called again; None where it does not.
+        errors: One error for each error object of the response, including this first one.
+        retry_after: Seconds of the header Retry-After; None without.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ def failure_of(call: str, response: Any) -> ClientError:
 
     Args:
         call: Method and path, for the message.
-        response: Of the session, with a status from 400 on.
+        response: Response of the session, with a status from 400 on.
     """
     try:
         objects = orjson.loads(response.content)["errors"]

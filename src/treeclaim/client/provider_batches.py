@@ -158,7 +158,7 @@ def in_trees(
     """Group changes by tree, parents before children; trees come in the order of the changes.
 
     Args:
-        changes: Of providers that are not deleted.
+        changes: Changes of providers that are not deleted.
         parents: Uuids of the parents of all providers, as they will be.
     """
     places = order_trees(parents)

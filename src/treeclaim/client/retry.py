@@ -13,7 +13,7 @@ _SECONDS = 60.0
 
 _LEAST = 0.2
 _LONGEST = 5.0
-"""Seconds between two attempts: each pause doubles from the least, or is what the service asks for."""
+"""Seconds between two attempts: each pause doubles from the least, or is the one that the service requests."""
 
 _MOST_CONFLICTS = 4
 """Conflicts with concurrent writes after which an attempt is repeated, at once."""
@@ -53,7 +53,7 @@ class Patience:
 
         Args:
             seconds: From the first failure of a call to its last attempt; 0 to repeat nothing.
-            tell: Called with a sentence for people before the first repetition of a call.
+            tell: Called with a message for people before the first repetition of a call.
             sleep: Waits.
         """
         self._seconds = seconds

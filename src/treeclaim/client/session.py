@@ -143,11 +143,11 @@ def in_parallel(
 ) -> list[Result]:
     """Do some work for each item; return the results in the order of the items.
 
-    If it is interrupted, or some work fails, no more work is begun.
+    After an interruption or a failure no further work begins.
 
     Args:
-        work: Called in threads.
-        items: What to call it with.
+        work: Called with an item, in threads.
+        items: The items.
         threads: How many at once.
         progress: Called with the number of items that are done, and the number of all items.
     """

@@ -18,7 +18,7 @@ from treeclaim.model.parts import (
 from treeclaim.model.provider import AMOUNTS, AttributeValue, Inventory
 
 UUIDS_AT_ONCE = 200
-"""Providers that are asked for in one URL, of 8 kB then."""
+"""Providers in one URL, which then has 8 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class State:
     Attributes:
         uuid, name: The provider's UUID and name.
         parent: Uuid of the parent, None for a root.
-        generation: That the service had when this was read.
-        values: The values of the parts that were read, or that are to be.
+        generation: The generation when the state was read.
+        values: The present or wanted values of parts.
     """
 
     uuid: str
@@ -103,7 +103,7 @@ class FieldChange(NamedTuple):
     """A difference in one field.
 
     Attributes:
-        sign: `+` for what comes, `-` for what goes, `~` for what has another value.
+        sign: `+` for an addition, `-` for a removal, `~` for another value.
         text: The field with its values in words, such as `inventories.VCPU.total: 8 → 16`.
     """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches an endpoint with the `treeclaim` extension: yields changes, or keeps a copy equal.
 
-An answer is awaited for half a minute, then asked for again (contract page 99, section 4): so it
-works through any proxy, with any transport, and where a server cannot hold watchers.
+Each request waits for half a minute at most, and is then repeated (contract page 99, section 4). This
+works through any proxy, with any transport, and with servers that cannot hold watchers.
 """
 
 import random
@@ -73,7 +73,7 @@ def follow(
 
     Args:
         client: The client that talks to the endpoint.
-        include: What of each provider, as GET /treeclaim/providers has it.
+        include: Parts of each provider, as in GET /treeclaim/providers.
         in_tree: Uuids of providers whose trees are followed; none for all.
 
     Yields:
@@ -82,7 +82,7 @@ def follow(
 
     Raises:
         UnsupportedFeatureError: if the server does not have the extension.
-        ClientError: if the server refuses a question.
+        ClientError: if the server refuses a request.
     """
     client.require_extension("watching")
     filters = {"include": ",".join(include)} if include else {}

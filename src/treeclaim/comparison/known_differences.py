@@ -24,8 +24,8 @@ class KnownDifference:
 
     Attributes:
         number: The number of its row in `docs/differences.md`, or of the first of several.
-        reason: Where the contract says so.
-        applies: Recognises the exchanges that show it.
+        reason: The reason, with the place in the contract.
+        applies: Returns whether exchanges show the difference.
     """
 
     number: int

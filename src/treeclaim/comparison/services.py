@@ -40,7 +40,7 @@ class ServiceComparison:
 
     Attributes:
         equal: Reads with equal answers.
-        unsettled: Reads whose answers differed, and no longer did when both were asked again.
+        unsettled: Reads whose answers differed at first, and were equal when repeated.
         known: Reads that show a known difference.
         different: Reads with other differences, by kind.
         examples: The first of each kind, in words.
@@ -85,7 +85,7 @@ def compare_services(
     reads: Sequence[Read],
     progress: Callable[[str, int, int], None],
 ) -> ServiceComparison:
-    """Send reads to two services. Answers that differ are asked for once more, as clients may write.
+    """Send reads to two services. Reads with different answers are repeated once, as clients may write.
 
     Raises:
         ClientError: if a service does not answer.

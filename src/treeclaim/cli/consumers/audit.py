@@ -97,7 +97,7 @@ def _repair(
     findings: Mapping[str, Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Repair the kinds that are asked for, after a question; return whether that was done."""
+    """Repair some kinds after a confirmation; return whether they were repaired."""
     repairs = [
         {"kind": kind, **item}
         for kind in options.repair
@@ -131,7 +131,7 @@ def _is_confirmed(
     repairs: Sequence[Mapping[str, Any]],
     living: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Ask; ask again if so many would be released that the list of the living may be wrong."""
+    """Ask for confirmation; ask twice if so many consumers would be released that the list may be wrong."""
     if not options.yes and not is_confirmed(
         f"Repair {count_text(len(repairs), 'finding')}? [y/N]"
     ):

@@ -19,7 +19,7 @@ from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEI
 from treeclaim.model.query.parameters import split_name
 
 _NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
-"""Parameters that say which candidate is best, not what is needed."""
+"""Parameters that rank candidates, and do not select them."""
 
 _DEADLINE = "treeclaim.deadline"
 _STDIN = "-"
@@ -134,7 +134,7 @@ def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
                 counts[without_preferences(consumer["request"][0])] += 1
             report("reading consumers", done, done)
     requests: dict[str, dict[str, Any]] = {}
-    # Equally frequent requests are ordered by text, so that learning twice gives the same mix.
+    # Equally frequent requests are ordered by text, so that repeated learning gives the same mix.
     for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if len(requests) == MOST_REQUESTS:
             break
@@ -147,7 +147,7 @@ def _learn(client: Client, since: str | None) -> dict[str, dict[str, Any]]:
 
 
 def without_preferences(query: str) -> str:
-    """Return a query without the parameters that say which candidate is best."""
+    """Return a query without the parameters that rank candidates."""
     return query_string(
         [
             (name, value)

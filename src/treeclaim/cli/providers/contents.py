@@ -47,7 +47,7 @@ def add_held(
     Args:
         client: The endpoint.
         documents: The providers.
-        filters: Of the list of holds.
+        filters: Filters of the list of holds.
     """
     try:
         holds = list(client.rows("/treeclaim/holds", "holds", **filters))
@@ -102,7 +102,7 @@ def texts_of(part: ProviderPart[Any], names: AggregateNames, value: Any) -> list
     Args:
         part: The part.
         names: The names of aggregates.
-        value: Of the part, in a document.
+        value: Value of the part in a document.
     """
     if part is AGGREGATES:
         return sorted(shown_aggregate(names, uuid) for uuid in value)

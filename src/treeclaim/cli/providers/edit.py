@@ -45,7 +45,7 @@ _HEAD = """\
 class EditProvider(CloudAction):
     """Edit the inventories, traits, aggregates and attributes of a provider in $VISUAL or $EDITOR.
 
-    The editor opens again if something is wrong, or if somebody else changed the provider meanwhile.
+    The editor opens again after an error, or if another client changed the provider meanwhile.
     """
 
     example = "host-1"
@@ -93,7 +93,7 @@ def _edit(client: Client, uuid: str, file: Path) -> int:
 
 
 def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
-    """Write the change of a plan; return False if somebody else changed the provider meanwhile."""
+    """Write the change of a plan; return False if another client changed the provider meanwhile."""
     change = plan.changes[0]
     if change.before is None or change.before.generation != generation:
         return False

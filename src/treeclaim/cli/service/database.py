@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`treeclaim db …`: the schema and its upkeep (contract page 05, section 4).
 
-Deployment tools look at the exit codes and lines of `online_data_migrations` (section 4.1), which are Placement's.
+Deployment tools read the exit codes and lines of `online_data_migrations` (section 4.1), which are Placement's.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings of a configuration check, beyond invalid values, with the places of options.
 
-The lines of the configuration files are read here: oslo.config knows only the file of an option.
+This module parses the configuration files for line numbers: oslo.config provides only the file of an option.
 """
 
 import difflib
@@ -57,12 +57,12 @@ _LOG_FILES = ("log_config_append", "log_dir", "log_file")
 
 @dataclass(frozen=True, slots=True)
 class ConfigFinding:
-    """Something that an operator should know.
+    """A finding for operators.
 
     Attributes:
-        is_error: Whether the service cannot be used so.
+        is_error: Whether the service cannot run with it.
         where: File and line, the environment's variable, or the option.
-        text: What is wrong.
+        text: The finding.
     """
 
     is_error: bool

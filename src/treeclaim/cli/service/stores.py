@@ -19,7 +19,7 @@ _CONNECTION = "[placement_database]/connection"
 
 @contextmanager
 def opened_store(configuration: Configuration) -> Iterator[Store]:
-    """Give the store of a configuration for a block."""
+    """Open the store of a configuration."""
     try:
         store = Store(configuration.database)
     except (SQLAlchemyError, ImportError, ValueError) as error:

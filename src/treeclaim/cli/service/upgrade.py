@@ -48,7 +48,7 @@ def _require_tables(store: Store) -> None:
 
 
 class _Checks(UpgradeCommands):
-    """The checks and their names, which tools look for."""
+    """The checks with their names, which tools expect."""
 
     def __init__(self, store: Store, options: cfg.ConfigOpts) -> None:
         self._store = store

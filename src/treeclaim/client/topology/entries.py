@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of a topology file as pydantic models; each stands for as many providers as its count says."""
+"""Entries of a topology file as pydantic models; an entry may stand for many providers."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 
 
 def as_written(name: str) -> str:
-    """Return a name as an entry must write it, so that filling it in gives that name."""
+    """Return a name in the form of an entry, in which braces are doubled."""
     return name.replace("{", "{{").replace("}", "}}")
 
 

@@ -36,7 +36,7 @@ class PlannedProvider:
         parent_line: The line that gives the parent; 0 where the file omits it.
         values: Values of the parts that the file does not omit.
         lists_children: Whether the file lists the providers below it.
-        line: Where it is in the file.
+        line: Line of its entry.
     """
 
     name: str
@@ -148,7 +148,7 @@ def _expand_all(
 
 
 def _expand(entry: FileEntry, parent: str | None) -> Iterator[PlannedProvider]:
-    """Yield the providers of an entry: as many as its count says, each with its children."""
+    """Yield the providers of an entry, each with its children."""
     for number in range(1, entry.members.count + 1):
         fill_in = partial(filled_in, number=number, parent=parent or "")
         name = fill_in(entry.members.name)

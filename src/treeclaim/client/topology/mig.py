@@ -17,7 +17,7 @@ MEDIA = "CUSTOM_MIG_MEDIA_EXTENSIONS"
 
 
 Profiles = Mapping[str, tuple[int, int, Sequence[int]]]
-"""Profiles by the names that the vendor gives them: compute slices, memory slices, and where it may begin."""
+"""Profiles by the vendor's names: compute slices, memory slices, and possible first slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ def _seven(eighth: int, quarter: int, half: int, total: int) -> Card:
     """Return a card of seven slices of compute and eight of memory.
 
     Args:
-        eighth: The GB in the name of a profile with one slice of memory.
-        quarter: The same for two slices.
-        half: The same for four slices.
-        total: The same for all slices.
+        eighth: GB in the name of a profile with one slice of memory.
+        quarter: GB for two slices.
+        half: GB for four slices.
+        total: GB for all slices.
     """
     return Card(
         7,

@@ -56,7 +56,7 @@ class Query:
     comes, and again after something changed in it. Otherwise each call searches anew.
 
     Attributes:
-        plan: What is asked.
+        request: The request.
         are_apart: Whether each candidate is of one tree, and trees do not affect each other.
         nbytes: The bytes that the query takes, about, with what it was made from.
     """

@@ -90,14 +90,14 @@ def _split_weight(name: str, item: str) -> tuple[str, int]:
 
 
 def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> CandidateRequest:
-    """Return a request that knows the mixes which its order names.
+    """Return a request with the mixes that its order names.
 
     Args:
         request: The request.
-        mixes: By name; at least those of them that exist.
+        mixes: Mixes by name; at least the existing ones.
 
     Raises:
-        InvalidQueryError: for an unknown mix, or a class that no request of it asks for.
+        InvalidQueryError: for an unknown mix, or a class that none of its requests has.
     """
     order = request.order
     if order is None or not order.mix_names:

@@ -3,7 +3,7 @@
 
 Schemas, the API description, the client's queries, flavors, the command line and the pages follow
 from this table (contract page 90, section 1; page 97, section 2; page 98, section 2; page 100,
-section 2; page 102, section 3). What a parameter *means* is where it is read: `treeclaim.model.query.parser`.
+section 2; page 102, section 3). `treeclaim.model.query.parser` implements the meaning of each parameter.
 """
 
 import re
@@ -76,14 +76,14 @@ class QueryParameter:
 
     Attributes:
         name: Without a suffix.
-        since: What brought it.
-        grammar: How its value is written at the newest microversion.
-        help: What it says, in a line for people.
+        since: The feature that added it.
+        grammar: Form of its value at the newest microversion.
+        help: One line of help.
         of_group: Whether it belongs to a request group, so that its name may have a suffix.
-        repeated: What it means that it comes again.
-        repeated_since: What brought that it may come again; None if it always could, or cannot.
-        extended_grammar: How the extension writes its value; None for the same.
-        choices: The words that are values, for `Grammar.CHOICE`.
+        repeated: Meaning of a repetition.
+        repeated_since: The feature that allowed repetitions; None if they were always allowed, or never.
+        extended_grammar: Form of its value in the extension; None for the same.
+        choices: Possible values, for `Grammar.CHOICE`.
         flavor_items: In a flavor, an extra spec is one item of a value, as in `resources1:VGPU=1`,
             with this word before the suffix; None where the extra spec has the parameter's name.
         flavor_numbers: Whether an extra spec may end in `:N`, N any digits, so that a flavor has it

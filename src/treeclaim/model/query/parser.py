@@ -176,7 +176,7 @@ def _parse_groups(
 
 
 def _parse_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
-    """Parse a parameter of a group that means what the extension says."""
+    """Parse a parameter of a group that the extension defines."""
     name = kind + suffix
     if kind == "preferred":
         group.preferred = parse_preferences(name, suffix, value)

@@ -60,7 +60,7 @@ def _parse_amount(name: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The traits that one or more `required` values ask for.
+    """The traits in one or more values of `required`.
 
     Attributes:
         required: Each set needs one of its traits.
@@ -72,7 +72,7 @@ class Traits:
 
     @classmethod
     def together(cls, several: Iterable["Traits"]) -> "Traits":
-        """Return what several values ask for together."""
+        """Combine several values."""
         every = tuple(several)
         if not every[1:]:
             return every[0] if every else cls()
@@ -124,7 +124,7 @@ def _parse_any_of(value: str) -> Traits:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The aggregates that `member_of` values ask for.
+    """The aggregates in values of `member_of`.
 
     Attributes:
         member_of: Each set needs one of its aggregates.
