@@ -10,22 +10,25 @@ Below microversion 1.29 the summaries are those of the providers of all candidat
 the limit cuts off.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
+from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.order.ordered import Ranking
+from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.limit import first_candidates, select_candidates
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.division import SplitCandidate
 from treeclaim.forest.table.columns import Integers, Mask, Trees, expand_ranges
 from treeclaim.forest.table.texts import summary_fragment
-from treeclaim.model.request import BodyForm
+from treeclaim.model.request import NO_GROUP, BodyForm
 
 TREES_IN_A_PIECE = 16_384
 """Trees whose summaries are written together."""
@@ -231,22 +234,71 @@ class ResponseBody:
         return text
 
 
+class CandidateBody(NamedTuple):
+    """A candidate as clients see it.
+
+    Attributes:
+        allocations: Amounts by provider uuid and resource class.
+        mappings: Provider uuids by suffix.
+    """
+
+    allocations: dict[str, dict[str, int]]
+    mappings: dict[str, list[str]]
+
+
+Served = tuple[str, int]
+"""Suffix of a group, and the row of a provider that serves it."""
+
+
+def shares_of(
+    plan: Plan, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+) -> tuple[list[Allocation], list[Served]]:
+    """Return what the providers of a candidate give, and which groups they serve.
+
+    Args:
+        plan: The request.
+        chosen: Rows of providers by slot.
+        parts: Class, row and units of each part of divided amounts.
+    """
+    allocations: list[Allocation] = []
+    served: list[Served] = []
+    for slot, row in zip(plan.slots, chosen, strict=True):
+        served.append((slot.suffix, row))
+        allocations += [(row, name, units) for name, units in slot.resources.items()]
+    for name, row, units in parts:
+        served.append((NO_GROUP, row))
+        allocations.append((row, name, units))
+    return allocations, served
+
+
+def candidate_body(
+    allocations: Iterable[Allocation], served: Iterable[Served], uuid_of: Callable[[int], str]
+) -> CandidateBody:
+    """Return a candidate as clients see it, given a function that returns the UUID of a row."""
+    uuids = cache(uuid_of)
+    amounts: dict[str, dict[str, int]] = {}
+    for row, name, units in allocations:
+        units_by_class = amounts.setdefault(uuids(row), {})
+        units_by_class[name] = units_by_class.get(name, 0) + units
+    mappings: dict[str, dict[str, None]] = {}
+    for suffix, row in served:
+        mappings.setdefault(suffix, {})[uuids(row)] = None
+    return CandidateBody(amounts, {suffix: list(each) for suffix, each in mappings.items()})
+
+
 class SplitAnswer(ResponseBody):
     """The body of a search in which several providers may give one amount."""
 
     def _candidates(self) -> Iterator[bytes]:
-        plan, forest = self._problem.plan, self._problem.forest
+        plan, uuid_of = self._problem.plan, cache(self._problem.forest.uuid_of)
         candidates: list[SplitCandidate] = list(self._blocks)
-        positions = {
-            position
-            for candidate in candidates
-            for position in (*candidate.positions(plan), *candidate.chosen)
-        }
-        uuids = {position: forest.uuid_of(position) for position in positions}
         self.candidates = len(candidates)
         for candidate in candidates:
-            self._summaries.note_positions(candidate.positions(plan))
-            yield candidate.written(plan, uuids)
+            allocations, served = shares_of(plan, candidate.chosen, candidate.parts)
+            self._summaries.note_positions([row for row, _, _ in allocations])
+            amounts, mappings = candidate_body(allocations, served, uuid_of)
+            resources = {uuid: {"resources": of_uuid} for uuid, of_uuid in amounts.items()}
+            yield orjson.dumps({"allocations": resources, "mappings": mappings})
 
 
 def _items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:

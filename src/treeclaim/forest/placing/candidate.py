@@ -3,10 +3,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.answer.body import CandidateBody, Served, candidate_body
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import sharing_rows
 from treeclaim.forest.table.columns import Mask
@@ -26,38 +26,13 @@ class Candidate:
     """
 
     allocations: tuple[Allocation, ...]
-    served: tuple[tuple[str, int], ...]
+    served: tuple[Served, ...]
     trees: tuple[int, ...]
     is_approximate: bool = False
 
-    def body(self, forest: Forest) -> "CandidateBody":
+    def body(self, forest: Forest) -> CandidateBody:
         """Return the candidate with UUIDs, as clients see it."""
-        uuids: dict[int, str] = {}
-        for _, row in self.served:
-            if row not in uuids:
-                uuids[row] = forest.uuid_of(row)
-        allocations: dict[str, dict[str, int]] = {}
-        for row, name, amount in self.allocations:
-            units_by_class = allocations.setdefault(uuids[row], {})
-            units_by_class[name] = units_by_class.get(name, 0) + amount
-        mappings: dict[str, list[str]] = {}
-        for suffix, row in self.served:
-            serving = mappings.setdefault(suffix, [])
-            if uuids[row] not in serving:
-                serving.append(uuids[row])
-        return CandidateBody(allocations, mappings)
-
-
-class CandidateBody(NamedTuple):
-    """A candidate as clients see it.
-
-    Attributes:
-        allocations: Amounts by provider uuid and resource class.
-        mappings: Provider uuids by suffix.
-    """
-
-    allocations: dict[str, dict[str, int]]
-    mappings: dict[str, list[str]]
+        return candidate_body(self.allocations, self.served, forest.uuid_of)
 
 
 def rows_of(forest: Forest, uuids: Iterable[str]) -> list[int]:

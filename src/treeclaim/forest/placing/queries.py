@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from treeclaim.forest.answer.body import shares_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.consumed import times_together
@@ -31,7 +32,7 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import NO_ROW, Mask, Trees
-from treeclaim.model.request import NO_GROUP, CandidateRequest
+from treeclaim.model.request import CandidateRequest
 
 _BYTES_FOR_A_QUERY = 4_000
 """Further bytes that a kept query takes, apart from a few times its request."""
@@ -160,13 +161,7 @@ class Query:
         is_approximate: bool = False,
     ) -> Candidate:
         """Return a candidate of the rows that a search chose, and the parts of divided amounts."""
-        allocations, served = [], []
-        for slot, row in zip(problem.plan.slots, rows, strict=True):
-            served.append((slot.suffix, row))
-            allocations += [(row, name, n) for name, n in slot.resources.items()]
-        for name, row, units in parts:
-            served.append((NO_GROUP, row))
-            allocations.append((row, name, units))
+        allocations, served = shares_of(problem.plan, rows, parts)
         providers = [row for row, _, _ in allocations]
         trees = (
             tuple(map(int, problem.order.tree[providers[:1]]))
@@ -288,8 +283,7 @@ class Query:
         # In the usual order the first one stays the first one as long as it fits.
         if not is_single and (chosen[0, 0] == NO_ROW or self._scoring is not None):
             return False
-        slots = zip(self._begin.plan.slots, chosen[0].tolist(), strict=True)
-        allocations = [(row, name, n) for slot, row in slots for name, n in slot.resources.items()]
+        allocations, _ = shares_of(self._begin.plan, chosen[0].tolist())
         if times_together(self.scratch.forest, allocations):
             self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
             return True

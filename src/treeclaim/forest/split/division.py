@@ -5,13 +5,8 @@ An offer is the amounts that one provider can give: the multiples of a step in a
 the same step, so a set of offers can give each multiple of the step between two sums.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import orjson
-
-from treeclaim.forest.question.plan import Plan
-from treeclaim.model.request import NO_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +96,3 @@ class SplitCandidate:
     def nbytes(self) -> int:
         """Return the memory that is counted for it."""
         return _CANDIDATE_BYTES + _PART_BYTES * len(self.parts)
-
-    def positions(self, plan: Plan) -> list[int]:
-        """Return the providers that give something."""
-        giving = [
-            position
-            for slot, position in zip(plan.slots, self.chosen, strict=True)
-            if slot.resources
-        ]
-        return [*giving, *(position for _, position, _ in self.parts)]
-
-    def written(self, plan: Plan, uuids: Mapping[int, str]) -> bytes:
-        """Write the candidate as microversion 1.39 shows it, given the uuids by row."""
-        allocations: dict[str, dict[str, dict[str, int]]] = {}
-        mappings: dict[str, dict[str, None]] = {}
-        shares = [
-            (slot.suffix, position, slot.resources)
-            for slot, position in zip(plan.slots, self.chosen, strict=True)
-        ]
-        shares += [(NO_GROUP, position, {name: units}) for name, position, units in self.parts]
-        for suffix, position, resources in shares:
-            mappings.setdefault(suffix, {})[uuids[position]] = None
-            for name, units in resources.items():
-                amounts = allocations.setdefault(uuids[position], {"resources": {}})["resources"]
-                amounts[name] = amounts.get(name, 0) + units
-        document = {
-            "allocations": allocations,
-            "mappings": {suffix: list(providers) for suffix, providers in mappings.items()},
-        }
-        return orjson.dumps(document)

@@ -15,7 +15,14 @@ from treeclaim.forest.order.mixes.request_counts import RequestCounts, RequestPa
 from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.planning.moves.integer_program import IntegerProgram, Solution
-from treeclaim.forest.planning.moves.movers import Cell, Mover, MoveSituation, Returns, cells_of
+from treeclaim.forest.planning.moves.movers import (
+    Cell,
+    Mover,
+    MoveSituation,
+    Returns,
+    cells_of,
+    free_of,
+)
 from treeclaim.forest.planning.moves.places import PlaceLister
 from treeclaim.forest.table.columns import GREATEST, Mask
 from treeclaim.model.extension.planning import Empty, Fit, Keep
@@ -192,7 +199,7 @@ class MoveModel:
         """No arrival exceeds the free units in the end; where a cell is over-committed, nothing arrives."""
         for cell, units in self._uses.items():
             if any(n > 0 for n in units.values()):
-                self._program.add_row(units, at_most=max(self._situation.free_of(cell), 0))
+                self._program.add_row(units, at_most=max(free_of(self._situation.forest, cell), 0))
 
     def _add_rules(self) -> None:
         trees = self._situation.ruled_trees
@@ -317,7 +324,7 @@ class MoveModel:
             free = 0
             for row in counts.serving(name).of_tree(tree).tolist():
                 cell = row, name
-                free += max(self._situation.free_of(cell), 0)
+                free += max(free_of(self._situation.forest, cell), 0)
                 factors.update(self._uses.get(cell, {}))
             self._program.add_row(factors, at_most=free)
         for part in counts.parts:
@@ -335,7 +342,9 @@ class MoveModel:
                 cell = row, name
                 factors = Counter({fits: amount})
                 factors.update(self._uses.get(cell, {}))
-                self._program.add_row(factors, at_most=max(self._situation.free_of(cell), 0))
+                self._program.add_row(
+                    factors, at_most=max(free_of(self._situation.forest, cell), 0)
+                )
             if part.are_apart:
                 self._program.add_row({fits: 1, count: -1}, at_most=0)
         self._program.add_row(served, at_most=0)

@@ -245,10 +245,6 @@ class MoveSituation:
 
     # -- amounts ---------------------------------------------------------------------------------
 
-    def free_of(self, cell: Cell) -> int:
-        """Return the free units of a cell at the beginning."""
-        return free_of(self.forest, cell)
-
     def change(
         self, mover: Mover, allocations: Iterable[Allocation]
     ) -> tuple[Mapping[Cell, int], Returns]:

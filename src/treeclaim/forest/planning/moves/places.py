@@ -12,7 +12,13 @@ import numpy as np
 from treeclaim.forest.placing.candidate import Candidate, no_trees
 from treeclaim.forest.placing.queries import Query, QueryPool
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.planning.moves.movers import Cell, MoveSituation, allocations_of, cells_of
+from treeclaim.forest.planning.moves.movers import (
+    Cell,
+    MoveSituation,
+    allocations_of,
+    cells_of,
+    free_of,
+)
 from treeclaim.forest.solve.combine import distinct_candidates, first_of_each
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.table.columns import Mask
@@ -177,8 +183,8 @@ class PlaceLister:
 
     def _missing(self, candidate: Candidate) -> Counter[Cell]:
         """Return the units that a place lacks, by cell."""
-        used_units, free = self._situation.used_at(candidate), self._situation.free_of
-        return +Counter({cell: n - free(cell) for cell, n in used_units.items()})
+        forest, used_units = self._situation.forest, self._situation.used_at(candidate)
+        return +Counter({cell: n - free_of(forest, cell) for cell, n in used_units.items()})
 
 
 def _first_of_trees(query: Query) -> Iterator[Candidate]:
