@@ -12,7 +12,7 @@ from keystoneauth1.adapter import Adapter
 
 from tests.databases import filled_database
 from treeclaim import config
-from treeclaim.api.app import application_of, start_services
+from treeclaim.api.app import create_application, start_services
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
@@ -65,7 +65,7 @@ def make_application(folder, **overrides):
     `make_application(folder, **{"api.auth_strategy": "keystone"})`.
     """
     configuration = _configuration(Path(folder), fresh_database(folder), overrides)
-    return application_of(start_services(configuration), configuration)
+    return create_application(start_services(configuration), configuration)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def start_on(url, folder, **overrides):
     configuration = _configuration(Path(folder), url, overrides)
     services = start_services(configuration)
     try:
-        yield application_of(services, configuration)
+        yield create_application(services, configuration)
     finally:
         services.store.close()
 
@@ -102,7 +102,7 @@ def services_on_database(url, folder, **overrides):
     configuration = _configuration(Path(folder), url, overrides)
     services = start_services(configuration)
     try:
-        yield services, application_of(services, configuration)
+        yield services, create_application(services, configuration)
     finally:
         services.store.close()
 

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of memory: the C library keeps it between answers, Python looks for cycles less often.
+"""Settings of memory: the C library caches large blocks, and Python collects garbage less often.
 
-An answer of some megabytes is written into blocks that are too large for the C library's own
-pools: it fetches each from the kernel, which fills it with zeros page by page, and gives it back at
-once. For 1,000 trees of seven providers (2.7 MB) that took more time than the search, combining and
-writing together.
+An answer of some megabytes is written into blocks that are too large for the C library's pools. By default it
+maps each block, which the kernel fills with zeros page by page, and unmaps it at once. For 1,000 trees of seven
+providers (2.7 MB) this took more time than searching, combining and writing together.
 
-Python looks for cycles of objects that nobody else holds whenever 700 more objects are there than
-the last time. A group of claims makes and drops so many again and again, and the search for cycles
-took 4 to 9 % of its time. Nearly all objects here are in no cycles, and go with their last holder.
+By default Python collects garbage after 700 net allocations. A group of claims allocates that many repeatedly, and
+the collections took 4 to 9 % of its time. Nearly all objects of the service are freed by their reference counts.
 """
 
 import ctypes
@@ -19,21 +17,21 @@ _MMAP_THRESHOLD = -3
 _ARENAS_MOST = -8
 
 _LARGEST_BLOCK = 32 * 1024 * 1024
-"""Bytes of blocks that are kept; it is the most that glibc takes."""
+"""Bytes of the largest cached block: the maximum of glibc."""
 
 _KEPT = 96 * 1024 * 1024
-"""Free bytes that are kept at the end of the heap."""
+"""Free bytes that glibc keeps at the end of the heap."""
 
-_MORE_OBJECTS = 20_000
-"""Objects in more than the last time, after which Python looks for cycles: at most some 6 MB of what
-requests leave behind, and more than a group of claims has at a time."""
+_COLLECTION_THRESHOLD = 20_000
+"""Net allocations between two garbage collections: at most some 6 MB of garbage, and more than a group of claims
+allocates."""
 
 
 def keep_large_blocks() -> None:
     """Set the thresholds of glibc's allocator; do nothing under another C library.
 
-    One arena for all threads, because only that of the main thread can keep as much; Python's own
-    lock leaves them little to contend for.
+    All threads share one arena, because only that of the main thread can keep as much; under Python's lock
+    they rarely contend for it.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -44,12 +42,12 @@ def keep_large_blocks() -> None:
 
 
 def collect_rarely() -> None:
-    """Let Python look for cycles less often."""
-    gc.set_threshold(_MORE_OBJECTS)
+    """Make Python collect garbage less often."""
+    gc.set_threshold(_COLLECTION_THRESHOLD)
 
 
-def give_back() -> None:
-    """Return all free memory to the kernel, after an operation that needed much of it once."""
+def trim_heap() -> None:
+    """Return free memory to the kernel, after an operation that needed much of it once."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

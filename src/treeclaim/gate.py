@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fair, bounded semaphore: the others wait in order of arrival, for a bounded time.
+"""A fair, bounded semaphore: threads wait in order of arrival, for a bounded time.
 
-Python's own locks let a thread that comes at the right moment overtake those that wait, and a semaphore
-cannot tell how many wait. Here they enter in the order in which they came.
+A thread that arrives at the right moment acquires one of Python's locks before those that wait, and a semaphore
+does not report the number of waiting threads. Threads enter a gate in the order of their arrival.
 """
 
 import sys
@@ -15,26 +15,26 @@ from contextlib import contextmanager
 from treeclaim.model.errors import OverloadedError
 
 _LOOK_SECONDS = 0.1
-"""Interval at which a waiting request checks its deadline and client: a tenth of what people
-notice, and at a hundred waiting threads no load."""
+"""Interval at which a waiting request checks its deadline and client: too short for people to notice, and no load
+even for a hundred waiting threads."""
 
 _SWITCH_SECONDS = 0.0005
-"""Seconds for which a computing thread delays a thread that was woken: less than a search takes.
-With Python's 5 ms for each hand-over, eight searches that wait for each other lose 40 ms while one
-thread compiles a statement (decision 0013)."""
+"""Seconds for which a computing thread delays a woken thread: less than the duration of a search. With Python's
+default of 5 ms, eight searches that wait for each other lose 40 ms while one thread compiles a statement
+(decision 0013)."""
 
 
-def hand_over_soon() -> None:
-    """Let threads of this process that are woken go on soon, whoever computes meanwhile."""
+def shorten_switch_interval() -> None:
+    """Reduce the delay of woken threads while another thread computes."""
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 class Gate:
-    """Lets a number of threads in at once.
+    """Admits a bounded number of threads at once.
 
     Attributes:
-        most: How many.
-        places: How many may be inside or wait altogether; None for any number.
+        most: Most threads inside.
+        places: Most threads inside or waiting; None for no bound.
     """
 
     def __init__(self, most: int, places: int | None = None) -> None:
@@ -46,23 +46,23 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """Return how many wait."""
+        """Return the number of waiting threads."""
         return len(self._queue)
 
     @property
     def inside(self) -> int:
-        """Return how many are inside."""
+        """Return the number of threads inside."""
         return self._inside
 
-    def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
+    def acquire(self, seconds: float, should_stop: Callable[[], bool] | None = None) -> bool:
         """Enter, waiting if necessary.
 
         Args:
-            seconds: How long to wait at most.
-            gives_up: Asked about ten times a second; True ends the wait.
+            seconds: The longest wait.
+            should_stop: Called about ten times a second; True ends the wait.
 
         Returns:
-            Whether the caller is inside now; then it has to `release`.
+            Whether the caller is inside; it must then `release`.
         """
         with self._guard:
             if self._inside < self.most and not self._queue:
@@ -79,16 +79,16 @@ class Gate:
             while (remaining_seconds := end - time.monotonic()) > 0:
                 if turn.acquire(timeout=min(remaining_seconds, _LOOK_SECONDS)):
                     return True
-                if gives_up is not None and gives_up():
+                if should_stop is not None and should_stop():
                     break
         except BaseException:
-            if self._withdrawn(turn):
+            if self._withdraw(turn):
                 self.release()
             raise
-        return self._withdrawn(turn)
+        return self._withdraw(turn)
 
-    def _withdrawn(self, turn: threading.Lock) -> bool:
-        """Leave the queue; return True if the turn came at the last moment."""
+    def _withdraw(self, turn: threading.Lock) -> bool:
+        """Leave the queue; return True if the turn had come meanwhile."""
         with self._guard:
             if turn in self._queue:
                 self._queue.remove(turn)
@@ -96,7 +96,7 @@ class Gate:
         return True
 
     def release(self) -> None:
-        """Leave, and let the next one in."""
+        """Leave, and admit the next waiting thread."""
         with self._guard:
             if self._queue:
                 self._queue.popleft().release()
@@ -108,7 +108,7 @@ class Gate:
         """Hold a place for the duration of a block.
 
         Raises:
-            OverloadedError: if it was not the caller's turn in time.
+            OverloadedError: if no place became free in time.
         """
         if not self.acquire(seconds):
             raise OverloadedError(what)

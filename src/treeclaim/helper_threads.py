@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads beside those of requests: a failure is counted and logged, and the thread goes on.
+"""Background threads: a failure is counted and logged, and the thread continues.
 
 `metrics` counts failures by thread, so that `/ready` and alert rules can report them.
 """
@@ -44,19 +44,19 @@ def _run_until_done(name: str, body: Callable[[], object]) -> None:
             return
         if time.monotonic() - begin >= _HEALTHY_SECONDS:
             pause = FIRST_PAUSE
-        # A thread that ended here would end unnoticed.
+        # An exception here would end the thread silently.
         run_guarded(name, partial(time.sleep, pause))
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def run_guarded(name: str, body: Callable[[], object]) -> bool:
-    """Run a body; log and count whatever it raises, and return whether it raised nothing."""
+    """Run a body; log and count any exception, and return whether it raised none."""
     try:
         body()
     except BaseException:  # noqa: BLE001 - SystemExit and MemoryError would end a thread silently, too
         note_failure(name)
         with suppress(Exception):
-            _LOG.exception("The thread %r failed; it goes on", name)
+            _LOG.exception("The thread %r failed; it continues", name)
         return False
     return True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of requests, and lines that no client can forge."""
+"""Log records of requests, and formatting that prevents clients from forging lines."""
 
 import logging
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from oslo_log.formatters import ContextFormatter, JSONFormatter
 from treeclaim.model.names import one_line
 
 REQUESTS = logging.getLogger("treeclaim.requests")
-"""The logger that has one line for each request, see `api.middleware.layers`."""
+"""The logger of requests, with one line for each; see `api.middleware.layers`."""
 
 _MAX_FORMATTED_CALLERS = 256
 
@@ -23,12 +23,12 @@ def make_request_record(
     ids: Mapping[str, str | None],
     extra: Mapping[str, Any],
 ) -> logging.LogRecord:
-    """Return the record of a request; the log thread does all work that can wait.
+    """Return the record of a request; the log thread formats it.
 
     Args:
         message: The message, with placeholders.
         arguments: The arguments of the message: numbers and short texts.
-        caller: What formatters show of the caller; the same object for the same caller, if possible.
+        caller: Fields of the caller for formatters; the same object for the same caller, if possible.
         ids: `request_id` and `global_request_id`.
         extra: Members for structured formats.
     """
@@ -38,15 +38,15 @@ def make_request_record(
 
 
 def is_of_request(record: logging.LogRecord) -> bool:
-    """Return whether a record is of a request, so that it needs no more memory than its line."""
+    """Return whether a record is of a request, and so keeps only its short arguments."""
     return record.name == REQUESTS.name
 
 
 class OneLine(logging.Formatter):
-    """Escapes what would let a client forge a line, or hide one.
+    """Escapes characters by which a client could forge or hide a line.
 
-    Each message becomes one line. The lines of a traceback stay lines: oslo.log begins each of them as it
-    begins every line. JSON escapes them itself.
+    Each message becomes one line. A traceback keeps its lines: oslo.log adds its prefix to each of them. JSON
+    escapes line breaks itself.
     """
 
     def __init__(self, inner: logging.Formatter) -> None:
@@ -56,7 +56,7 @@ class OneLine(logging.Formatter):
         self._formatted: dict[int, tuple[str, dict[str, Any]]] = {}
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record without changing it: other handlers format it too."""
+        """Format a record without changing it, as other handlers format it too."""
         if isinstance(text := getattr(record, "formatted", None), str):
             return text
         if is_of_request(record) and type(self._inner) is ContextFormatter:
@@ -69,9 +69,9 @@ class OneLine(logging.Formatter):
         return one_line(self._inner.format(record), keep="\n")
 
     def _format_request(self, record: logging.LogRecord, inner: ContextFormatter) -> str:
-        """Format by what the formatter made of the first line of the caller in this second.
+        """Format a line by the members of the caller's first line in this second.
 
-        That takes a fifth of the time. All members that differ between such lines are in the record.
+        This takes a fifth of the time of the formatter. Members that differ between such lines are in the record.
         """
         second = int(record.created)
         if second != self._second or len(self._formatted) >= _MAX_FORMATTED_CALLERS:
@@ -84,7 +84,7 @@ class OneLine(logging.Formatter):
             text = self._format_clean(first)
             format_string = str(inner.conf.logging_context_format_string)
             if request_id and "isotime" not in format_string:
-                # The caller is in it too, so that no other caller has the same id.
+                # The entry refers to the caller, so that no other object gets its id.
                 self._formatted[id(caller)] = (format_string, {**first.__dict__, "caller": caller})
             return text
         format_string, members = cached_format

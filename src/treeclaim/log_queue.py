@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A queue of log records, bounded in bytes, and the thread that formats and writes them.
 
-A handler that raises, or a queue that is full, costs lines; they are counted, and the next line that can be
-written says how many.
+Lines are lost if a handler raises or the queue is full. They are counted, and the next written line reports their
+number.
 """
 
 import logging
@@ -21,13 +21,13 @@ from treeclaim.helper_threads import note_failure, run_guarded, start_helper_thr
 from treeclaim.log_lines import OneLine, is_of_request, text_length
 
 QUEUE_BYTES = 8 << 20
-"""Bytes of records that wait for the log thread; further ones are dropped."""
+"""Most bytes of records that wait for the log thread; further records are dropped."""
 
 _RECORD_BYTES = 2_560
 """Bytes of a record besides its text."""
 
 _GATHER_SECONDS = 0.1
-"""Seconds in which lines of requests gather: each write lets other threads run first."""
+"""Seconds in which lines of requests gather for one write: during each write other threads run first."""
 
 _BATCH = 1_000
 
@@ -35,18 +35,19 @@ _IDLE_SECONDS = 30.0
 """Seconds after which an idle process closes a file that was renamed or removed."""
 
 _PATIENCE = 1.0
-"""Seconds for which a line waits for room in a pipe that nobody reads."""
+"""Seconds for which a line waits for room in a full pipe."""
 
 _END_SECONDS = 5.0
-"""Seconds for which a process that ends waits until its lines are written."""
+"""Seconds for which an exiting process waits until its lines are written."""
 
-_COMPLAINT_SECONDS = 60.0
+_REPORT_SECONDS = 60.0
 
 
 class RawStream:
-    """Writes to a pipe, a socket or a terminal that perhaps nobody reads, and waits a second at most.
+    """Writes to a pipe, a socket or a terminal that may be full; waits for at most a second.
 
-    Nobody waits again until there is room. The interpreter can end during a write: no lock is held.
+    After a timeout, writes fail at once until the stream has room. A write holds no lock, so the interpreter can exit
+    during it.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -59,7 +60,7 @@ class RawStream:
         """Write a text.
 
         Raises:
-            TimeoutError: if there was no room for all of it.
+            TimeoutError: if the stream has no room for the whole text.
             OSError: if it cannot be written.
         """
         data = (b"\n" if self._is_cut else b"") + text.encode(errors="backslashreplace")
@@ -68,22 +69,22 @@ class RawStream:
             self._is_full = not self._poll.poll(patience * 1000)
             if self._is_full:
                 raise TimeoutError("nobody reads it")
-            # POSIX: a pipe that polls as writable has room for so many.
+            # POSIX: a pipe that polls as writable has room for PIPE_BUF bytes.
             data = data[os.write(self._descriptor, data[: select.PIPE_BUF]) :]
             self._is_cut = bool(data)
 
     def flush(self) -> None:
-        """Do nothing: nothing is buffered."""
+        """Do nothing: writes are not buffered."""
 
 
 class QueuedHandler(logging.Handler):
-    """Hands records for a handler of the operator to the log thread.
+    """Passes the records for a configured handler to the log thread.
 
-    Without that thread, for instance before a fork, it writes them itself.
+    Without a log thread, for instance before a fork, it writes them at once.
 
     Attributes:
-        handler: The operator's handler.
-        lost: Records that were not written since the last one that was.
+        handler: The configured handler.
+        lost: Number of records lost since the last written one.
     """
 
     def __init__(self, handler: logging.Handler) -> None:
@@ -111,10 +112,10 @@ class QueuedHandler(logging.Handler):
                 self.close_file()
         except Exception as error:  # noqa: BLE001 - no log may fail a request
             self.drop()
-            _complain(self.handler, error)
+            _report_loss(self.handler, error)
 
     def _prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Return a record that keeps no object alive but its text; a request's is small as it is."""
+        """Return a record that refers only to its text; the record of a request is small already."""
         if is_of_request(record):
             return record
         prepared = copy(record)
@@ -123,13 +124,13 @@ class QueuedHandler(logging.Handler):
         return prepared
 
     def write(self, batch: list[logging.LogRecord]) -> None:
-        """Write records; one handler is used by one thread at a time. Never raises."""
+        """Write records; only one thread uses a handler at a time. Never raises."""
         try:
             self._write(batch)
         except Exception as error:  # noqa: BLE001 - no log may fail a request, whatever the handler raises
             self.drop(len(batch))
             self.close_file()
-            _complain(self.handler, error)
+            _report_loss(self.handler, error)
         else:
             self.lost = 0
 
@@ -154,7 +155,7 @@ class QueuedHandler(logging.Handler):
         note_failure("log")
 
     def close_file(self) -> None:
-        """Close a file; the next line opens it again."""
+        """Close the file; the next line opens it again."""
         if isinstance(self.handler, logging.FileHandler):
             stream: Any = self.handler.stream
             self.handler.stream = None
@@ -164,7 +165,7 @@ class QueuedHandler(logging.Handler):
                     stream.close()
 
     def close_old_file(self) -> None:
-        """Close a file that was renamed or removed, so that its disk has room again."""
+        """Close the file if it was renamed or removed, so that its disk space is freed."""
         handler = self.handler
         if isinstance(handler, logging.FileHandler) and handler.stream is not None:
             opened = os.fstat(handler.stream.fileno())
@@ -177,21 +178,21 @@ class QueuedHandler(logging.Handler):
 
 
 def _raise_again(_record: logging.LogRecord) -> None:
-    """Let `QueuedHandler.write` know what a handler would print on standard error for each line."""
+    """Raise an error again, which a handler would otherwise print on standard error for each line."""
     error = sys.exc_info()[1]
     if error is not None:
         raise error
 
 
-_last_complaint = -_COMPLAINT_SECONDS
+_reported_at = -_REPORT_SECONDS
 
 
-def _complain(handler: logging.Handler, error: Exception) -> None:
-    """Say on standard error that lines are lost, once a minute."""
-    global _last_complaint  # noqa: PLW0603 - standard error is the process's too
-    if time.monotonic() - _last_complaint < _COMPLAINT_SECONDS:
+def _report_loss(handler: logging.Handler, error: Exception) -> None:
+    """Report lost lines on standard error, once a minute."""
+    global _reported_at  # noqa: PLW0603 - standard error is the process's too
+    if time.monotonic() - _reported_at < _REPORT_SECONDS:
         return
-    _last_complaint = time.monotonic()
+    _reported_at = time.monotonic()
     where = getattr(handler, "baseFilename", type(handler).__name__)
     with suppress(Exception):
         RawStream(2).write(f"treeclaim {os.getpid()}: log lines are lost: {where}: {error}\n")
@@ -211,7 +212,7 @@ class LogQueue:
     def __init__(self) -> None:
         self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._bytes = 0
-        # A handler of a signal may log while this thread holds it.
+        # A signal handler may log while this thread holds the lock.
         self._guard = threading.RLock()
 
     def put(self, handler: QueuedHandler, record: logging.LogRecord) -> None:
@@ -227,7 +228,7 @@ class LogQueue:
             handler.drop()
 
     def close(self) -> None:
-        """Let the log thread end once it has written what waits now."""
+        """End the log thread after the records that wait now."""
         self._waiting.put(None)
 
     def run(self) -> None:
@@ -261,29 +262,29 @@ class LogQueue:
 
 
 _queue: LogQueue | None = None
-"""The queue of this process; None where nobody writes behind it."""
+"""The queue of this process; None without a log thread."""
 
 handlers: list[QueuedHandler] = []
-"""Those of the handlers that the operator configured last."""
+"""The handlers of the last configuration."""
 
 
 def start_log_thread() -> None:
-    """Write behind a queue from now on; a process calls this after its last fork."""
+    """Queue records from now on; a process calls this after its last fork."""
     global _queue  # noqa: PLW0603 - loggers are the process's too
     queue = LogQueue()
     for handler in handlers:
-        # A broken handler may have left its lock with this thread, which wrote to it until now.
+        # A broken handler may have left its lock acquired by this thread.
         handler.handler.createLock()
     thread = start_helper_thread("log", queue.run)
     _queue = queue
 
     def write_remaining() -> None:
-        """Write what waits, but not for ever; what comes later is written at once."""
+        """Write the queued records within some seconds; later ones are written at once."""
         global _queue  # noqa: PLW0603 - see above
         queue.close()
         thread.join(_END_SECONDS)
         if not thread.is_alive():
             _queue = None
 
-    # Unlike atexit, this is done at the end of a process that a server made by multiprocessing too.
+    # Unlike atexit, Finalize also runs at the end of a process that a server started by multiprocessing.
     Finalize(None, write_remaining, exitpriority=0)

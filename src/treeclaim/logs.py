@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logging as oslo.log configures it, behind a queue: no log can delay or fail a request.
+"""Logging as oslo.log configures it, behind a queue, so that no log delays or fails a request.
 
-Each handler that the operator configured is replaced by one that puts records into the queue of the
-process, see `log_queue`.
+Each configured handler is replaced by one that puts records into the queue of the process, see `log_queue`.
 """
 
 import logging
@@ -18,13 +17,13 @@ from treeclaim.log_lines import REQUESTS
 from treeclaim.log_queue import QueuedHandler, handlers
 
 LOG_FILE = "placement-api.log"
-"""The file in `log_dir`, where `log_file` names none."""
+"""The file in `log_dir` if `log_file` is not set."""
 
 _PLACEMENT_NAMES = {"treeclaim": "placement", REQUESTS.name: "placement.requestlog"}
-"""Our loggers, and the loggers of the Placement service that operators configured in their place."""
+"""Our loggers, and the loggers of the Placement service whose configuration they follow."""
 
 _FILE_CLOCK_STEP_NS = 20_000_000
-"""The kernel stamps files with a clock that advances every few milliseconds."""
+"""Step of the clock by which the kernel stamps files, with a margin."""
 
 
 class LoggingError(Exception):
@@ -32,9 +31,9 @@ class LoggingError(Exception):
 
 
 def check_logging(options: cfg.ConfigOpts, program: str) -> None:
-    """Set up logging as a service would, undo it, and remove the files that this made.
+    """Set up logging as a service would, undo it, and remove the files that it created.
 
-    A file that belongs to the user who checks would keep the service from writing to it.
+    The service could not write to a file that belongs to the user who runs the check.
 
     Raises:
         LoggingError: if a service could not start with these options.
@@ -54,15 +53,15 @@ def check_logging(options: cfg.ConfigOpts, program: str) -> None:
 
 
 def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
-    """Start logging as the operator's options say.
+    """Set up logging by the operator's options.
 
-    With `log_dir` and no `log_file` all processes write to one file of the name that the Placement
-    service's packages use; oslo.log would name it by the script that a process was begun with.
+    With `log_dir` and without `log_file`, all processes write to the file name of the Placement service's packages;
+    oslo.log would use the name of each process's script.
 
-    No thread is started, so a process may fork after this; see `log_queue.start_log_thread`.
+    This starts no thread, so a process may fork afterwards; see `log_queue.start_log_thread`.
 
     Raises:
-        LoggingError: if that cannot be done; the message says why.
+        LoggingError: if logging cannot be set up; the message is the reason.
     """
     options.set_default("log_file", LOG_FILE if options.log_dir else None)
     if options.publish_errors and not options.log_config_append:
@@ -74,9 +73,7 @@ def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
         )
     try:
         log.setup(options, program)
-    except (
-        Exception
-    ) as error:  # the library has an error of its own, and files and handlers have theirs
+    except Exception as error:  # errors of the library, of files and of any handler
         raise LoggingError(f"logging cannot be set up: {error}") from error
     for name, placement_name in _PLACEMENT_NAMES.items():
         _follow_placement_logger(logging.getLogger(name), logging.getLogger(placement_name))
@@ -94,7 +91,7 @@ def set_up_logging(options: cfg.ConfigOpts, program: str) -> None:
 
 
 def _follow_placement_logger(logger: logging.Logger, placement: logging.Logger) -> None:
-    """Apply the level, handlers and propagation of a Placement logger, unless ours has its own."""
+    """Apply the level, handlers and propagation of a Placement logger if ours is not configured."""
     if not logger.level:
         logger.setLevel(placement.level)
     if not logger.handlers:
@@ -106,7 +103,7 @@ def _follow_placement_logger(logger: logging.Logger, placement: logging.Logger) 
 
 
 def _handlers_above(logger: logging.Logger) -> list[logging.Handler]:
-    """Return the handlers that a line reaches besides those of its own logger."""
+    """Return the handlers of the ancestors to which a line propagates."""
     reached: list[logging.Handler] = []
     above = logger.parent
     while above is not None:
@@ -122,6 +119,6 @@ def _all_loggers() -> list[logging.Logger]:
 
 
 def log_options(options: cfg.ConfigOpts) -> None:
-    """Log the values of all options, where an option asks for that."""
+    """Log the values of all options if `log_options` is set."""
     if options.log_options:
         options.log_opt_values(logging.getLogger(__name__), logging.DEBUG)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prometheus metrics: counters and timers of the service.
 
-The numbers of all worker processes lie in files of one folder, so that the admin listener, a
-process of its own, can show their sums (prometheus_client's multiprocess mode). The folder is the
-one in PROMETHEUS_MULTIPROC_DIR; without it each process that was not started by another one of
-ours makes a temporary one, which its children find in the environment. See `metrics_folder`.
+All processes keep their values in files of one folder, so that the admin listener, which is another process, can
+show their sums (prometheus_client's multiprocess mode). PROMETHEUS_MULTIPROC_DIR names the folder. If it is not set,
+the first process of the service creates a temporary folder, which its children inherit. See `metrics_folder`.
 """
 
 import logging
@@ -20,13 +19,13 @@ from treeclaim.helper_threads import failure_listeners
 from treeclaim.metrics_folder import FOLDER_VARIABLE, Slots, provide_folder
 from treeclaim.model.timing import Stages
 
-# The library looks for the folder when it is imported.
+# The library reads the environment when it is imported.
 provide_folder()
 
 from prometheus_client import Counter, Gauge, Histogram, values  # noqa: E402 - see above
 
 slots: Slots | None = None
-"""The slots of the folder; None where there is no room, and each process counts for itself."""
+"""The slots of the folder; None if the folder has no room, and each process counts alone."""
 
 values.ValueClass = values.MutexValue
 with suppress(KeyError, OSError):
@@ -38,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds in seconds: from an answer out of memory to a hopeless database."""
+"""Upper bounds in seconds: from an answer from memory to a database that does not answer."""
 
 _LOAD = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
@@ -130,20 +129,20 @@ HELPER_FAILED = Gauge(
 )
 BUILD = Gauge(
     "treeclaim_build_info",
-    "Always 1; the labels tell the release and the Python that runs it.",
+    "Always 1; the labels are the versions of the release and of Python.",
     ["version", "python"],
     multiprocess_mode="livemax",
 )
 
 
-def tell_build() -> None:
-    """Say which release runs, in each process anew: after a fork its values begin at zero."""
+def set_build_info() -> None:
+    """Set the metric of the release; after a fork, each process sets it again."""
     BUILD.labels(__version__, platform.python_version()).set(1)
     if slots is None or slots.is_hidden:
         _LOG.warning("Metrics of this process are not shown: there is no room for their files")
 
 
-tell_build()
+set_build_info()
 
 
 def _note_failure(thread: str) -> None:
@@ -154,29 +153,29 @@ failure_listeners.append(_note_failure)
 
 
 phase_listeners: list[Callable[[str, float, float], None]] = []
-"""Called with each phase, its seconds, and how many have passed since it ended; traces are made so."""
+"""Called with each phase, its seconds, and the seconds since its end, for traces."""
 
 
 @cache
 def _timer_of(timers: Histogram, name: str) -> Histogram:
-    """Return the timer of a phase, of which the code names a dozen; the library's own lookup is slow."""
+    """Return the timer of one of a dozen phases; the library's own lookup is slow."""
     return timers.labels(name)
 
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Time one phase of a search, including abandoned ones, which are the longest."""
+    """Measure one phase of a search, also if it raises: abandoned searches are the longest."""
     stages = Stages(name)
     try:
         yield
     finally:
-        tell_stages(SEARCH_SECONDS, stages)
+        observe_stages(SEARCH_SECONDS, stages)
 
 
-def tell_stages(timers: Histogram, stages: Stages) -> None:
-    """Tell how long each stage took, the present one as the last.
+def observe_stages(timers: Histogram, stages: Stages) -> None:
+    """Observe the duration of each stage; the present stage is the last.
 
-    Listeners are told of them as if they had run one after the other, and ended now.
+    Listeners receive the stages as if they had run one after the other and ended now.
     """
     stages.stop()
     for name, seconds in stages.seconds.items():

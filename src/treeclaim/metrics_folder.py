@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder in which all processes of a service keep their metrics, each in a slot of its own.
+"""The folder in which all processes of a service keep their metrics, each in its own slot.
 
-A slot is the lowest number whose file `slot-N.lock` a process can lock; the kernel unlocks it when the
-process ends, however that happens. The next process with that slot continues the counters, so files do
-not accumulate and nothing has to be merged. prometheus_client keeps the files of a slot; here their blocks
-are allocated first: where the disk is full, a write to a mapped file without blocks ends the process.
+A slot is the lowest number whose file `slot-N.lock` a process can lock; the kernel unlocks the file when the process
+ends in any way. The next process with that slot continues the counters, so files neither accumulate nor need
+merging. prometheus_client maps the files of a slot. This module allocates their blocks first: on a full disk, a write
+to a mapped file without blocks kills the process.
 
-It imports nothing of prometheus_client but what clears a slot, since the first process of `treeclaim serve` makes
-the folder, and counts nothing itself.
+It does not import prometheus_client: the first process of `treeclaim serve` creates the folder, and counts nothing.
 """
 
 import atexit
@@ -22,7 +21,7 @@ from pathlib import Path
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 _KINDS = ("counter", "histogram", "gauge_livemax")
-"""The beginnings of the names of prometheus_client's files."""
+"""Prefixes of the names of prometheus_client's files."""
 
 _LIVE = "gauge_livemax"
 """The kind that counts only while its process lives."""
@@ -32,7 +31,7 @@ _FILE_BYTES = 1 << 18
 
 
 def provide_folder() -> None:
-    """Make a temporary folder, unless the environment names one; child processes find it there."""
+    """Create a temporary folder, and name it in the environment for child processes; keep a folder named there."""
     if os.environ.get(FOLDER_VARIABLE):
         return
     try:
@@ -60,14 +59,14 @@ class Slots:
     """The slots of a folder.
 
     Attributes:
-        is_hidden: Whether this process counts where nobody sees it.
+        is_hidden: Whether the metrics of this process are in another folder, which is not shown.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take a slot for this process.
+        """Lock a slot for this process.
 
         Raises:
-            OSError: if there is no room for its files.
+            OSError: if the disk has no room for its files.
         """
         self.is_hidden = False
         self._folder = folder
@@ -75,14 +74,14 @@ class Slots:
         self._lock, self._number = self._lock_free_slot(self._process)
 
     def own_number(self) -> int:
-        """Return the number of this process; a forked process takes another one than its parent.
+        """Return the slot of this process; a forked process locks another slot than its parent.
 
-        One that finds no room counts in a folder in memory, which nobody shows.
+        A process without room for its files counts in a folder in memory, which is not shown.
         """
         process = os.getpid()
         if process != self._process:
             self._process = process
-            # The parent still has it.
+            # The parent keeps the lock of the former slot.
             os.close(self._lock)
             try:
                 self._lock, self._number = self._lock_free_slot(process)
@@ -125,12 +124,12 @@ class Slots:
         return descriptor
 
     def _prepare(self, number: int) -> None:
-        """Clear what counted only while the former process lived, and allocate all blocks."""
+        """Remove the gauges of the former process, and allocate all blocks."""
         (self._folder / f"{_LIVE}_{number}.db").unlink(missing_ok=True)
         for kind in _KINDS:
             path = self._folder / f"{kind}_{number}.db"
             if not path.exists():
-                # Nobody reads an empty file: it gets its name when it has its blocks.
+                # The file gets its name with its blocks, as readers reject an empty file.
                 draft = path.with_suffix(".new")
                 try:
                     with draft.open("wb") as file:
@@ -141,7 +140,7 @@ class Slots:
                     raise
 
     def find_living(self) -> set[str]:
-        """Return the processes that have a slot; remove the gauges of those that have ended."""
+        """Return the ids of the processes that have a slot; remove the gauges of ended processes."""
         living = set()
         for path in self._folder.glob("slot-*.lock"):
             number = int(path.stem.partition("-")[2])

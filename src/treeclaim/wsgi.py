@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The WSGI application for any WSGI server: `treeclaim.wsgi:application`.
 
-It is configured by the usual files and environment variables. The service starts with the first
-request or, where a server imports the module before forking, in each worker by itself.
+The usual files and environment variables configure it. The service starts with the first request; if a server
+imports the module before forking, each worker starts its own.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from treeclaim import __version__, allocator, config, gate, log_queue, logs
-from treeclaim.api.app import application_of, start_services
+from treeclaim.api.app import create_application, start_services
 from treeclaim.api.middleware.layers import Draining
-from treeclaim.api.protocol.operations.call import Services
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_TELLS_THREADS: Mapping[str, Callable[[Any], Any]] = {
+_THREAD_COUNTS: Mapping[str, Callable[[Any], Any]] = {
     "uwsgi": lambda module: module.opt["threads"],
     "mod_wsgi": lambda module: module.threads_per_process,
 }
-"""Modules of WSGI servers that report the number of threads."""
+"""How to read the number of threads from the modules of WSGI servers."""
 
 FEWEST_THREADS = 3
-"""Threads that a process needs so that one write that hangs in the database leaves one for reads and
-one for what needs no database."""
+"""Threads that a process needs: while one write waits in the database, one thread serves reads and one serves
+requests that need no database."""
 
 
 def start() -> "WSGIApplication":
@@ -41,7 +41,7 @@ def start() -> "WSGIApplication":
 
     Raises:
         ConfigurationError: if an option is missing or impossible.
-        SchemaRevisionError: if the database's schema is not the one understood.
+        SchemaRevisionError: if the schema of the database has another revision.
         StoreUnavailableError: if the database cannot be reached.
     """
     configuration = config.load()
@@ -50,23 +50,38 @@ def start() -> "WSGIApplication":
     logs.log_options(configuration.options)
     allocator.keep_large_blocks()
     allocator.collect_rarely()
-    gate.hand_over_soon()
+    gate.shorten_switch_interval()
     services = start_services(configuration)
-    tell_start(configuration, services.store, "of another server", _load_forest(services))
+    begin, providers = perf_counter(), None
+    # If the database does not answer now, the first request loads the Forest.
+    with suppress(StoreUnavailableError), services.replica.current() as forest:
+        providers = len(forest)
+    seconds = perf_counter() - begin
+    log_start(configuration, services.store, "of another server", providers, seconds)
     warn_of_threads(configuration.server_threads, _threads_of_server())
-    application = application_of(services, configuration)
+    application = create_application(services, configuration)
     return Draining(application, configuration.connections.body_bytes)
 
 
-def tell_start(configuration: Configuration, store: Store, processes: str, loaded: str) -> None:
-    """Log what was started.
+def log_start(
+    configuration: Configuration,
+    store: Store,
+    processes: str,
+    providers: int | None,
+    seconds: float,
+) -> None:
+    """Log the start of the service.
 
     Args:
-        configuration: What the operator configured.
+        configuration: The options of the operator.
         store: The database.
-        processes: How many workers and threads there are.
-        loaded: What was loaded.
+        processes: The numbers of workers and threads, as text.
+        providers: The number of loaded providers; None if the database did not answer.
+        seconds: Duration of loading them.
     """
+    loaded = "providers not loaded: the database does not answer"
+    if providers is not None:
+        loaded = f"{providers} providers loaded in {seconds:.2f} s"
     _LOG.info(
         "Treeclaim %s on %s, authentication %s, workers %s, %s",
         __version__,
@@ -78,11 +93,11 @@ def tell_start(configuration: Configuration, store: Store, processes: str, loade
 
 
 def _threads_of_server() -> int | None:
-    """Return how many threads the WSGI server runs in this process; None if unknown.
+    """Return the number of threads of the WSGI server in this process; None if unknown.
 
-    uWSGI and mod_wsgi tell by modules that exist only inside of them. gunicorn does not tell.
+    uWSGI and mod_wsgi have modules that exist only in their processes. gunicorn does not report the number.
     """
-    for module, read in _TELLS_THREADS.items():
+    for module, read in _THREAD_COUNTS.items():
         try:
             return int(read(import_module(module)))
         except (ImportError, AttributeError, KeyError, TypeError, ValueError):
@@ -92,7 +107,7 @@ def _threads_of_server() -> int | None:
 
 
 def warn_of_threads(configured: int, actual: int | None) -> None:
-    """Warn if the threads cannot be divided as docs/operate.md, "Admission", says."""
+    """Warn if the number of threads differs from the option, or is too small for docs/operate.md, "Admission"."""
     if actual is not None and actual != configured:
         _LOG.warning(
             "[treeclaim]/server_threads is %s, but the server runs %s threads: set it to %s",
@@ -109,25 +124,6 @@ def warn_of_threads(configured: int, actual: int | None) -> None:
             "" if threads == 1 else "s",
             FEWEST_THREADS,
         )
-
-
-def _load_forest(services: Services) -> str:
-    """Load the Forest before clients come; return a summary of it."""
-    begin = perf_counter()
-    try:
-        with services.replica.current() as forest:
-            return loaded_words(len(forest), perf_counter() - begin)
-    except StoreUnavailableError:
-        # It comes with the first request that finds the database.
-        return NOTHING_LOADED
-
-
-NOTHING_LOADED = "providers not loaded: the database does not answer"
-
-
-def loaded_words(providers: int, seconds: float) -> str:
-    """Say how many providers were loaded in which time."""
-    return f"{providers} providers loaded in {seconds:.2f} s"
 
 
 class _Lazy:

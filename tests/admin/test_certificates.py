@@ -11,7 +11,7 @@ import pytest
 
 from tests.service import fresh_database
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of, warnings_of
+from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_warnings, read_expiry
 from treeclaim.admin.collectors import collect_expiries
 from treeclaim.store import DatabaseSettings, Store
 
@@ -46,13 +46,13 @@ def end_of(path):
 def test_expiry_equals_that_of_openssl(tmp_path, days, key):
     """From 2050 on a year has four digits there."""
     path = made(tmp_path, "one", days, key)
-    expiry = expiry_of(CertificateUse.SERVER, str(path))
+    expiry = read_expiry(CertificateUse.SERVER, str(path))
     assert expiry.at == end_of(path)
     assert expiry.warned_from == pytest.approx(expiry.at - min(30, days / 3) * DAY)
     combined = tmp_path / "with-text-and-key.pem"
     text = run_openssl("x509", "-in", path, "-text")
     combined.write_text("K\u00f6ln\n" + (tmp_path / "one.key").read_text() + text)
-    assert expiry_of(CertificateUse.SERVER, str(combined)) == Expiry(
+    assert read_expiry(CertificateUse.SERVER, str(combined)) == Expiry(
         CertificateUse.SERVER, str(combined), expiry.at, expiry.warned_from
     )
 
@@ -63,9 +63,9 @@ def test_chain_expires_first_and_authorities_last(tmp_path):
         combined = tmp_path / "both.pem"
         combined.write_text("".join(path.read_text() for path in order))
         for use in (CertificateUse.SERVER, CertificateUse.KEYSTONE_CLIENT):
-            assert expiry_of(use, str(combined)).at == end_of(short)
+            assert read_expiry(use, str(combined)).at == end_of(short)
         for use in (CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTONE_AUTHORITY):
-            assert expiry_of(use, str(combined)).at == end_of(long)
+            assert read_expiry(use, str(combined)).at == end_of(long)
 
 
 def test_invalid_certificate_file_has_no_expiry(tmp_path):
@@ -74,9 +74,9 @@ def test_invalid_certificate_file_has_no_expiry(tmp_path):
     body = whole.splitlines()[1]
     for text in ("", "words", whole.replace(body, ""), whole.replace(body, "%" * 64)):
         path.write_text(text)
-        assert expiry_of(CertificateUse.SERVER, str(path)) is None
+        assert read_expiry(CertificateUse.SERVER, str(path)) is None
     for missing in (None, str(tmp_path), str(tmp_path / "nowhere")):
-        assert expiry_of(CertificateUse.SERVER, missing) is None
+        assert read_expiry(CertificateUse.SERVER, missing) is None
 
 
 ENDS = 1_800_000_000.0
@@ -99,7 +99,7 @@ def expiry(at, use=CertificateUse.SERVER):
     ],
 )
 def test_expiry_warning_starts_in_time(left, words):
-    warnings = warnings_of([expiry(ENDS)], ENDS - left)
+    warnings = expiry_warnings([expiry(ENDS)], ENDS - left)
     assert warnings == ([] if words is None else [f"the server's certificate {words}"])
 
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 
-from treeclaim.api.protocol.request.validation import values_in
+from treeclaim.api.protocol.request.validation import count_values
 from treeclaim.model.microversions import NEWEST
 
 BODY_BYTES = 16 * 1024 * 1024
@@ -99,7 +99,7 @@ def _fullest(schema, path, most, around, names, most_values):
     sizes = []
     for count in (1, 1 + _MORE):
         body = json.dumps(_value(schema, names, Full(path, count, around))).encode()
-        sizes.append((len(body), values_in(body)))
+        sizes.append((len(body), count_values(body)))
     (length, values), (longer, more) = sizes
     by_bytes = (BODY_BYTES - length) * _MORE // max(longer - length, 1)
     by_values = (most_values - values) * _MORE // max(more - values, 1)

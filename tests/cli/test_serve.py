@@ -19,7 +19,7 @@ from tests.server.processes.service import LOADER, Load, processes_of, workers_o
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
-from treeclaim.server.processes.listening import tls_context
+from treeclaim.server.processes.listening import make_tls_context
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -252,7 +252,7 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
         assert message in refused.stderr
     arguments = tls_options((certificate[0], old))
     options = Serve().get_parser("treeclaim serve").parse_args(arguments)
-    assert tls_context(ServerSettings(**vars(options))) is not None
+    assert make_tls_context(ServerSettings(**vars(options))) is not None
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from treeclaim.api.resources.extension.parts import SHOWN, ProviderEntry
+from treeclaim.api.resources.extension.provider_batch import SHOWN, ProviderEntry
 from treeclaim.client.topology import entries
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.parts import CONDITIONS, EVERYTHING, PARTS, Part

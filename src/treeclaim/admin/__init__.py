@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The admin listener: is the service alive, is it ready, and what does it count?"""
+"""The admin listener: liveness, readiness and metrics of the service."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ class Census:
     """The workers of a service, by their process ids.
 
     Attributes:
-        answering: Those that answer requests.
-        silent: Those that did, but have stalled.
-        reading: Those of the former that have read the inventory just now.
+        answering: Workers that answer requests.
+        silent: Workers that have stalled.
+        reading: Answering workers whose last read of the inventory has just succeeded.
         is_reload_refused: Whether the last reload was refused.
     """
 
@@ -24,7 +24,7 @@ class Census:
 
 
 TakeCensus = Callable[[], Census]
-"""Returns the workers as they are now."""
+"""Returns the present workers."""
 
 
 class FaultKind(Enum):
@@ -37,13 +37,13 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeystoneFault:
-    """Why tokens cannot be validated.
+    """The reason why tokens cannot be validated.
 
     Attributes:
-        kind: REFUSED until somebody changes the configuration, or Keystone; UNREACHABLE for now; DOUBTFUL
-            where it may yet work.
-        summary: For anybody; names no host and no user.
-        detail: For operators.
+        kind: REFUSED until the configuration, or Keystone, changes; UNREACHABLE for now; DOUBTFUL if validation may
+            still work.
+        summary: The public text, without hosts and users.
+        detail: The text for operators.
     """
 
     kind: FaultKind

@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from treeclaim import metrics
 from treeclaim.admin import Census, FaultKind, KeystoneFault, TakeCensus
-from treeclaim.admin.certificates import Expiry, warnings_of
+from treeclaim.admin.certificates import Expiry, expiry_warnings
 from treeclaim.admin.collectors import Collect, FunctionCollector
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
@@ -38,11 +38,11 @@ def make_admin_application(
     """Return the WSGI application of the admin listener.
 
     Args:
-        store: The database of the service; it is asked whether the service is ready.
-        collectors: Functions that measure at each scrape, besides what the workers count.
-        census: Returns which workers answer; None where that is unknown.
-        expiries: When certificates expire, which `/ready` reports.
-        keystone: Whether tokens can be validated; None without Keystone.
+        store: The database of the service; `/ready` requires that it answers.
+        collectors: Functions that measure at each scrape, besides the counters of the workers.
+        census: Returns the answering workers; None if they are unknown.
+        expiries: Expiry of certificates, which `/ready` reports.
+        keystone: The state of token validation; None without Keystone.
     """
     registry = CollectorRegistry()
     if metrics.slots is not None:
@@ -57,7 +57,7 @@ def make_admin_application(
 
 
 class _Page:
-    """A page of the listener, written into a response by a function."""
+    """A page of the listener; a function writes it into the response."""
 
     def __init__(self, show: Callable[[falcon.Response], None]) -> None:
         self._show = show
@@ -70,15 +70,15 @@ class _Page:
 
 
 def _show_live(census: TakeCensus | None, response: falcon.Response) -> None:
-    """Answer 200 if some worker answers, or none has begun to; else 503 with their process ids."""
+    """Answer 200 if a worker answers, or none has begun to; else 503 with the process ids of the stalled workers."""
     response.text = "alive\n"
     if census is None:
         return
     workers = census()
     if workers.silent and not workers.answering:
-        _refuse(response, f"not alive: {_silent_words(workers)}")
+        _refuse(response, f"not alive: {_describe_silent(workers)}")
     elif workers.silent:
-        response.text = f"alive, but {_silent_words(workers)}\n"
+        response.text = f"alive, but {_describe_silent(workers)}\n"
 
 
 def _show_ready(
@@ -90,11 +90,10 @@ def _show_ready(
 ) -> None:
     """Answer 200 if a read would be answered now; else 503 with the reason.
 
-    So some worker has just read the inventory in a thread of requests, the database answers and has the schema
-    that is needed, and tokens could be validated.
+    This requires that a worker has just read the inventory in a request thread, that the database answers and has
+    the required schema, and that tokens could be validated.
 
-    An expired certificate is named, but the answer is 200: clients decide themselves whether to accept it,
-    and without the endpoint none could.
+    An expired certificate is reported with 200: each client decides whether to accept it.
     """
     census = None if take_census is None else take_census()
     keystone = None if state is None else state.fault
@@ -107,7 +106,7 @@ def _show_ready(
         _refuse(response, f"not ready: {fault}")
         return
     now = time.time()
-    warnings = [*warnings_of(expiries, now), *_failures_of_helpers(now)]
+    warnings = [*expiry_warnings(expiries, now), *_failures_of_helpers(now)]
     if census is not None:
         warnings += _warnings_of_workers(census)
     if keystone is not None:
@@ -121,7 +120,7 @@ def _fault_of_database(store: Store) -> str | None:
     except SchemaRevisionError as error:
         return str(error)
     except StoreUnavailableError as error:
-        # The database's own words go to the log only: this listener asks for no token.
+        # Only the log has the message of the database, as this listener requires no token.
         store.outages.failed(str(error), error.cause)
         return str(error)
     store.outages.answered()
@@ -130,7 +129,7 @@ def _fault_of_database(store: Store) -> str | None:
 
 def _fault_of_workers(census: Census) -> str | None:
     if not census.answering:
-        why = f": {_silent_words(census)}" if census.silent else ""
+        why = f": {_describe_silent(census)}" if census.silent else ""
         return f"no worker answers{why}"
     return None if census.reading else "no worker can answer a read"
 
@@ -149,7 +148,7 @@ def _warnings_of_workers(census: Census) -> Iterator[str]:
 
 
 def _failures_of_helpers(now: float) -> list[str]:
-    """Return a text for each thread that failed lately, in any process."""
+    """Describe each background thread that failed recently, in any process."""
     if metrics.slots is None:
         return []
     samples = [
@@ -170,12 +169,12 @@ def _refuse(response: falcon.Response, why: str) -> None:
     response.text = f"{why}\n"
 
 
-def _silent_words(census: Census) -> str:
+def _describe_silent(census: Census) -> str:
     return f"these worker processes have stalled: {', '.join(map(str, census.silent))}"
 
 
 def _show_metrics(registry: CollectorRegistry, response: falcon.Response) -> None:
-    """Answer the metrics as Prometheus reads them."""
+    """Answer the metrics in the format of Prometheus."""
     response.content_type = CONTENT_TYPE_LATEST
     if metrics.slots is not None:
         metrics.slots.find_living()

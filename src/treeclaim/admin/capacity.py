@@ -1,33 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures capacity, usage and what still fits, again and again (contract page 99, section 6).
+"""Measures capacity, usage and fits of flavors periodically (contract page 99, section 6).
 
-The listener has a Forest of its own, which follows the change feed, so a round costs the database one
-small query where nothing changed, and no worker anything. A scrape only shows what was measured last.
-How many fit is counted by children with the lowest priority.
-
-The flavors that are counted come from a file of queries.
+The listener has its own Forest, which follows the change feed. A round without changes costs the database one small
+query, and never uses a worker. A scrape shows the last measurement. Children with the lowest priority count fits.
 """
 
 import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 import orjson
 
-from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.protocol.request.bodies import Body, BodyReader
-from treeclaim.api.resources.candidates.parameters import request_of
-from treeclaim.api.resources.placing.bodies import NamedQueries
 from treeclaim.forest.listing.totals import InventoryAmounts, Totals, totals_of_aggregates
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.forest.table.held import HeldColumns, held_with_consumed
 from treeclaim.helper_threads import start_helper_thread
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
-from treeclaim.model.microversions import NEWEST
-from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.child_process import Child
 from treeclaim.replica.following import Follower
@@ -44,31 +33,19 @@ _ROUND_SECONDS = 10.0
 """Seconds from the start of one round to the start of the next."""
 
 _COUNTING_SECONDS = 10.0
-"""Seconds for counting what fits, for all flavors together. So values are at most 20 s old when the next ones
-come, and some seconds more on a busy machine."""
+"""Seconds for counting the fits of all flavors. A value is therefore at most 20 s old when the next one is ready, and
+some seconds older on a busy machine."""
 
 _OLDEST_SECONDS = 30.0
-"""Older values are not shown: a gap in a graph is true, a straight line is not."""
+"""Age above which values are not shown: a gap in a graph is true, a straight line is not."""
 
 _SHARE_OF_TIME = 0.8
-"""Share of a flavor's seconds in which it is counted: the rest is for reporting the number."""
-
-_MOST_BYTES = 1 << 20
-"""Bytes of the file: 256 queries of 4 kB each."""
-
-
-class FlavorFile(Body):
-    """The queries that are counted, by names of flavors."""
-
-    requests: NamedQueries
-
-
-_FILE = BodyReader(FlavorFile)
+"""Share of a flavor's seconds for counting; the remainder is for transferring the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Consumers of a flavor that fit: `now`, and `when_empty`, if nothing were allocated."""
+    """Numbers of consumers of a flavor that fit: `now`, and `when_empty` without any allocations."""
 
     now: int
     when_empty: int
@@ -79,10 +56,10 @@ class Measurement:
     """The figures of a round.
 
     Attributes:
-        at: As of when, of the monotonic clock.
+        at: Time of the measurement, of the monotonic clock.
         cloud: Sums over all providers.
-        aggregates: Sums by uuid of an aggregate, of those that have any.
-        fits: By name of the flavor, of those that could be counted.
+        aggregates: Sums by UUID of the aggregates that have inventories.
+        fits: Numbers by name of the flavors that could be counted.
     """
 
     at: float
@@ -92,7 +69,7 @@ class Measurement:
 
 
 class Meter:
-    """Measures in a thread of its own."""
+    """Measures in a background thread."""
 
     def __init__(
         self,
@@ -102,14 +79,14 @@ class Meter:
         most_bytes: int | None,
         oldest_seconds: float = _OLDEST_SECONDS,
     ) -> None:
-        """Say what is to be measured.
+        """Prepare; `start` begins to measure.
 
         Args:
             store: The database of the service.
-            aggregates: Uuids of those whose sums are wanted.
-            flavors: Queries of the flavors to be counted, by name.
-            most_bytes: Memory that counting a flavor may hold.
-            oldest_seconds: Age from which on values are not shown.
+            aggregates: UUIDs of the aggregates to sum up.
+            flavors: Queries of the flavors to count, by name.
+            most_bytes: Most memory for counting a flavor.
+            oldest_seconds: Age above which values are not shown.
         """
         self._store = store
         self._follower = Follower(store, is_worker=False)
@@ -122,16 +99,16 @@ class Meter:
 
     def start(self) -> None:
         """Begin to measure."""
-        start_helper_thread("capacity", self._go_on)
+        start_helper_thread("capacity", self._measure_repeatedly)
 
     def latest(self) -> Measurement | None:
-        """Return what was measured last, unless it is too old."""
+        """Return the last measurement; None if it is too old."""
         latest = self._latest
         if latest is None or time.monotonic() - latest.at > self._oldest_seconds:
             return None
         return latest
 
-    def _go_on(self) -> None:
+    def _measure_repeatedly(self) -> None:
         while True:
             begin = time.monotonic()
             try:
@@ -165,7 +142,7 @@ class Meter:
         self._version = self._follower.version
 
     def _read_held(self, transaction: ReadTransaction) -> HeldColumns:
-        """Bring the Forest to a snapshot, and return what holds have in it."""
+        """Bring the Forest to a snapshot, and return the amounts of holds in it."""
         self._follower.catch_up_within(transaction)
         return HeldColumns.of(load_held_sums(transaction))
 
@@ -173,7 +150,7 @@ class Meter:
         counts: dict[str, Fits] = {}
         end = time.monotonic() + _COUNTING_SECONDS
         for number, (name, request) in enumerate(self._flavors.items()):
-            # A flavor that takes all its time leaves the others theirs.
+            # Each flavor has its share of the remaining seconds.
             seconds = (end - time.monotonic()) / (len(self._flavors) - number)
             try:
                 fits = self._fits(name, request, seconds)
@@ -195,7 +172,7 @@ class Meter:
         finally:
             child.end()
         if not isinstance(answer, KeptAnswer):
-            raise TypeError("some numbers are not a long answer")
+            raise TypeError("the counts of a flavor are a long answer")
         numbers = orjson.loads(b"".join(answer.pieces))["capacity"][name]
         if not numbers["complete"]:
             _LOG.warning(
@@ -203,46 +180,3 @@ class Meter:
             )
             return None
         return Fits(numbers["fits"], numbers["when_empty"])
-
-
-class FlavorFileError(Exception):
-    """The file cannot be used; the message says why, and names it."""
-
-
-def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
-    """Read the queries of a file: `{"requests": {NAME: QUERY, …}}`, as page 98, section 5, has them.
-
-    Args:
-        path: The path of the file.
-        most_groups: Most request groups of a query.
-
-    Raises:
-        FlavorFileError: if it is not there, or anything in it is wrong.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            raise FlavorFileError(f"{path}: it is longer than {_MOST_BYTES} bytes")
-        document: Any = orjson.loads(text)
-    except (OSError, ValueError) as error:
-        raise FlavorFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    try:
-        flavors: Any = _FILE.read(document)
-    except ApiError as error:
-        raise FlavorFileError(f"{path}: {error.detail}") from error
-    return {
-        name: _request(f"{path}: requests.{name}", query, most_groups)
-        for name, query in flavors.requests.items()
-    }
-
-
-def _request(where: str, query: str, most_groups: int) -> CandidateRequest:
-    try:
-        request = request_of(query, NEWEST, most_groups)
-    except InvalidQueryError as error:
-        raise FlavorFileError(f"{where}: {error}") from error
-    if request.order is not None and request.order.mix_names:
-        # Mixes change at any time, and what is counted here would not.
-        raise FlavorFileError(f"{where}: the order of a flavor that is measured names no mix")
-    return request

@@ -9,15 +9,15 @@ from pathlib import Path
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
-"""The time before its end from which a certificate counts as expiring: automatic renewal is done by then."""
+"""Seconds before its end from which a certificate counts as expiring: automatic renewal happens earlier."""
 
 _WARNING_SHARE = 1 / 3
-"""The same as a part of its lifetime, for certificates that live for days: ACME's clients and
-others renew at two thirds of it."""
+"""The corresponding share of its lifetime, for certificates that are valid for days: ACME clients renew at two thirds
+of the lifetime."""
 
 
 class CertificateUse(StrEnum):
-    """Uses of a certificate; the words are values of a metric's label."""
+    """Uses of a certificate; the values are labels of a metric."""
 
     SERVER = "server"
     CLIENT_AUTHORITY = "client_authority"
@@ -26,7 +26,7 @@ class CertificateUse(StrEnum):
 
 
 _AUTHORITIES = frozenset({CertificateUse.CLIENT_AUTHORITY, CertificateUse.KEYSTONE_AUTHORITY})
-_WORDS = {
+_NAMES = {
     CertificateUse.SERVER: "the server's certificate",
     CertificateUse.CLIENT_AUTHORITY: "the authority of clients' certificates",
     CertificateUse.KEYSTONE_CLIENT: "the client certificate for Keystone",
@@ -36,14 +36,14 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The expiry of the certificates of a file when it was read.
+    """The expiry of the certificates in a file at the time of reading it.
 
     Attributes:
-        use: What they are for.
+        use: Use of the certificates.
         path: The file.
-        at: Seconds since 1970: the first end in a chain, the last of the authorities, as a chain needs
-            each of its certificates, and one authority is enough.
-        warned_from: From when on that is soon.
+        at: Seconds since 1970: the first expiry in a chain, as a chain needs each of its certificates; the last
+            expiry of the authorities, as one of them is enough.
+        warned_from: Time from which a warning is due.
     """
 
     use: CertificateUse
@@ -51,29 +51,29 @@ class Expiry:
     at: float
     warned_from: float
 
-    def words(self, now: float) -> str | None:
-        """Say in half a sentence that it has expired or soon will; None if neither."""
+    def warning(self, now: float) -> str | None:
+        """Return a clause about an expiry that is past or near; None if neither."""
         if now < self.warned_from:
             return None
         date = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         if now >= self.at:
-            return f"{_WORDS[self.use]} expired on {date}"
+            return f"{_NAMES[self.use]} expired on {date}"
         remaining_seconds = self.at - now
         days, hours = int(remaining_seconds // _DAY), int(remaining_seconds // 3600)
-        return f"{_WORDS[self.use]} expires on {date}, in {f'{days} days' if days > 1 else f'{hours} hours'}"
+        return f"{_NAMES[self.use]} expires on {date}, in {f'{days} days' if days > 1 else f'{hours} hours'}"
 
 
-def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
-    """Read when the certificates of a PEM file expire; None without a file, or one that has none in it."""
+def read_expiry(use: CertificateUse, path: str | None) -> Expiry | None:
+    """Read the expiry of the certificates of a PEM file; None if it cannot be read or has none."""
     if path is None:
         return None
-    # Only a service that has certificates needs the library.
+    # A service without certificates does not load the library.
     from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415
 
     try:
         certificates = load_pem_x509_certificates(Path(path).read_bytes())
     except (OSError, ValueError):
-        # The code that needs the file reports what is wrong with it.
+        # The code that uses the file reports the error.
         return None
     periods = [
         (certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp())
@@ -84,6 +84,6 @@ def expiry_of(use: CertificateUse, path: str | None) -> Expiry | None:
     return Expiry(use, path, end, end - min(_WARNING_SECONDS, (end - begin) * _WARNING_SHARE))
 
 
-def warnings_of(expiries: Sequence[Expiry], now: float) -> list[str]:
-    """Return the words about those that are expired or soon will be."""
-    return [words for expiry in expiries if (words := expiry.words(now)) is not None]
+def expiry_warnings(expiries: Sequence[Expiry], now: float) -> list[str]:
+    """Return the warnings about certificates that have expired or expire soon."""
+    return [text for expiry in expiries if (text := expiry.warning(now)) is not None]

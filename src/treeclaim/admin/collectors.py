@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the service besides those of its workers; processes are read from /proc at each scrape."""
+"""Metrics of the service besides the counters of its workers; processes are read from /proc at each scrape."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ Collect = Callable[[], Iterable[Metric]]
 
 
 class FunctionCollector(Collector):
-    """A function that measures, in the form that the library registers."""
+    """Adapts a measuring function to the interface of the library."""
 
     def __init__(self, collect: Collect) -> None:
         self._collect = collect
@@ -36,8 +36,8 @@ class FunctionCollector(Collector):
 
 
 _MOST_PAIRS = 2_000
-"""Pairs of part and resource class that are shown, each with six values: twelve thousand samples, a
-tenth of what Prometheus stores easily from one target. Classes and memberships are made by clients."""
+"""Most shown pairs of part and resource class, each with six values: twelve thousand samples, a tenth of what
+Prometheus stores easily from one target. Clients can create any number of classes and memberships."""
 
 _VALUES = {
     "capacity": "(total - reserved) x allocation_ratio, of whole units.",
@@ -49,7 +49,7 @@ _VALUES = {
 }
 
 _UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
-"""Positions in /proc/PID/stat of what comes after the name, which may have any characters."""
+"""Positions in /proc/PID/stat after the name, which may contain any characters."""
 
 _LABELS = ("worker", "program")
 _PROGRAM = "treeclaim"
@@ -67,7 +67,7 @@ RESOURCE_METRICS = frozenset(
 
 
 def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
-    """Yield when the certificates expire that the service uses."""
+    """Yield the expiry of the certificates that the service uses."""
     family = GaugeMetricFamily(
         "treeclaim_certificate_expiry_timestamp_seconds",
         "When a certificate in use expires, in seconds since 1970: the first of a chain, the last "
@@ -80,7 +80,7 @@ def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
 
 
 def collect_feed(store: Store) -> Iterator[Metric]:
-    """Yield the position of the change feed; each worker exports how far it has read."""
+    """Yield the position of the change feed; each worker exports its own position."""
     try:
         position = sum(store.positions().values())
     except StoreUnavailableError as error:
@@ -95,7 +95,7 @@ def collect_feed(store: Store) -> Iterator[Metric]:
 
 
 def collect_resources(meter: Meter) -> Iterator[Metric]:
-    """Yield sums by resource class and how many fit, as they were measured last (page 99, section 6)."""
+    """Yield the last measured sums by resource class, and fits of flavors (page 99, section 6)."""
     measured = meter.latest()
     if measured is None:
         return
@@ -134,7 +134,7 @@ class _Families:
         return self._by_value.values()
 
     def add(self, labels: list[str], totals: Totals, most: int) -> int:
-        """Add the sums of the cloud or of a part; return how many classes there was no room for."""
+        """Add the sums of the cloud or of a part; return the number of classes beyond `most`."""
         for name, sums in islice(totals.items(), most):
             for value, family in self._by_value.items():
                 family.add_metric([*labels, name], sums[value])
@@ -162,7 +162,7 @@ def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
     The names are those that Prometheus' own clients use for a single process.
 
     Args:
-        others: Processes of the service that count nothing, and so have no files of metrics.
+        others: Processes of the service without files of metrics.
     """
     cpu = CounterMetricFamily(
         "process_cpu_seconds", "CPU time in user and system mode.", labels=_LABELS
@@ -176,7 +176,7 @@ def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             descriptor_count = len(list((folder / "fd").iterdir()))
         except OSError:
-            # It has ended, or belongs to somebody else.
+            # The process has ended, or belongs to another user.
             continue
         ticks = int(fields[_UTIME]) + int(fields[_STIME])
         labels = [pid, _PROGRAM]
@@ -188,7 +188,7 @@ def collect_processes(others: Sequence[int] = ()) -> Iterator[Metric]:
 
 
 def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
-    """Yield the numbers of workers that answer, have stalled, and count without being shown."""
+    """Yield the numbers of workers that answer, have stalled, read, and have hidden metrics."""
     census = take_census()
     every = {*census.answering, *census.silent}
     hidden = every - {int(pid) for pid in _counting()}
@@ -211,5 +211,5 @@ def collect_workers(take_census: TakeCensus) -> Iterator[Metric]:
 
 
 def _counting() -> set[str]:
-    """Return the processes that have metrics in the common folder."""
+    """Return the ids of the processes that have metrics in the shared folder."""
     return set() if metrics.slots is None else metrics.slots.find_living()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries whether `[keystone_authtoken]` can validate tokens: for `/ready`, and for `config check`."""
+"""Checks whether `[keystone_authtoken]` can validate tokens, for `/ready` and for `config check`."""
 
 import logging
 import time
@@ -20,17 +20,17 @@ _LOG = logging.getLogger(__name__)
 _GROUP = "keystone_authtoken"
 
 _TIMEOUT = 10.0
-"""Seconds that Keystone has for a step, where `http_connect_timeout` does not say it."""
+"""Timeout in seconds of a request to Keystone if `http_connect_timeout` is not set."""
 
 _PAUSE = 10.0
 """Seconds between two attempts while tokens cannot be validated."""
 
 
 def check_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
-    """Log in as `[keystone_authtoken]` says, find Keystone's endpoint, and try the right to validate tokens.
+    """Log in by `[keystone_authtoken]`, find Keystone's endpoint, and check the right to validate tokens.
 
     Returns:
-        What is wrong; None if tokens can be validated.
+        The fault; None if tokens can be validated.
     """
     try:
         return _try_keystone(options)
@@ -71,7 +71,7 @@ def _try_keystone(options: cfg.ConfigOpts) -> KeystoneFault | None:
         max_version="3.latest",
     )
     identity.get_token()
-    # By Keystone's default policy, who may validate tokens may also list revocations, and nobody else may.
+    # By Keystone's default policy, exactly the users that may validate tokens may list revocations.
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     response = identity.get("/OS-REVOKE/events", params={"since": now}, raise_exc=False)
     if response.status_code == 403:  # noqa: PLR2004 - forbidden
@@ -88,10 +88,10 @@ def _refusal(summary: str, detail: str) -> KeystoneFault:
 
 
 class KeystoneState:
-    """Return whether tokens can be validated: tried until it succeeds once.
+    """The state of token validation, which is checked until it succeeds once.
 
     Attributes:
-        fault: What is wrong; None if tokens could be validated.
+        fault: The last fault; None once tokens could be validated.
     """
 
     def __init__(self, options: cfg.ConfigOpts) -> None:
@@ -101,7 +101,7 @@ class KeystoneState:
         self._options = options
 
     def start(self) -> None:
-        """Try in a thread of its own."""
+        """Check in a background thread."""
         start_helper_thread("keystone", self._run)
 
     def _run(self) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits how many requests of a kind run at once, so that no kind takes every thread of the server.
+"""Limits the concurrent requests of each kind, so that no kind occupies all threads of the server.
 
-A write waits for the database, which others may lock; a read waits for the Forest. Each kind may
-have a share of the threads, and both together leave one free. A request without a free thread waits
-while others of its kind are being answered. When none of them has been answered for some seconds,
-new ones are refused at once, so that threads are left for requests that need neither.
+A write waits for the database, which other writers may lock; a read waits for the Forest. Each kind has a
+share of the threads, and both together leave one free. A request without a free thread waits while requests of its
+kind are being answered. If none of them has been answered for some seconds, new requests of the kind are refused at
+once, so that threads remain for requests that need neither.
 """
 
 import time
@@ -16,16 +16,16 @@ from treeclaim.gate import Gate
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 LONGEST_WAIT = 10.0
-"""Seconds that a request waits for a thread. Clients give up after thirty or sixty seconds, and a
-queue that moves takes less."""
+"""Seconds that a request waits for a thread: less than the 30 or 60 s after which clients time out, and more than a
+request waits in a queue that advances."""
 
 STALLED_AFTER = 3.0
-"""Seconds without an answer, while a kind uses all of its threads, after which it counts as stalled:
-a slow disk takes one or two seconds for a commit."""
+"""Seconds without an answer, while a kind uses all of its threads, after which it counts as stalled. A commit on a
+slow disk takes one or two seconds."""
 
 LOOKUPS_STALLED_AFTER = 0.5
-"""The same for look-ups of credentials. While they wait in their threads, requests with known credentials
-need others, so only a quarter of the threads waits longer."""
+"""The corresponding seconds for look-ups of credentials. They are fewer, and only a quarter of the threads waits longer,
+because requests with known credentials need the other threads."""
 
 
 class WaitKind(Enum):
@@ -38,7 +38,7 @@ class WaitKind(Enum):
     WRITE = "writing"
     """Locks in the database."""
     LOOKUP = "look-up"
-    """Verification of credentials: by Keystone, memcached or a slow hash."""
+    """Verification of credentials, by Keystone, memcached or a slow hash."""
 
 
 class Admission:
@@ -48,7 +48,7 @@ class Admission:
         """Divide the threads.
 
         Args:
-            threads: How many the server runs requests in.
+            threads: The number of request threads of the server.
         """
         both = max(threads - 1, 1)
         self._all = _Class(both)
@@ -66,7 +66,7 @@ class Admission:
         """Admit a request for the duration of a block.
 
         Raises:
-            OverloadedError: if there is no room.
+            OverloadedError: if no thread becomes free in time.
         """
         if kind is WaitKind.FREE:
             yield
@@ -89,52 +89,52 @@ class Admission:
 
 
 class _Class(Gate):
-    """The threads of one kind, and how many are in use."""
+    """The threads of one kind of requests."""
 
     def __init__(self, most: int, patient: int = 0, stalled_after: float = STALLED_AFTER) -> None:
         """Make a class of requests.
 
         Args:
-            most: How many threads it may use.
-            patient: How many more requests may wait in their threads although none gets on.
-            stalled_after: Seconds without an answer after which no request gets on.
+            most: Most threads in use.
+            patient: Most requests that wait in their threads while the class is stalled.
+            stalled_after: Seconds without an answer after which the class counts as stalled.
         """
         super().__init__(most)
         self._patient = patient
         self._stalled_after = stalled_after
-        self._got_on_at = time.monotonic()
+        self._progress_at = time.monotonic()
         self._is_failing = False
 
     def leave(self, error: BaseException | None) -> None:
-        """Give the thread back, and note whether the request got on."""
+        """Release the thread, and record whether the request made progress."""
         if isinstance(error, OverloadedError | StoreUnavailableError):
             self._is_failing = True
         else:
-            self._got_on_at = time.monotonic()
+            self._progress_at = time.monotonic()
             self._is_failing = False
         self.release()
 
     def enter(self, end: float, is_gone: Callable[[], bool] | None) -> None:
-        """Take a thread, waiting for one if necessary.
+        """Acquire a thread, waiting for one if necessary.
 
         Raises:
-            OverloadedError: if there is no room.
+            OverloadedError: if no thread becomes free in time.
         """
         if self.acquire(0):
             if self._inside == self.most and not self._is_failing:
-                # All threads are taken: progress is measured from now on.
-                self._got_on_at = time.monotonic()
+                # All threads are in use: progress is measured from now on.
+                self._progress_at = time.monotonic()
             return
 
-        def gives_up() -> bool:
+        def should_stop() -> bool:
             is_refused = self._is_stalled and self.waiting > self._patient
             return is_refused or (is_gone is not None and is_gone())
 
         is_refused = self._is_stalled and self.waiting >= self._patient
         patience = 0.0 if is_refused else end - time.monotonic()
-        if not self.acquire(patience, gives_up):
+        if not self.acquire(patience, should_stop):
             raise OverloadedError("service")
 
     @property
     def _is_stalled(self) -> bool:
-        return time.monotonic() - self._got_on_at > self._stalled_after
+        return time.monotonic() - self._progress_at > self._stalled_after

@@ -40,33 +40,33 @@ _LOG = logging.getLogger(__name__)
 
 
 def start_services(configuration: Configuration) -> Services:
-    """Prepare everything that handlers need; the caller closes the store at the end.
+    """Create the services of handlers over the configured database; the caller closes the store.
 
     Raises:
-        PolicyFileError: if the policy files cannot be understood.
-        SchemaRevisionError: if the database's schema is not the one understood.
+        PolicyFileError: if the policy files are invalid.
+        SchemaRevisionError: if the schema of the database has another revision.
         StoreUnavailableError: if the database cannot be reached.
     """
     policy = Policy(configuration.options, list_rules())
-    store = store_of(configuration)
+    store = open_store(configuration)
     try:
         prepare_database(store, configuration)
     except TreeclaimError:
         store.close()
         raise
-    return services_of(configuration, policy, store)
+    return create_services(configuration, policy, store)
 
 
-def store_of(configuration: Configuration) -> Store:
-    """Return the configured database; nothing is connected yet."""
+def open_store(configuration: Configuration) -> Store:
+    """Return the configured database without connecting to it."""
     return Store(configuration.database, attempts=configuration.claim_attempts)
 
 
 def prepare_database(store: Store, configuration: Configuration) -> None:
-    """Wait for the database, and see to it that it has schema and standard names.
+    """Wait for the database, and ensure that it has schema and standard names.
 
     Raises:
-        SchemaRevisionError: if the database's schema is not the one understood.
+        SchemaRevisionError: if the schema of the database has another revision.
         StoreUnavailableError: if the database cannot be reached.
     """
     options = configuration.options.placement_database
@@ -78,19 +78,19 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
     store.write(standard_names.sync_standard_names)
 
 
-def services_of(
+def create_services(
     configuration: Configuration,
     policy: Policy,
     store: Store,
     picture: FollowedForest | None = None,
 ) -> Services:
-    """Return what handlers need, over a database that is prepared.
+    """Create the services of handlers over a prepared database.
 
     Args:
-        configuration: What the operator configured.
-        policy: Who may do what.
+        configuration: The options of the operator.
+        policy: The policy rules.
         store: The database; no other process uses this object.
-        picture: The inventory, where it is loaded already.
+        picture: The inventory; None to load it.
     """
     placement = configuration.options.placement
     store.housekeeper.start()
@@ -116,13 +116,13 @@ def services_of(
 def _openapi_document() -> bytes:
     """Return the OpenAPI document, which is the same for all services of a process.
 
-    Few ask for it, and as objects it takes seven times as much memory.
+    It is rarely read, and kept as bytes: as objects it needs seven times as much memory.
     """
     return json_bytes(description(OPERATIONS))
 
 
-def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":
-    """Return the WSGI application over services that are ready."""
+def create_application(services: Services, configuration: Configuration) -> "WSGIApplication":
+    """Return the WSGI application over the services."""
     return _wrap_in_layers(_pipeline(services), configuration, services.admission)
 
 

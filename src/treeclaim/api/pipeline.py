@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a request through the stages of contract page 00, section 2, in order."""
+"""Passes a request through the stages of contract page 00, section 2, in order."""
 
 import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import falcon
 
@@ -12,20 +12,21 @@ from treeclaim.api import routes
 from treeclaim.api.protocol.callers import (
     GLOBAL_REQUEST_ID,
     IDENTITY_KEY,
-    identity_of,
-    log_fields_of,
-    request_id_of,
+    log_fields,
+    read_identity,
+    read_request_id,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.errors.documents import batch_error, error_body, with_details
+from treeclaim.api.protocol.errors.documents import add_details, batch_error, error_body
 from treeclaim.api.protocol.negotiation import JSON, best_match
-from treeclaim.api.protocol.operations import Call, Operation
-from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, Services, write_reply
-from treeclaim.api.protocol.request.validation import query_pairs
+from treeclaim.api.protocol.operations import Call, Operation, Reply
+from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY, PIECES_KEY, Services
+from treeclaim.api.protocol.request.validation import parse_query_string
+from treeclaim.api.protocol.texts import http_date, json_bytes, now, safe_address
 from treeclaim.api.protocol.versions import VERSION_HEADER, negotiate
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.batches.batch import BatchRefusedError
-from treeclaim.model.microversions import NEWEST, Version
+from treeclaim.model.microversions import NEWEST, Feature, Version
 from treeclaim.model.names import quote_value
 from treeclaim.model.query.errors import InvalidQueryError
 from treeclaim.model.timing import Deadline
@@ -33,7 +34,7 @@ from treeclaim.model.timing import Deadline
 _LOG = logging.getLogger(__name__)
 
 _MOST_DIGITS = 18
-"""Digits of a Content-Length. The longest is an exabyte, which fits into 64 bits."""
+"""Most digits of a Content-Length: the largest such number is an exabyte, which fits into 64 bits."""
 
 VERSION_KEY = "treeclaim.version"
 """The key of the negotiated version in the WSGI environment, for the log."""
@@ -44,13 +45,13 @@ OPERATION_KEY = "treeclaim.operation"
 
 
 class Pipeline:
-    """Answers every request that got past authentication."""
+    """Answers all authenticated requests."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def __call__(self, req: falcon.Request, resp: falcon.Response, **_arguments: Any) -> None:
-        """Answer a request, whatever happens; Falcon calls this for every path."""
+        """Answer a request, also after any error; Falcon calls this for every path."""
         request, response = req, resp
         version = operation = call = None
         try:
@@ -61,11 +62,11 @@ class Pipeline:
             operation, call = self._call(request, version)
             with self._services.admission.admitted(operation.kind, call.client_gone):
                 reply = operation.handler(call)
-            write_reply(reply, call, response)
+            _write_reply(reply, operation, call, response)
         except ApiError as error:
-            # A variable would keep the error, and by its traceback this frame, until the next collection.
+            # A variable for the result would keep the error and its frames until the next garbage collection.
             _write_error(
-                with_details(error, error.__cause__, version, self._services.replica),
+                add_details(error, error.__cause__, version, self._services.replica),
                 version,
                 request,
                 response,
@@ -77,17 +78,17 @@ class Pipeline:
                 refusal = batch_error(error.problems, call.version, self._services.replica)
             else:
                 refusal = operation.refuse(error, call.arguments)
-            refusal = with_details(refusal, error, version, self._services.replica)
+            refusal = add_details(refusal, error, version, self._services.replica)
             _write_error(refusal, version, request, response)
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
-            request_id = request_id_of(request.env)
+        except Exception:  # noqa: BLE001 - the client gets an answer after any error
+            request_id = read_request_id(request.env)
             ids = {
                 "request_id": request_id,
                 "global_request_id": request.env.get(GLOBAL_REQUEST_ID),
             }
-            context = {**log_fields_of(request.env), **ids}
+            context = {**log_fields(request.env), **ids}
             _LOG.exception("Unexpected failure", extra={"context": context})
-            # The text of the error may have a traceback, a path or a statement in it.
+            # The text of the error may contain a traceback, a path or a statement.
             unexpected = ApiError(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 f"Unexpected API Error. The log of the service describes it, with the id {request_id}.",
@@ -95,7 +96,7 @@ class Pipeline:
             _write_error(unexpected, version, request, response)
 
     def _call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
-        """Take a request through the stages before its handler; return its operation and the call."""
+        """Pass a request through the stages before its handler; return its operation and the call."""
         _require_sane_content(request)
         route = routes.find(request.path)
         if route is None or (route.needs_opt_in and not version.is_extended):
@@ -108,7 +109,7 @@ class Pipeline:
         call = Call(
             request,
             version,
-            request.env.get(IDENTITY_KEY) or identity_of(request.env),
+            request.env.get(IDENTITY_KEY) or read_identity(request.env),
             self._services,
             route.arguments,
             operation.body,
@@ -124,11 +125,11 @@ class Pipeline:
 
 
 def _read_project(request: falcon.Request) -> str | None:
-    """Return the project that the query names, parsed as the operation will parse it."""
+    """Return the project that the query names, parsed as the operation parses it."""
     try:
-        return dict(query_pairs(request.query_string)).get("project_id")
+        return dict(parse_query_string(request.query_string)).get("project_id")
     except InvalidQueryError:
-        # The operation itself refuses it, after the policy has allowed the call.
+        # The operation refuses the query, after the policy has allowed the call.
         return None
 
 
@@ -149,7 +150,7 @@ def _require_sane_content(request: falcon.Request) -> None:
     digits = length.lstrip("0")
     if len(digits) > _MOST_DIGITS:
         raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "No body can be so long.")
-    # Python reads no number with thousands of leading zeros, and servers let them through.
+    # Servers accept thousands of leading zeros, which int() rejects.
     request.env["CONTENT_LENGTH"] = digits or "0"
     if digits and not request.env.get("CONTENT_TYPE"):
         raise bad_request("content-type header required when content-length > 0")
@@ -205,6 +206,35 @@ def _path(request: falcon.Request) -> str:
     return "-" if operation is None else str(operation.path)
 
 
+def _write_reply(
+    reply: Reply, operation: Operation, call: Call, response: falcon.Response
+) -> None:
+    status = reply.status or operation.answers[0].status
+    modified_at = reply.modified_at
+    if modified_at is None and status in operation.dated_statuses:
+        modified_at = now()
+    response.status = status
+    if reply.location is not None:
+        response.set_header("Location", safe_address(f"{call.request.prefix}{reply.location}"))
+    if modified_at is not None and call.version.has(Feature.CACHE_HEADERS):
+        response.set_header("Last-Modified", http_date(modified_at))
+        response.set_header("Cache-Control", "no-cache")
+    if reply.body is None:
+        response.text = None
+        response.content_type = None
+        return
+    response.content_type = reply.content_type
+    pieces = reply.body
+    if isinstance(pieces, dict):
+        response.data = json_bytes(pieces)
+    elif not isinstance(pieces, list):
+        response.stream = cast("Any", pieces)
+    elif len(pieces) > 1 and call.request.env.get(PIECES_KEY):
+        response.set_stream(cast("Any", pieces), sum(map(len, pieces)))
+    else:
+        response.data = b"".join(pieces)
+
+
 def _write_error(
     error: ApiError,
     version: Version | None,
@@ -215,7 +245,7 @@ def _write_error(
         error,
         accept=request.get_header("Accept"),
         version=version,
-        request_id=request_id_of(request.env),
+        request_id=read_request_id(request.env),
     )
     if error.status == HTTPStatus.CONFLICT:
         metrics.CONFLICTS.labels(_path(request), error.code).inc()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of contract page 05, section 2: one for each operation, and the rules they refer to.
 
-Derived from the operations; the module that enforces rules (`protocol.policy`) does not know them.
+They are derived from the operations; the module that enforces rules (`protocol.policy`) does not import these.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ _BASE = (
         "Administrators, readers of the project in question, and other services.",
     ),
 )
-"""Rules that stand for what only administrators might do before: name, check and description."""
+"""Rules that replace the former rule of administrators: name, check and description."""
 
 
 def _base_rules() -> list[oslo_policy.RuleDefault]:
@@ -103,7 +103,7 @@ _OF_MEMBERS = {
         ),
     ),
 }
-"""Rules beside that of the operation, which a parameter or a member needs."""
+"""Rules that a parameter or a member requires in addition to the rule of the operation."""
 
 
 _DEFAULTS = {
@@ -119,16 +119,16 @@ _DEFAULTS = {
 
 
 def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, PolicyFindings]:
-    """Make an enforcer from the operator's current files, and report doubtful rules in them.
+    """Create an enforcer from the present policy files, and report doubtful rules in them.
 
     Raises:
-        PolicyFileError: if a file cannot be understood.
+        PolicyFileError: if a file is invalid.
     """
     return load_rules(configuration, list_rules())
 
 
 def enforcer_for_tools() -> oslo_policy.Enforcer:
-    """Return an enforcer for the oslopolicy command line tools, which has read no file yet."""
+    """Return an enforcer for the oslopolicy command line tools; it has not read any file."""
     configuration = cfg.ConfigOpts()
     configuration([], project="placement")
     return make_enforcer(configuration, list_rules())

@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from treeclaim.api.protocol.operations import Operation, operations_of
+from treeclaim.api.protocol.operations import Operation, list_operations
 from treeclaim.api.resources import (
     aggregates,
     classes,
     conditions,
     reshaper,
-    service,
+    root,
     traits,
     usages,
 )
@@ -20,13 +20,13 @@ from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import (
     attributes,
     audit,
-    batches,
     changes,
+    consumers,
     flavors,
-    holders,
     holds,
-    listing,
     mixes,
+    provider_batch,
+    provider_list,
     totals,
 )
 from treeclaim.api.resources.inventories import operations as inventories
@@ -34,8 +34,8 @@ from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.planning import moves, survival
 from treeclaim.api.resources.providers import operations as providers
 
-OPERATIONS = operations_of(
-    service,
+OPERATIONS = list_operations(
+    root,
     providers,
     inventories,
     aggregates,
@@ -49,9 +49,9 @@ OPERATIONS = operations_of(
     moves,
     reshaper,
     conditions,
-    listing,
-    batches,
-    holders,
+    provider_list,
+    provider_batch,
+    consumers,
     holds,
     totals,
     changes,
@@ -64,12 +64,12 @@ OPERATIONS = operations_of(
 
 
 class Route(NamedTuple):
-    """A path that was found.
+    """The operations of a path.
 
     Attributes:
         operations: By method.
         arguments: The variables of the path.
-        needs_opt_in: Whether the path exists only for clients that opt in to the extension.
+        needs_opt_in: Whether the path exists only for requests that opt in to the extension.
     """
 
     operations: Mapping[str, Operation]
@@ -82,10 +82,10 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 _Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation], bool]]]
-"""Paths by their first name and their number of slashes: no variable has a slash in it."""
+"""Paths by their first segment and their number of slashes: no variable contains a slash."""
 
 
-def _place(path: str) -> tuple[str, int]:
+def _key_of(path: str) -> tuple[str, int]:
     return path.split("/", 2)[1] if path.startswith("/") else "", path.count("/")
 
 
@@ -96,7 +96,7 @@ def _table() -> _Table:
     table: _Table = {}
     for path, operations in by_path.items():
         opt_in = all(operation.needs_opt_in for operation in operations.values())
-        table.setdefault(_place(path), []).append((_pattern(path), operations, opt_in))
+        table.setdefault(_key_of(path), []).append((_pattern(path), operations, opt_in))
     return table
 
 
@@ -104,9 +104,9 @@ _ROUTES = _table()
 
 
 def find(path: str) -> Route | None:
-    """Find a path; no trailing slash is tolerated (contract page 00, section 1)."""
+    """Find the operations of a path; a trailing slash is not ignored (contract page 00, section 1)."""
     path = path or "/"
-    for pattern, operations, needs_opt_in in _ROUTES.get(_place(path), ()):
+    for pattern, operations, needs_opt_in in _ROUTES.get(_key_of(path), ()):
         match = pattern.fullmatch(path)
         if match is not None:
             return Route(operations, match.groupdict(), needs_opt_in)

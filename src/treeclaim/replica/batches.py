@@ -109,7 +109,7 @@ class Batches:
         try:
             self._groups.submit(waiting_call, float("inf"))
         finally:
-            metrics.tell_stages(metrics.CLAIM_SECONDS, waiting_call.stages)
+            metrics.observe_stages(metrics.CLAIM_SECONDS, waiting_call.stages)
         return waiting_call.placement
 
     def _run_alone(self, member: Member[_WaitingCall]) -> None:

@@ -183,7 +183,7 @@ def _freeze(forest: Forest, *, is_first: bool) -> None:
         gc.unfreeze()
         gc.collect()
     gc.freeze()
-    allocator.give_back()
+    allocator.trim_heap()
 
 
 def _count(changes: Changes, providers: int, seconds: float) -> None:

@@ -229,7 +229,7 @@ class Replica:
                 # The first search builds columns for later ones, which needs temporary memory: 45 MB for a million
                 # providers, in each worker that shares the Forest.
                 self._is_settled = True
-                allocator.give_back()
+                allocator.trim_heap()
             return answer
 
     def _answer_in_child(self, question: Question, arrival: Arrival) -> KeptAnswer | AnswerStream:
@@ -307,7 +307,7 @@ def _attempt(question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
         return KeptAnswer.of(parts, pieces.candidates)
     finally:
         # Failed attempts count too: they are the longest.
-        metrics.tell_stages(metrics.SEARCH_SECONDS, stages)
+        metrics.observe_stages(metrics.SEARCH_SECONDS, stages)
 
 
 def _fork(question: Question, forest: Forest, arrival: Arrival) -> Child:

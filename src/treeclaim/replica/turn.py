@@ -75,9 +75,9 @@ class Turn(Gate):
         self.longest = 0.0
         self._begin = 0.0
 
-    def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
+    def acquire(self, seconds: float, should_stop: Callable[[], bool] | None = None) -> bool:
         """Enter as `Gate.acquire` does; the same thread must release."""
-        is_inside = super().acquire(seconds, gives_up)
+        is_inside = super().acquire(seconds, should_stop)
         if is_inside:
             self._begin = time.thread_time()
         return is_inside

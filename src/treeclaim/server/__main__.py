@@ -14,16 +14,16 @@ from treeclaim import allocator
 from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.settings import ServerSettings
 
-# The master decides what signals mean.
+# Signals are for the master.
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
-# Before the first thread, which would get an arena of its own.
+# Before the first thread, which would otherwise get an arena of its own.
 allocator.keep_large_blocks()
 allocator.collect_rarely()
 control = Control(socket.socket(fileno=int(sys.argv[2])))
 with report_work(control):
-    # That alone takes seconds on a busy machine.
-    loader = import_module("treeclaim.server.processes.loader")
-loader.run_generation(
+    # The import takes seconds on a busy machine.
+    generation = import_module("treeclaim.server.processes.generation")
+generation.run_generation(
     ServerSettings.from_json(sys.argv[1]), control, is_first=sys.argv[3] == "first"
 )

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 ALLOW_NOAUTH2 = "--allow-noauth2"
-"""The switch that takes responsibility for believing every caller."""
+"""The switch that allows noauth2 on addresses that other machines reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class ServerSettings:
         client_authority: PEM file with the authority that clients' certificates must be from.
         lifetime: Seconds after which a worker is replaced, None for never.
         memory: MiB of resident memory above which a worker is replaced, None for never.
-        config_files: Configuration files that were named; none for the usual ones.
+        config_files: Named configuration files; none for the usual ones.
         config_dirs: Directories with more files.
-        allow_noauth2: Whether every caller may be believed on addresses that others reach.
+        allow_noauth2: Whether noauth2 is allowed on addresses that other machines reach.
     """
 
     host: str = "127.0.0.1"
@@ -46,17 +46,17 @@ class ServerSettings:
     allow_noauth2: bool = False
 
     def to_json(self) -> str:
-        """Return a text for the command line of a loader."""
+        """Serialize the settings for the command line of a loader."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "ServerSettings":
-        """Read what `to_json` wrote, perhaps in a release that has more settings; those are left out."""
+        """Parse the text of `to_json`; ignore settings that only another release has."""
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 
     def where(self) -> str:
-        """Return where the service listens, for people."""
+        """Return the URL of the service for messages."""
         scheme = "https" if self.certificate else "http"
         if self.unix_socket:
             return f"{scheme}+unix:{Path(self.unix_socket)}"

@@ -253,7 +253,7 @@ class Store:
             self._groups.submit(request, self._deadline())
             self.outages.answered()
         finally:
-            metrics.tell_stages(metrics.CLAIM_SECONDS, request.stages)
+            metrics.observe_stages(metrics.CLAIM_SECONDS, request.stages)
 
     def _write_alone(self, member: Member[ClaimRequest]) -> None:
         request = member.request

@@ -13,7 +13,7 @@ from tests.api.raw import send
 from tests.service import make_application
 from treeclaim.api.middleware import authentication
 from treeclaim.api.protocol import policy as policies
-from treeclaim.api.protocol.callers import credentials_of, identity_of
+from treeclaim.api.protocol.callers import policy_credentials, read_identity
 from treeclaim.model.errors import PolicyFileError
 
 LIST = "placement:resource_providers:list"
@@ -22,7 +22,7 @@ LIST = "placement:resource_providers:list"
 @pytest.fixture(autouse=True)
 def looking_at_once(monkeypatch):
     """Files are looked at with each request."""
-    monkeypatch.setattr(policies, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(policies, "_CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_unused_rule_is_reported(path, caplog):
 def test_credentials_have_the_keys_of_oslo_context():
     from oslo_context.context import RequestContext
 
-    credentials = credentials_of(identity_of({"HTTP_X_USER_ID": "u"}).values)
+    credentials = policy_credentials(read_identity({"HTTP_X_USER_ID": "u"}).values)
     assert set(credentials) == set(RequestContext(overwrite=False).to_policy_values())
     assert credentials["is_admin_project"] is True
 
@@ -207,7 +207,7 @@ def test_service_token_does_not_change_the_scope_of_the_user(path, is_system, se
     seen = []
 
     def application(environment, _start):
-        seen.append(identity_of(environment))
+        seen.append(read_identity(environment))
         return []
 
     authentication._RequireUser(application)(request.environ, lambda *_: None)

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API description: OpenAPI 3.1, a pure function of the operations' declarations.
+"""The API description: OpenAPI 3.1, a pure function of the declared operations.
 
-It describes the newest microversion; `x-since` says from which one an operation exists.
+It describes the newest microversion; `x-since` is the first microversion of an operation.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from treeclaim import __version__
-from treeclaim.api.description.names import SchemaNames
 from treeclaim.api.description.responses import (
     ERROR,
     KEYSTONE_ERROR,
@@ -24,6 +23,88 @@ from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
+
+_MEMBERS = {
+    "Link": "href rel",
+    "Version": "id links max_version min_version status",
+    "RootProvider": "name uuid",
+    "ResourceProvider": "generation links name parent_provider_uuid root_provider_uuid uuid",
+    "Provider": "aggregates allocations attributes conditions generation inventories name "
+    "parent_provider_uuid root_provider_uuid traits usages uuid",
+    "ResourceClass": "links name",
+    "Inventory": "allocation_ratio consumes max_unit min_unit reserved step_size total",
+    "ProviderInventory": "allocation_ratio consumes max_unit min_unit reserved "
+    "resource_provider_generation step_size total",
+    "Inventories": "inventories resource_provider_generation",
+    "Aggregates": "aggregates resource_provider_generation",
+    "Traits": "resource_provider_generation traits",
+    "Attributes": "attributes resource_provider_generation",
+    "Consumption": "amount provider resource_class",
+    "Condition": "began effect on_use reason until",
+    "ProviderAllocation": "generation resources",
+    "ConsumerAllocation": "consumer_generation resources",
+    "Claim": "allocations consumer_generation consumer_type drawn_from from_holds hold mappings "
+    "project_id request request_valid tolerates user_id",
+    "Candidate": "allocations mappings",
+    "ProviderSummary": "parent_provider_uuid resources root_provider_uuid traits",
+    "Capacity": "capacity used",
+    "Explanation": "advice feasible fits_when_empty funnel nearest trees",
+    "FunnelStep": "detail group reason trees_after trees_before",
+    "NearTree": "blocked_by root_provider",
+    "Placement": "allocations alternative approximate consumer consumer_generation dropped mappings "
+    "root_providers",
+    "PlacementResult": "explanation given placements unplaced",
+    "Assumptions": "place providers release without",
+    "AssumedProvider": "aggregates attributes conditions generation inventories name "
+    "parent_provider_uuid root_provider_uuid traits uuid",
+    "AmountOfQuery": "amount query",
+    "Totals": "capacity free held largest_free providers reserved stranded total used",
+    "Findings": "count items",
+}
+"""Members of the named objects."""
+
+_NAMES = {frozenset(members.split()): name for name, members in _MEMBERS.items()}
+
+
+class SchemaNames:
+    """The named schemas of a document.
+
+    Attributes:
+        schemas: By their names.
+    """
+
+    def __init__(self, **schemas: Schema) -> None:
+        self.schemas = dict(schemas)
+
+    def name_body(self, schema: Schema, name: str) -> Schema:
+        """Return a reference to the schema of a body, in which all objects of a known kind are named.
+
+        Args:
+            schema: The schema.
+            name: Its name, unless it is an object of a known kind.
+        """
+        named = self._name_parts(schema)
+        is_named = named.keys() == {"$ref"} or named.get("type") != "object"
+        return named if is_named else self._refer(name, named)
+
+    def _name_parts(self, node: Any) -> Any:
+        if isinstance(node, list | tuple):
+            return [self._name_parts(part) for part in node]
+        if not isinstance(node, Mapping):
+            return node
+        copied = {key: self._name_parts(part) for key, part in node.items()}
+        if copied.get("type") != "object" or not isinstance(copied.get("properties"), dict):
+            return copied
+        name = _NAMES.get(frozenset(copied["properties"]))
+        return copied if name is None else self._refer(name, copied)
+
+    def _refer(self, name: str, schema: Schema) -> Schema:
+        """Return a reference; requests may have other forms of an object than responses."""
+        for possible in (name, f"{name}Input", f"{name}Update"):
+            if self.schemas.setdefault(possible, schema) == schema:
+                return {"$ref": f"#/components/schemas/{possible}"}
+        return schema
+
 
 _OF_VERSIONS = (
     f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
@@ -59,7 +140,7 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 def _name_schemas(paths: dict[str, dict[str, Any]]) -> SchemaNames:
-    """Replace the schemas of bodies by references to named ones, and return these; responses come first."""
+    """Replace the schemas of bodies by references to named schemas, and return these; responses are named first."""
     names = SchemaNames(Error=ERROR, KeystoneError=KEYSTONE_ERROR)
     described = [operation for methods in paths.values() for operation in methods.values()]
     for operation in described:
@@ -116,15 +197,15 @@ def _newest(operation: Operation) -> Version:
 
 
 def _is_extended(operation: Operation) -> bool:
-    """Tell whether the extension adds parameters, or members of the body, to an operation."""
+    """Return whether the extension adds parameters, or members of the body, to an operation."""
     checked = [schemas for schemas in (operation.body, operation.query) if schemas is not None]
     return any(schemas.at(NEWEST).schema != schemas.at(MAXIMUM).schema for schemas in checked)
 
 
 def _version(operation: Operation) -> Schema:
-    """Describe the header that asks for a microversion (contract page 10, section 2).
+    """Describe the header that selects the microversion (contract page 10, section 2).
 
-    The service requires it of no request but those to the extension, which are not found without.
+    Only operations of the extension require it: without it they are not found.
     """
     header_values = [_newest(operation).header]
     if not operation.needs_opt_in:

@@ -44,7 +44,7 @@ _EVENTS = (
 )
 
 _MOST_ERRORS = 100
-"""Most errors that one answer tells (contract page 99, section 8); other operations tell one."""
+"""Most errors in one response (contract page 99, section 8); most operations report one."""
 
 _MEMBERS: dict[str, Schema] = {
     "conflict": {"type": "object", "required": ["kind"], "properties": {"kind": STRING}},
@@ -106,7 +106,7 @@ def _success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
         headers["Cache-Control"] = _header({"const": "no-cache"})
     described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
     if answer.body is not None:
-        described["content"] = {JSON: {"schema": keyed(answer.body)}}
+        described["content"] = {JSON: {"schema": without_pattern_properties(answer.body)}}
         if EVENT_STREAM in operation.offers:
             described["content"][EVENT_STREAM] = {"schema": STRING}
             described["description"] += _EVENTS
@@ -152,7 +152,7 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
     error: Schema = {"$ref": "#/components/schemas/Error"}
     content: dict[str, Any]
     if status is HTTPStatus.UNAUTHORIZED:
-        # What refuses a token knows nothing of the header Accept.
+        # The layer that rejects tokens ignores the header Accept.
         content = {
             "application/json": {
                 "schema": {"anyOf": [error, {"$ref": "#/components/schemas/KeystoneError"}]}
@@ -165,8 +165,8 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
 
 
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
-    """Return the form of a parameter: its schema, unless the operation declares a closer form."""
-    form: Schema = operation.forms.query.get(name) or described(checked_by)
+    """Return the form of a parameter: the form that the operation declares, or else its schema."""
+    form: Schema = operation.forms.query.get(name) or with_lenient_formats(checked_by)
     if form.get("pattern") == _POSITIVE:
         form = INTEGER | {"minimum": 1}
     if name in operation.forms.repeated_query:
@@ -175,7 +175,7 @@ def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
 
 
 def description_of(operation: Operation, name: str, *, is_suffixed: bool) -> str:
-    """Return what is said of a parameter: its line of help, and that it may have a suffix."""
+    """Return the description of a parameter: its line of help, and whether it may have a suffix."""
     line = operation.forms.help.get(name, "")
     sentence = f"{line[0].upper()}{line[1:]}." if line else ""
     return " ".join(filter(None, (sentence, _SUFFIXED.format(name=name) * is_suffixed)))
@@ -183,32 +183,32 @@ def description_of(operation: Operation, name: str, *, is_suffixed: bool) -> str
 
 def body_form(operation: Operation, checked_by: Schema) -> Schema:
     """Return the form of an operation's body."""
-    form: Schema = described(checked_by)
+    form: Schema = with_lenient_formats(checked_by)
     closer = form if operation.forms.body is None else operation.forms.body(form)
-    return keyed(closer)  # type: ignore[no-any-return]
+    return without_pattern_properties(closer)  # type: ignore[no-any-return]
 
 
-def described(schema: Any) -> Any:
-    """Return a copy of a schema in which `format` is not stricter than the service."""
+def with_lenient_formats(schema: Any) -> Any:
+    """Return a copy of a schema whose `format` is not stricter than the service."""
     if isinstance(schema, Mapping):
         if schema.get("format") == "uuid" and "pattern" not in schema:
             return dict(ANY_UUID)
-        return {name: described(inner) for name, inner in schema.items()}
+        return {name: with_lenient_formats(inner) for name, inner in schema.items()}
     if isinstance(schema, list):
-        return [described(inner) for inner in schema]
+        return [with_lenient_formats(inner) for inner in schema]
     return schema
 
 
-def keyed(schema: Any) -> Any:
-    """Return a copy of a schema in the words that makers of clients know.
+def without_pattern_properties(schema: Any) -> Any:
+    """Return a copy of a schema without `patternProperties`.
 
-    What follows from `patternProperties` they leave out, so that a mapping would have no members.
+    Generators of clients ignore that keyword, so that a mapping would have no members.
     """
     if isinstance(schema, list | tuple):
-        return [keyed(inner) for inner in schema]
+        return [without_pattern_properties(inner) for inner in schema]
     if not isinstance(schema, Mapping):
         return schema
-    copied = {name: keyed(inner) for name, inner in schema.items()}
+    copied = {name: without_pattern_properties(inner) for name, inner in schema.items()}
     patterns = copied.get("patternProperties", {})
     if len(patterns) != 1 or copied.get("additionalProperties", True) is not False:
         return copied

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers around the pipeline: authentication, request ids, records, traces.
-
-Knows the protocol.
-"""
+"""WSGI layers around the pipeline: authentication, request ids, records and traces."""

@@ -17,8 +17,8 @@ from treeclaim.api.admission import Admission, WaitKind
 from treeclaim.api.protocol.callers import (
     IDENTITY_HEADER_KEYS,
     IDENTITY_KEY,
-    identity_of,
-    request_id_of,
+    read_identity,
+    read_request_id,
 )
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.errors.documents import error_body
@@ -61,7 +61,7 @@ _NOAUTH2_TOKENS = (
 
 
 class NoAuthentication:
-    """The strategy `noauth2`: believes what the token says, for tests and standalone use."""
+    """The strategy `noauth2`: trusts the token, for tests and standalone use."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -81,7 +81,7 @@ class NoAuthentication:
             environment.setdefault("HTTP_X_PROJECT_ID", project or user)
         if "HTTP_X_ROLES" not in environment:
             environment["HTTP_X_ROLES"] = _ADMIN if user == _ADMIN else ""
-        environment[IDENTITY_KEY] = identity_of(environment)
+        environment[IDENTITY_KEY] = read_identity(environment)
         return self._application(environment, start_response)
 
 
@@ -125,14 +125,14 @@ class BasicAuthentication:
             environment.pop(key, None)
         environment["HTTP_X_USER_ID"] = environment["HTTP_X_PROJECT_ID"] = user
         environment["HTTP_X_ROLES"] = _BASIC_ROLES
-        environment[IDENTITY_KEY] = identity_of(environment)
+        environment[IDENTITY_KEY] = read_identity(environment)
         return self._application(environment, start_response)
 
     def _find_user(self, header: str) -> str | None:
-        """Return the user whose credentials a header has; None if they are malformed or wrong.
+        """Return the user of the credentials in a header; None if they are malformed or wrong.
 
-        bcrypt takes a tenth of a second, so a right password is remembered with the user's line. Guesses are not: they
-        would evict it.
+        bcrypt takes a tenth of a second, so a right password is cached with the user's line. Wrong passwords are not
+        cached: they would evict right ones.
 
         Raises:
             OverloadedError: if too many requests compute hashes.
@@ -154,7 +154,7 @@ class BasicAuthentication:
         return user
 
     def _current_entries(self) -> Mapping[str, str]:
-        """Return the lines of the file by user; the last good ones while the file is broken."""
+        """Return the lines of the file by user; the last valid ones while the file is invalid."""
         state = _state_of(self._path)
         if state == self._state:
             return self._entries
@@ -193,7 +193,7 @@ def read_password_file(path: str) -> Mapping[str, str]:
     """Return the line `USER:HASH` of each user.
 
     Raises:
-        ConfigurationError: if the file cannot be read, has no user, or has a line of another kind.
+        ConfigurationError: if the file cannot be read, has no user, or has an invalid line.
     """
     option = "[api]/http_basic_auth_user_file"
     if not path:
@@ -222,7 +222,7 @@ class KeystoneAuthentication:
     def __init__(
         self, application: "WSGIApplication", configuration: Configuration, admission: Admission
     ) -> None:
-        # Nine megabytes that services without Keystone do without.
+        # Services without Keystone save the nine megabytes of its libraries.
         from treeclaim.api.middleware.tokens import TokenGuard  # noqa: PLC0415
 
         self._application = application
@@ -231,7 +231,7 @@ class KeystoneAuthentication:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Let the version document through, and everything else with a valid token."""
+        """Pass open paths, and requests with a valid token, to the application."""
         if _is_open(environment, empty_too=True):
             return self._application(environment, start_response)
         try:
@@ -251,7 +251,7 @@ class _RequireUser:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         _restore_system_scope(environment)
-        identity = identity_of(environment)
+        identity = read_identity(environment)
         if identity.user_id is None:
             return _answer_unauthorized(environment, start_response)
         environment[IDENTITY_KEY] = identity
@@ -261,8 +261,8 @@ class _RequireUser:
 def _restore_system_scope(environment: "WSGIEnvironment") -> None:
     """Restore the header to the scope of the user's token alone.
 
-    keystonemiddleware writes it for the user's token, and over that for a service's token. A
-    system-scoped user would come through as one without scope, and the other way round.
+    keystonemiddleware writes it for the user's token and overwrites it for a service's token, so that a system-scoped
+    user would appear without scope, and vice versa.
     """
     tokens = environment.get("keystone.token_auth")
     user = None if tokens is None else tokens.user
@@ -282,8 +282,8 @@ def _answer_unauthorized(
 def _refuse(
     error: ApiError, environment: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes]:
-    """Answer an error as JSON, before media type and version are negotiated."""
-    request_id = request_id_of(environment)
+    """Answer an error as JSON: media type and version are not negotiated yet."""
+    request_id = read_request_id(environment)
     _, body = error_body(error, accept=JSON, version=None, request_id=request_id)
     headers = [("Content-Type", JSON), ("Content-Length", str(len(body)))]
     start_response(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost WSGI layers: headers and a record of each request, and the rest of each body.
+"""The outermost WSGI layers: common headers and the record of each request, and unread bodies.
 
-The types of WSGI's `start_response` (PEP 3333) have names: a layer defines such a function for each request, and
-Python works out its annotations each time. To make `Callable[[bytes], object]` anew took as long as the rest
+The types of WSGI's `start_response` (PEP 3333) are module constants: a layer defines such a function for each request,
+and Python evaluates its annotations each time. Evaluating `Callable[[bytes], object]` took as long as the remainder
 of a layer.
 """
 
@@ -23,8 +23,8 @@ from treeclaim.api.protocol.callers import (
     GLOBAL_REQUEST_ID,
     HEADER,
     assign_request_id,
-    log_fields_of,
-    request_id_of,
+    log_fields,
+    read_request_id,
 )
 from treeclaim.helper_threads import run_guarded
 from treeclaim.log_lines import REQUESTS, make_request_record
@@ -33,7 +33,7 @@ Headers = list[tuple[str, str]]
 """Names and values of the headers of an answer."""
 
 Write = Callable[[bytes], object]
-"""The result of `start_response`, which nobody should use."""
+"""The deprecated result of `start_response`."""
 
 
 if TYPE_CHECKING:
@@ -48,24 +48,23 @@ _IN_PATHS = "/:@!$&'()*+,;=-._~"
 _IN_QUERIES = _IN_PATHS + "?%"
 
 _LONGEST_TARGET = 4_096
-"""Characters of path and query that a line shows: a client may send 64 KiB."""
+"""Most characters of path and query in a line: a client may send 64 KiB."""
 
 _REMEMBERED = 4_096
-"""Series: some fifty operations have up to twenty statuses each."""
+"""Cached series: some fifty operations have up to twenty statuses each."""
 
 _PIECE = 16 * 1024
-"""Bytes read at a time; servers return only when that many, or all, have arrived."""
+"""Bytes of a read; servers return when that many, or all, have arrived."""
 
 _DRAIN_SECONDS = 30.0
-"""Seconds to read for, checked after each piece. The server limits the time of one piece: uWSGI by
-socket-timeout, Apache by RequestReadTimeout, gunicorn not at all."""
+"""Most seconds of reading, checked after each piece. The server limits the time of a piece: uWSGI by socket-timeout,
+Apache by RequestReadTimeout, gunicorn not at all."""
 
 
 class RequestLayer:
-    """The outermost layer: ids, headers of all responses, a count, a time and a line of the log (page 05, section 3.1).
+    """The outermost layer: request ids, common headers, metrics and the log line (page 05, section 3.1).
 
-    It also forbids browsers to sniff the media type: an error may repeat text that an attacker put into
-    a link.
+    It also forbids browsers to guess the media type: an error may repeat the text of an attacker's link.
     """
 
     def __init__(self, application: "WSGIApplication") -> None:
@@ -106,7 +105,7 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
 
 @lru_cache(_REMEMBERED)
 def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
-    """Return the counter and timer of one kind of answer; the library's own lookup is slow."""
+    """Return the counter and timer of a series; the library's own lookup is slow."""
     return (
         metrics.REQUESTS.labels(method, path, code),
         metrics.REQUEST_SECONDS.labels(method, path),
@@ -114,9 +113,9 @@ def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
 
 
 def _target(environment: "WSGIEnvironment") -> str:
-    """Return path and query, quoted as in a URL, so that they are one word of a log line.
+    """Return path and query, quoted as in a URL.
 
-    Otherwise a quote or a space in a path could forge the rest of the line.
+    Otherwise a quote or a space in a path could forge the remainder of the log line.
     """
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
     target = quote(path, _IN_PATHS, "latin-1", "replace")
@@ -143,20 +142,20 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    caller = log_fields_of(environment)
+    caller = log_fields(environment)
     ids = {
-        "request_id": request_id_of(environment),
+        "request_id": read_request_id(environment),
         "global_request_id": environment.get(GLOBAL_REQUEST_ID),
     }
     REQUESTS.handle(make_request_record(_MESSAGE, arguments, caller, ids, extra))
 
 
 class Draining:
-    """Reads what the application left unread of each body (contract page 00, section 4).
+    """Reads the unread remainder of each body (contract page 00, section 4).
 
-    After an answer that came before the body was read, a server either takes the rest of the body for
-    the next request, or closes the connection, which resets it and may lose the answer. The server of
-    `treeclaim serve` reads bodies itself and does not need this layer; other servers do.
+    After an early answer, some servers parse the remainder of the body as the next request. Others close the
+    connection, which resets it and may lose the answer. The server of `treeclaim serve` reads bodies itself and does
+    not need this layer.
 
     A body longer than the limit is not read, and the answer announces that the connection closes.
     """
@@ -168,7 +167,7 @@ class Draining:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer; hand the first byte to the server only after the body has been read."""
+        """Return the answer after the body has been read."""
         length = _length_of(environment)
         if length <= 0:
             return self._application(environment, start_response)

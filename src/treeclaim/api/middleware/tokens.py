@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validation of tokens by keystonemiddleware, with a bounded cache in front of it.
 
-Known tokens need no look-up. Unknown tokens are looked up in memcached and at Keystone in the thread of
-their request, and `Admission` bounds how many threads do that.
+Cached tokens need no look-up. Other tokens are looked up in memcached and at Keystone in the thread of their request;
+`Admission` bounds the number of such threads.
 """
 
 import json
@@ -34,17 +34,17 @@ _LOG = logging.getLogger(__name__)
 _GROUP = "keystone_authtoken"
 
 _CACHE_KEY = "treeclaim.tokens"
-"""The key of a request under which the library may find a cache."""
+"""The key of the environment under which the library finds a cache."""
 
 _MOST_BYTES = 32 * 1024 * 1024
-"""Memory of known tokens: some thousand, as each has the whole catalogue."""
+"""Memory of cached tokens: some thousand, as each contains the whole catalogue."""
 
 _MEMCACHED_SECONDS = 10
-"""Seconds for which a token from memcached is kept here: its age there is unknown, and all processes must
-refuse a revoked token after little more than `token_cache_time`."""
+"""Seconds for which a token from memcached is cached here: its age is unknown, and all processes must reject a revoked
+token soon after `token_cache_time`."""
 
 _TIMEOUT = 10.0
-"""Seconds that Keystone has for a step of its answer, where `http_connect_timeout` does not say it."""
+"""Timeout in seconds of a step of Keystone's answer if `http_connect_timeout` is not set."""
 
 
 class TokenGuard(auth_token.AuthProtocol):
@@ -58,7 +58,7 @@ class TokenGuard(auth_token.AuthProtocol):
         self._known = ByteCache(_MOST_BYTES)
         super().__init__(application, {"oslo_config_config": options})  # type: ignore[no-untyped-call]
         self._seconds = float(self._option("token_cache_time"))
-        # Without the option the library asks Keystone for it while it refuses a request.
+        # Without the option the library would read it from Keystone while it rejects a request.
         self._uri = self._option("www_authenticate_uri") or self._find_auth_url()
 
     @property
@@ -81,14 +81,14 @@ class TokenGuard(auth_token.AuthProtocol):
         """Return the data of a token; see the library.
 
         Raises:
-            OverloadedError: if too many tokens are being looked up, or Keystone does not answer.
+            OverloadedError: if too many look-ups are running, or Keystone does not answer.
         """
         key = sha256(token.encode()).digest()
         data = self._find(key)
         if data is None:
             is_gone = self._request.environment.get(CLIENT_GONE_KEY)
             with self._admission.admitted(WaitKind.LOOKUP, is_gone):
-                # Another request may have looked it up while this one waited.
+                # Another request may have cached it meanwhile.
                 data = self._find(key) or self._look_up(key, token, options)
         return data
 
@@ -137,9 +137,9 @@ class _KnownToken:
 
 
 class _SharedTokens:
-    """The library's cache of tokens in memcached; a memcached that fails is an empty one.
+    """The library's cache of tokens in memcached; failures count as misses.
 
-    Without memcached nothing is kept, as the library's own memory has no bound.
+    Without memcached it keeps no tokens, as the library's own cache has no bound.
     """
 
     def __init__(self, cache: Any) -> None:
@@ -149,11 +149,11 @@ class _SharedTokens:
             cache.initialize({})
 
     def initialize(self, _environment: Any) -> None:
-        """Do nothing: the cache was made beforehand, as its libraries may be missing."""
+        """Do nothing: the constructor has initialized the cache, as its libraries may be missing."""
 
     @property
     def has_found(self) -> bool:
-        """True if this thread's last lookup found a token."""
+        """Whether this thread's last look-up found a token."""
         return bool(self._thread.has_found)
 
     def get(self, token: str) -> Any:
@@ -161,7 +161,7 @@ class _SharedTokens:
         if self._cache is not None:
             try:
                 data = self._cache.get(token)
-            except Exception as error:  # noqa: BLE001 - Keystone has the token, whatever it is
+            except Exception as error:  # noqa: BLE001 - Keystone has the token
                 _LOG.warning("A token could not be read from memcached: %s", error)
         self._thread.has_found = data is not None
         return data
@@ -171,12 +171,12 @@ class _SharedTokens:
             return
         try:
             self._cache.set(token, data)
-        except Exception as error:  # noqa: BLE001 - the token is kept in this process
+        except Exception as error:  # noqa: BLE001 - this process has the token
             _LOG.warning("A token could not be kept in memcached: %s", error)
 
 
 class _Dictionary:
-    """A cache of the library in memory."""
+    """A cache in memory, with the interface of the library's caches."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -189,11 +189,11 @@ class _Dictionary:
         self._values[key] = value
 
 
-def fault_of(configuration: cfg.ConfigOpts) -> str | None:
-    """Say what is wrong with the options; None if tokens can be validated and kept.
+def find_option_fault(configuration: cfg.ConfigOpts) -> str | None:
+    """Return the fault of the options; None if tokens can be validated and cached.
 
-    The library prepares a value for its cache as the options say, and reads it again: it imports what that needs
-    with the first token, which would then fail. No server is asked.
+    The library writes a value to a cache in memory and reads it again. It would import the packages for that only with
+    the first token, which would then fail. No server is contacted.
     """
     try:
         make_cache = _cache_factory(configuration)
@@ -210,17 +210,17 @@ def fault_of(configuration: cfg.ConfigOpts) -> str | None:
     return None
 
 
-def faults_of_servers(configuration: cfg.ConfigOpts) -> Iterator[str]:
-    """Store a value in each memcached as a token would be, and read it again; yield what is wrong.
+def find_server_faults(configuration: cfg.ConfigOpts) -> Iterator[str]:
+    """Store a value in each memcached as a token would be, and read it again; yield a text for each fault.
 
-    Without memcached the service works, and asks Keystone about each token again.
+    Without memcached the service works, and validates each token at Keystone.
     """
     section = configuration.keystone_authtoken
-    # A lifetime below zero keeps nothing.
+    # A negative lifetime disables the cache.
     servers = [] if section.token_cache_time < 0 else section.memcached_servers or []
     for server in servers:
         with warnings.catch_warnings():
-            # The library leaves a socket that could not be connected to Python.
+            # The library does not close a socket that could not be connected.
             warnings.simplefilter("ignore", ResourceWarning)
             try:
                 cache = _cache_factory(configuration, memcached_servers=server)()
@@ -234,7 +234,7 @@ def faults_of_servers(configuration: cfg.ConfigOpts) -> Iterator[str]:
 def _cache_factory(configuration: cfg.ConfigOpts, **settings: Any) -> Callable[[], Any]:
     settings |= {"oslo_config_config": configuration, "cache": _CACHE_KEY}
     guarded = auth_token.AuthProtocol(None, settings)  # type: ignore[no-untyped-call]
-    # There is no public way to make the cache without a token.
+    # The library has no public function that creates the cache.
     factory: Callable[[], Any] = guarded._token_cache_factory  # noqa: SLF001
     return factory
 

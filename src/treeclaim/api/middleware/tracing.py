@@ -19,7 +19,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 from treeclaim import metrics
 from treeclaim.api.middleware.layers import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.callers import request_id_of
+from treeclaim.api.protocol.callers import read_request_id
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -29,11 +29,11 @@ _SERVER_ERROR = 500
 
 
 class Tracing:
-    """The WSGI layer that makes the spans."""
+    """The WSGI layer that creates the spans."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
-        # Attributes in OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME win.
+        # OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME have precedence.
         resource = Resource({SERVICE_NAME: "treeclaim"}).merge(Resource.create())
         self._provider = TracerProvider(resource=resource)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -65,7 +65,7 @@ class Tracing:
         span.end(end)
 
     def close(self) -> None:
-        """Send the spans that are left, and stop."""
+        """Send the remaining spans, and stop."""
         metrics.phase_listeners.remove(self._note_phase)
         self._provider.shutdown()
 
@@ -79,7 +79,7 @@ def _describe(span: Span, environment: "WSGIEnvironment", method: str, status: i
     span.set_attribute("url.path", environment.get("PATH_INFO", ""))
     span.set_attribute("url.query", environment.get("QUERY_STRING", ""))
     span.set_attribute("http.response.status_code", status)
-    span.set_attribute("openstack.request_id", request_id_of(environment))
+    span.set_attribute("openstack.request_id", read_request_id(environment))
     span.set_attribute("openstack.microversion", str(environment.get(VERSION_KEY, "")))
     if status >= _SERVER_ERROR:
         span.set_status(trace.Status(StatusCode.ERROR))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts that all operations share: versions, errors, media types, parameters, callers.
 
-Knows no noun.
+It imports no resource.
 """

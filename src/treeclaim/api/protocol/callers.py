@@ -40,7 +40,7 @@ class Identity(NamedTuple):
     system_scope: str | None
 
 
-def identity_of(environment: Mapping[str, Any]) -> Identity:
+def read_identity(environment: Mapping[str, Any]) -> Identity:
     """Read the identity from a WSGI environment."""
     return _identity(tuple(map(environment.get, IDENTITY_HEADER_KEYS)))
 
@@ -51,17 +51,17 @@ def _identity(values: Values) -> Identity:
     return Identity(values, context.user_id, context.project_id, context.system_scope)
 
 
-def credentials_of(values: Values) -> dict[str, Any]:
-    """Return an identity as oslo.policy needs it.
+def policy_credentials(values: Values) -> dict[str, Any]:
+    """Return an identity for oslo.policy.
 
-    It has all names of oslo.context: a check of a missing name fails, and a rule that says `not` is then open.
+    It contains all names of oslo.context: a check of a missing name fails, which would satisfy a rule with `not`.
     """
     return dict(_context(values).to_policy_values())
 
 
 def _context(values: Values) -> RequestContext:
     pairs = zip(IDENTITY_HEADER_KEYS, values, strict=True)
-    # An empty scope is none. An empty user or project is one: noauth2 knows an empty token.
+    # An empty scope is no scope. An empty user or project is valid: noauth2 accepts an empty token.
     environment = {
         key: value for key, value in pairs if value is not None and (value or key not in _SCOPES)
     }
@@ -76,9 +76,9 @@ _GLOBAL = re.compile(r"req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0
 
 
 def assign_request_id(environment: dict[str, Any]) -> str:
-    """Give a request an id of its own; keep the client's as the global one, for logs only."""
-    # An id is not secret. To ask the kernel for random bits would let another thread go on before this one. It has the
-    # form of a random UUID, which the library makes in four times the time.
+    """Assign a new id to a request; keep the client's id as the global id, for logs only."""
+    # An id is not secret, and reading random bits from the kernel would yield to other threads. The id has the form of
+    # a random UUID, which the library makes in four times the time.
     digits = f"{random.getrandbits(120):030x}"
     request_id = f"req-{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-a{digits[15:18]}-{digits[18:]}"
     environment[REQUEST_ID] = request_id
@@ -88,19 +88,19 @@ def assign_request_id(environment: dict[str, Any]) -> str:
     return request_id
 
 
-def request_id_of(environment: Mapping[str, Any]) -> str:
-    """Return the id that a request was given."""
+def read_request_id(environment: Mapping[str, Any]) -> str:
+    """Return the id of a request; empty if it has none."""
     return str(environment.get(REQUEST_ID, ""))
 
 
 IDENTITY_KEY = "treeclaim.identity"
-"""The key of the caller's identity in the WSGI environment, if authentication vouched for it."""
+"""The key of the authenticated identity in the WSGI environment."""
 
 _LONGEST_ID = 255
 
 
-def log_fields_of(environment: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the caller of a request as oslo.log's formatters show it."""
+def log_fields(environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a request's caller for oslo.log's formatters."""
     identity: Identity | None = environment.get(IDENTITY_KEY)
     if identity is None:
         return _log_fields(None, None)
@@ -108,12 +108,12 @@ def log_fields_of(environment: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _cut(text: str | None) -> str | None:
-    """Shorten an id that no Keystone has, for a line of the log."""
+    """Shorten an id, longer than any of Keystone, for a log line."""
     return text if text is None or len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}..."
 
 
 @cache_short(1_024, 256)
 def _log_fields(user_id: str | None, project_id: str | None) -> Mapping[str, Any]:
-    """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
+    """Return the caller's fields for log lines; oslo.context needs too long to build them for each line."""
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()

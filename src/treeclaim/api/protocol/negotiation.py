@@ -11,16 +11,15 @@ JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
 _LONGEST = 2_048
-"""Characters of a header that is read. Browsers send some 150. The library remembers what it has
-read, and takes long for thousands of parameters."""
+"""Most characters of a parsed header; browsers send some 150. The library caches parsed headers, and is slow for
+thousands of parameters."""
 
 
 @cache_short()
 def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
     """Return the offer that an Accept header prefers, None if none is acceptable.
 
-    A missing header, `*/*`, and a header that cannot be read, or is too long, count as `application/json`. On
-    equal quality the earlier offer is chosen.
+    A missing, invalid or too long header, and `*/*`, count as `application/json`. The first of equal offers wins.
     """
     if not accept or len(accept) > _LONGEST or accept.strip() in ("", "*/*"):
         accept = JSON

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy: loads the operator's files by oslo.policy, and decides by their rules, also when files change.
+"""The policy: loads the operator's files by oslo.policy, decides by their rules, and reloads changed files.
 
-oslo.policy reads a rule that it does not understand as "never", and a reference to an undefined rule as false. At
-start, such rules are logged; a changed file that has one does not take effect.
+oslo.policy parses an invalid rule as "never", and a reference to an undefined rule as false. At start, such rules
+are logged; a changed file with such a rule is not applied.
 """
 
 import logging
@@ -18,26 +18,26 @@ from pathlib import Path
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.callers import Identity, credentials_of
+from treeclaim.api.protocol.callers import Identity, policy_credentials
 from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.model.errors import PolicyFileError
 
 _LOG = logging.getLogger(__name__)
 
 _LONGEST_DECIDED = 1_024
-"""Characters of all that a cached decision depends on: 2 MiB for all. A caller, a rule and a target take
-some 300. Callers choose the target's project."""
+"""Most characters of the key of a cached decision: 2 MiB for all. A caller, a rule and a target have some 300
+characters. Callers choose the target's project."""
 
-_LOOK_EVERY = 1.0
-"""Seconds between two checks of the policy files: a check costs more than a search."""
+_CHECK_SECONDS = 1.0
+"""Seconds between two checks of the policy files, as a check costs more than a search."""
 
-_REPORT_EVERY = 60.0
-"""Seconds between two log lines about files that stay broken."""
+_REPORT_SECONDS = 60.0
+"""Seconds between two log lines about files that remain invalid."""
 
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 
 _NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
-"""The rule that nobody satisfies, as a word."""
+"""The rule that no caller satisfies, as a word."""
 
 _Target = tuple[tuple[str, str | None], ...]
 
@@ -45,23 +45,23 @@ _Target = tuple[tuple[str, str | None], ...]
 class Policy:
     """Decides by the rules, and caches decisions until a policy file changes.
 
-    Each state of the files gets an enforcer of its own. While the files are broken, the last good
-    one stays in use: a typing error must neither open the service nor close it.
+    Each state of the files has a separate enforcer. While the files are invalid, the last valid enforcer stays in
+    use: a typing error must neither open nor close the service.
     """
 
     def __init__(
         self, configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
     ) -> None:
-        """Load the rules; log those in files that are doubtful or have no effect.
+        """Load the rules; log the rules of files that are doubtful or without effect.
 
         Raises:
-            PolicyFileError: if a file cannot be understood.
+            PolicyFileError: if a file is invalid.
         """
         self._configuration = configuration
         self._defaults = defaults
         self._lock = threading.Lock()
         self._loaded = _state_of(configuration)
-        self._look_at = time.monotonic() + _LOOK_EVERY
+        self._check_at = time.monotonic() + _CHECK_SECONDS
         self._report_at = 0.0
         enforcer, findings = load_rules(configuration, defaults)
         for doubt in findings.doubtful.values():
@@ -70,16 +70,16 @@ class Policy:
         self._decide = _deciding(enforcer)
 
     def allows(self, rule: str, identity: Identity, target: Mapping[str, str | None]) -> bool:
-        """Return whether a rule lets the caller act on a target."""
-        if time.monotonic() >= self._look_at:
+        """Return whether a rule allows the caller to act on a target."""
+        if time.monotonic() >= self._check_at:
             self._follow_files()
         return self._decide(rule, identity.values, tuple(sorted(target.items())))
 
     def _follow_files(self) -> None:
         with self._lock:
-            if time.monotonic() < self._look_at:
+            if time.monotonic() < self._check_at:
                 return
-            self._look_at = time.monotonic() + _LOOK_EVERY
+            self._check_at = time.monotonic() + _CHECK_SECONDS
             state = _state_of(self._configuration)
             if state == self._loaded:
                 return
@@ -99,7 +99,7 @@ class Policy:
 
     def _report_fault(self, fault: str) -> None:
         if time.monotonic() >= self._report_at:
-            self._report_at = time.monotonic() + _REPORT_EVERY
+            self._report_at = time.monotonic() + _REPORT_SECONDS
             _LOG.error("The policy files are broken, the last good rules stay in force: %s", fault)
 
 
@@ -110,18 +110,20 @@ def _deciding(
 
     @cache_short(2_048, _LONGEST_DECIDED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
-        return bool(enforcer.authorize(rule, dict(target), credentials_of(caller), do_raise=False))
+        return bool(
+            enforcer.authorize(rule, dict(target), policy_credentials(caller), do_raise=False)
+        )
 
     return decide
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFindings:
-    """Rules in valid policy files that an operator should know of.
+    """Rules in valid policy files that are probably mistakes.
 
     Attributes:
-        unknown: Names of rules that no operation has and no rule refers to.
-        doubtful: By name, why a rule is "never" or false in whole or in part.
+        unknown: Names of rules without an operation and without references.
+        doubtful: The reason, by name, why a rule is "never" or false in whole or in part.
     """
 
     unknown: Sequence[str]
@@ -130,13 +132,13 @@ class PolicyFindings:
 
 def _log_unknown(findings: PolicyFindings) -> None:
     for name in findings.unknown:
-        _LOG.warning("Without effect in the policy files: no operation asks for %s", name)
+        _LOG.warning("Without effect in the policy files: no operation has the rule %s", name)
 
 
 def _state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
     """Return a value that changes when a policy file appears, changes or disappears."""
     states = []
-    for path in files_of(configuration):
+    for path in list_policy_files(configuration):
         try:
             status = path.stat()
         except OSError:
@@ -148,12 +150,12 @@ def _state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int],
 def load_rules(
     configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
 ) -> tuple[oslo_policy.Enforcer, PolicyFindings]:
-    """Make an enforcer from defaults and files; it does not look at the files again.
+    """Create an enforcer from defaults and files; it does not read the files again.
 
     Raises:
-        PolicyFileError: if a file cannot be read or understood, or rules refer to each other in a circle.
+        PolicyFileError: if a file is unreadable or invalid, or rules refer to each other in a circle.
     """
-    for path in files_of(configuration):
+    for path in list_policy_files(configuration):
         _require_rules(path)
     enforcer = make_enforcer(configuration, defaults)
     # Undefined rules are reported by name.
@@ -173,7 +175,7 @@ def load_rules(
 def make_enforcer(
     configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
 ) -> oslo_policy.Enforcer:
-    """Make an enforcer that knows the default rules and has read no file yet."""
+    """Create an enforcer with the default rules; it has not read any file."""
     enforcer = oslo_policy.Enforcer(configuration)
     enforcer.suppress_deprecation_warnings = True
     enforcer.suppress_default_change_warnings = True
@@ -181,7 +183,7 @@ def make_enforcer(
     return enforcer
 
 
-def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
+def list_policy_files(configuration: cfg.ConfigOpts) -> list[Path]:
     """Return the files that oslo.policy reads, in its order."""
     options = configuration.oslo_policy
     files = []
@@ -198,7 +200,7 @@ def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
 
 
 def _require_rules(path: Path) -> None:
-    """Raise PolicyFileError for a file that oslo.policy does not read, or whose rules fail at each request."""
+    """Raise PolicyFileError for a file that oslo.policy rejects, or with a rule that fails at each request."""
     try:
         rules = oslo_policy.parse_file_contents(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -209,7 +211,7 @@ def _require_rules(path: Path) -> None:
         try:
             with _silenced_parser():
                 check = oslo_policy.Rules.from_dict({name: rule})[name]
-            # Each request fills its values into the text of a check, as `%(project_id)s`.
+            # Each request formats the text of a check with its values, such as `%(project_id)s`.
             str(check) % defaultdict(str)
         except (TypeError, ValueError, AttributeError) as error:
             message = f"{path}: {name}: {rule!r} cannot be understood as a rule"
@@ -225,7 +227,7 @@ def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> PolicyFin
             doubtful[name] = f"{name} cannot be understood as a rule, and allows nobody"
         for other in _REFERENCE.findall(check):
             referred.add(other)
-            # Where the default rule is defined, it stands for every undefined rule.
+            # A defined default rule replaces every undefined rule.
             if not {other, default_rule} & enforcer.rules.keys():
                 doubtful[name] = (
                     f"{name} refers to rule:{other}, which is not defined, and so is false"
@@ -236,7 +238,7 @@ def _find_doubts(enforcer: oslo_policy.Enforcer, default_rule: str) -> PolicyFin
 
 @contextmanager
 def _silenced_parser() -> Iterator[None]:
-    """Keep oslo.policy from logging a traceback for a rule that it cannot parse: it is reported by name."""
+    """Suppress oslo.policy's traceback for an invalid rule, which is reported by name."""
     logger = logging.getLogger("oslo_policy._parser")
     was_disabled, logger.disabled = logger.disabled, True
     try:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of results about requests, bounded in bytes.
+"""Caches of results about requests, bounded in bytes.
 
-Parsing the same header for each request is slow, so the last results are kept. A client can send any
-number of values of any length; only results for short ones are kept, so that the number of entries
-times the longest bounds the memory.
+Parsing the same header for each request is slow, so the last results are cached. A client can send any number of
+values of any length. Only results for short values are cached, so that the number of entries and the greatest length
+bound the memory.
 
-Every request asks a dozen of these caches, so a kept result is found by one lookup, and
-lengths are counted only before a result is kept.
+Each request uses a dozen of these caches, so a hit is a single lookup, and lengths are counted only before a
+result is stored.
 """
 
 import threading
@@ -24,9 +24,9 @@ def cache_short(
     """Cache the last results of a function, but only for short arguments.
 
     Args:
-        entries: How many results are kept; the oldest is dropped first.
-        longest: Characters of all texts among the arguments together; with more the function is
-            called each time. By default, the keys of a cache have 256 KiB.
+        entries: Most cached results; the oldest is evicted first.
+        longest: Most characters of all texts among the arguments; calls with more are not cached. By default,
+            the keys of a cache have 256 KiB.
     """
 
     def decorate(function: Callable[[*_Arguments], _Result]) -> Callable[[*_Arguments], _Result]:
@@ -53,7 +53,7 @@ def cache_short(
 
 
 def _length_of(values: tuple[object, ...]) -> int:
-    """Return the characters of all texts in a tuple, and in the tuples in it."""
+    """Return the number of characters of all texts in a tuple and its nested tuples."""
     length = 0
     for value in values:
         if isinstance(value, str):

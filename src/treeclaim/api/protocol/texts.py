@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts in answers: details of errors and addresses made safe; JSON as bytes; times as HTTP writes them."""
+"""Texts in answers: safe details of errors and addresses, JSON as bytes, and HTTP dates."""
 
 import json
 import time
@@ -13,32 +13,32 @@ import orjson
 from treeclaim.model.names import one_line
 
 LONGEST_DETAIL = 8_192
-"""Characters of an error's text. The validator's wording, which shows schema and value, is mostly
-below 4,000 characters, and what clients match is at its beginning."""
+"""Most characters of an error's text. The validator's wording, which shows schema and value, is mostly below 4,000
+characters, and clients match its beginning."""
 
 _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%-._~"
-"""Reserved characters of RFC 3986, which stay as they are in an address that is ready."""
+"""Reserved characters of RFC 3986, which are not encoded in a complete address."""
 
-_REMEMBERED = 1_024
-"""Seconds whose text is kept, of 29 characters each: 100 KiB with their keys."""
+_CACHED_DATES = 1_024
+"""Cached dates, of 29 characters each: 100 KiB with their keys."""
 
 
-def detail_of(text: str) -> str:
-    """Return the text of an error as it may be sent: cut, and in one line."""
+def safe_detail(text: str) -> str:
+    """Return the text of an error in one line, truncated to `LONGEST_DETAIL` characters."""
     return one_line(text, longest=LONGEST_DETAIL)
 
 
-def address_of(url: str) -> str:
-    """Return an address as a header may have it: other characters are percent-encoded."""
+def safe_address(url: str) -> str:
+    """Return an address for a header: invalid characters are percent-encoded."""
     return quote(url.encode("utf-8", "surrogatepass"), safe=_OF_ADDRESSES)
 
 
 def json_bytes(document: Any) -> bytes:
-    """Write a document as JSON."""
+    """Serialize a document as JSON."""
     try:
         return orjson.dumps(document)
     except orjson.JSONEncodeError:
-        # It refuses more than 64 bits, which answers have where they repeat what a client sent.
+        # orjson rejects integers above 64 bits, which an answer may repeat from a request.
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -47,10 +47,10 @@ now = time.time
 
 
 def http_date(seconds: float) -> str:
-    """Write a time as RFC 1123 has it, in GMT."""
+    """Format a time by RFC 1123, in GMT."""
     return _whole_second(int(seconds))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_DATES)
 def _whole_second(seconds: int) -> str:
     return formatdate(seconds, usegmt=True)

@@ -19,18 +19,18 @@ from treeclaim.model.names import quote_value
 VERSION_HEADER = "OpenStack-API-Version"
 
 _EXTENSION_VERSIONS = frozenset({"latest", EXTENSION_VERSION})
-"""The way in which clients opt in to the extension (contract page 97, section 1)."""
+"""The values by which clients opt in to the extension (contract page 97, section 1)."""
 
 
 @cache_short()
 def negotiate(header: str | None) -> Version:
-    """Return the version that a header asks for.
+    """Return the version that a header selects.
 
     Raises:
-        ApiError: 400 for a version that cannot be read; 406 for one that is not served.
+        ApiError: 400 for an invalid version; 406 for a version that is not served.
     """
-    version = _placement_version(_last_mention(header or "", SERVICE_TYPE))
-    extension = _last_mention(header or "", EXTENSION)
+    version = _placement_version(_last_version(header or "", SERVICE_TYPE))
+    extension = _last_version(header or "", EXTENSION)
     if extension is None:
         return version
     served = (EXTENSION_VERSION, EXTENSION_VERSION)
@@ -67,8 +67,8 @@ def _unacceptable(text: str, served: tuple[str, str]) -> ApiError:
     )
 
 
-def _last_mention(header: str, service_type: str) -> str | None:
-    """Return the text behind the last mention of a service, None if it is not mentioned."""
+def _last_version(header: str, service_type: str) -> str | None:
+    """Return the version of the last element of a service; None without such an element."""
     version_text = None
     for element in header.split(","):
         service, _, version = element.strip().partition(" ")

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregates of a provider (contract page 40), and the names that people see beside their uuids.
-
-Nothing else depends on names (page 99).
-"""
+"""Aggregates of a provider (contract page 40), and names of aggregates, which are only displayed (page 99)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from treeclaim.api.protocol.operations import (
-    EMPTY,
     Call,
     DescribedResponse,
     Reply,
@@ -30,7 +26,6 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
@@ -113,7 +108,7 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     body: dict[str, object] = {"aggregates": aggregates}
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation
-    return Reply(body=body, modified_at=now())
+    return Reply(body=body)
 
 
 @operation(
@@ -136,7 +131,7 @@ def list_aggregate_names(call: Call, query: NamesQuery) -> Reply:
     names = dict(list(name_by_uuid.items())[:limit])
     next_after = list(names)[-1] if len(name_by_uuid) > limit else None
     body = {"names": names, "links": lists.links(call, _KIND, next_after)}
-    return Reply(body=body, modified_at=now())
+    return Reply(body=body)
 
 
 @operation(
@@ -147,4 +142,4 @@ def name_aggregates(call: Call, body: NamesBody) -> Reply:
     """Name aggregates, or remove their names."""
     names = {uuid.lower(): name for uuid, name in body.names.items()}
     call.services.store.write(aggregate_names.change_names, names)
-    return Reply(EMPTY.status)
+    return Reply()

@@ -75,7 +75,7 @@ def create_class(call: Call) -> Reply:
     """Create a custom resource class (section 3)."""
     name = call.json()["name"]
     call.services.store.write(store.create, name)
-    return Reply(HTTPStatus.CREATED, location=_path_of(name))
+    return Reply(location=_path_of(name))
 
 
 @operation(
@@ -91,7 +91,7 @@ def show_class(call: Call) -> Reply:
         entry = forest.catalogue.resource_classes.get(name)
     if entry is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"No such resource class {name}.")
-    return Reply(body=_representation(name, call), modified_at=entry.modified_at or now())
+    return Reply(body=_representation(name, call), modified_at=entry.modified_at)
 
 
 @operation(
@@ -127,7 +127,7 @@ def _rename(call: Call) -> Reply:
     """Section 5."""
     new_name = call.json()["name"]
     call.services.store.write(store.rename, call.arguments["name"], new_name)
-    return Reply(body=_representation(new_name, call))
+    return Reply(HTTPStatus.OK, body=_representation(new_name, call))
 
 
 @operation(
@@ -145,4 +145,4 @@ def _rename(call: Call) -> Reply:
 def delete_class(call: Call) -> Reply:
     """Delete a custom resource class (section 7)."""
     call.services.store.write(store.delete, call.arguments["name"])
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()

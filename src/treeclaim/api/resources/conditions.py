@@ -18,9 +18,8 @@ from treeclaim.api.protocol.operations import (
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
 from treeclaim.api.protocol.request.schemas import INTEGER, record, text
-from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.allocations.hold_terms import until_of
-from treeclaim.api.resources.extension.parts import SHOWN
+from treeclaim.api.resources.allocations.hold_terms import read_until
+from treeclaim.api.resources.extension.provider_batch import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
 from treeclaim.model.names import quote_value
 from treeclaim.model.parts import CONDITIONS
@@ -38,7 +37,7 @@ _AFFECTED = DescribedResponse(body=record({"consumers": INTEGER, "providers": IN
 
 
 class ConditionBody(Body):
-    """A condition that a provider gets."""
+    """The condition to set on a provider."""
 
     effect: Literal["no_new", "leave"]
     until: TimeOrNull = OR_NULL
@@ -48,12 +47,12 @@ class ConditionBody(Body):
 
 
 class ConditionQuery(Body):
-    """The query of a condition that a provider gets."""
+    """The query of PUT …/conditions/{key}."""
 
     dry_run: Literal["true", "false"] = "false"
 
 
-def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
+def read_condition(call: Call, key: str, body: ConditionBody) -> Condition:
     """Read a condition with a key.
 
     Raises:
@@ -69,7 +68,7 @@ def condition_of(call: Call, key: str, body: ConditionBody) -> Condition:
     return Condition(
         key,
         EFFECTS[body.effect],
-        None if until is None else until_of(call, until),
+        None if until is None else read_until(call, until),
         body.on_use,
         body.began or not body.on_use,
         body.reason,
@@ -86,7 +85,7 @@ def list_conditions(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         shown = shown_by_key(forest.conditions(row))
-    return Reply(body={CONDITIONS.name: shown}, modified_at=now())
+    return Reply(body={CONDITIONS.name: shown})
 
 
 @operation(
@@ -97,14 +96,15 @@ def list_conditions(call: Call) -> Reply:
     forms=ValueForms(path={"key": text(CONDITION_KEY)}),
 )
 def put_condition(call: Call, query: ConditionQuery) -> Reply:
-    """Give a resource provider a condition, or say what that would affect."""
+    """Set a condition of a resource provider, or count what it would affect."""
     uuid, services = call.arguments["uuid"], call.services
     body: ConditionBody = json_for_provider(call)
-    condition = condition_of(call, call.arguments["key"], body)
+    condition = read_condition(call, call.arguments["key"], body)
     if query.dry_run == "true":
-        return Reply(body=services.store.read(store.count_affected, uuid), modified_at=now())
+        affected = services.store.read(store.count_affected, uuid)
+        return Reply(HTTPStatus.OK, body=affected)
     services.store.write(store.put, uuid, condition)
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 @operation(
@@ -114,4 +114,4 @@ def put_condition(call: Call, query: ConditionQuery) -> Reply:
 def delete_condition(call: Call) -> Reply:
     """Remove a condition from a resource provider."""
     call.services.store.write(store.delete, call.arguments["uuid"], call.arguments["key"])
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()

@@ -14,11 +14,16 @@ from treeclaim.api.protocol.operations import (
 )
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.resources.allocations.operations import UNABLE, claims_of, require_sound
-from treeclaim.api.resources.allocations.schemas import described_claims, reshaped_claims
+from treeclaim.api.resources.allocations.operations import (
+    UNABLE,
+    described_claims,
+    read_claims,
+    require_sound,
+    reshaped_claims,
+)
 from treeclaim.api.resources.inventories.schemas import (
     all_inventories,
-    inventory_of,
+    read_inventory,
     with_class_names,
 )
 from treeclaim.model.claim import ReshapedInventory
@@ -79,13 +84,13 @@ def reshape(call: Call) -> Reply:
             provider_uuid=uuid,
             generation=int(document["resource_provider_generation"]),
             inventories={
-                name: inventory_of(inventory)
+                name: read_inventory(inventory)
                 for name, inventory in call.deadline.each(document["inventories"].items())
             },
         )
         for uuid, document in body["inventories"].items()
     ]
-    claims = claims_of(call, body["allocations"])
+    claims = read_claims(call, body["allocations"])
     require_sound(call, claims)
     call.services.store.write(store.reshape, reshaped, claims)
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()

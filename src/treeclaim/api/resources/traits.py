@@ -23,7 +23,6 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.providers.provider_json import GENERATION_CHANGED, require_row
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
@@ -94,9 +93,9 @@ def _name_filter(value: str | None) -> str:
     return value
 
 
-def _newest(catalogue: Catalogue, names: list[str]) -> float:
+def _newest(catalogue: Catalogue, names: list[str]) -> float | None:
     times = [catalogue.traits[name].modified_at for name in names]
-    return max((time for time in times if time is not None), default=now())
+    return max((time for time in times if time is not None), default=None)
 
 
 @operation(
@@ -106,13 +105,13 @@ def _newest(catalogue: Catalogue, names: list[str]) -> float:
     since=Feature.TRAITS,
 )
 def show_trait(call: Call) -> Reply:
-    """Say whether a trait exists (section 3)."""
+    """Check whether a trait exists (section 3)."""
     name = call.arguments["name"]
     with call.services.replica.current() as forest:
         catalogue = forest.catalogue
     if name not in catalogue.traits:
         raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {quote_value(name)}.")
-    return Reply(HTTPStatus.NO_CONTENT, modified_at=_newest(catalogue, [name]))
+    return Reply(modified_at=_newest(catalogue, [name]))
 
 
 @operation(
@@ -134,7 +133,7 @@ def ensure_trait(call: Call) -> Reply:
     return Reply(
         HTTPStatus.CREATED if trait is None else HTTPStatus.NO_CONTENT,
         location=f"/traits/{name}",
-        modified_at=(trait and trait.modified_at) or now(),
+        modified_at=None if trait is None else trait.modified_at,
     )
 
 
@@ -147,7 +146,7 @@ def ensure_trait(call: Call) -> Reply:
 def delete_trait(call: Call) -> Reply:
     """Delete a custom trait (section 5)."""
     call.services.store.write(store.delete, call.arguments["name"])
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 @operation(
@@ -185,10 +184,10 @@ def replace_provider_traits(call: Call) -> Reply:
         body["traits"],
     )
     names = list(dict.fromkeys(body["traits"]))
-    return _shown(names, replaced.generation, replaced.modified_at or now())
+    return _shown(names, replaced.generation, replaced.modified_at)
 
 
-def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
+def _shown(names: list[str], generation: int, modified_at: float | None) -> Reply:
     return Reply(
         body={"traits": names, "resource_provider_generation": generation},
         modified_at=modified_at,
@@ -203,4 +202,4 @@ def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
 def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a resource provider (section 8)."""
     call.services.store.write(replace_traits, call.arguments["uuid"], None, ())
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()

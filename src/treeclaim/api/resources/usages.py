@@ -22,7 +22,6 @@ from treeclaim.api.protocol.request.schemas import (
     record,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.providers.provider_json import require_row
 from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature, Version
@@ -59,7 +58,7 @@ def show_provider_usages(call: Call) -> Reply:
             "resource_provider_generation": forest.provider(row).generation,
             "usages": {entry.resource_class: entry.used for entry in forest.inventories(row)},
         }
-    return Reply(body=body, modified_at=now())
+    return Reply(body=body)
 
 
 @operation(
@@ -77,12 +76,12 @@ def list_usages(call: Call) -> Reply:
         partial(store.load_usages, project_id=project_id, user_id=user_id)
     )
     if not call.has(Feature.CONSUMER_TYPES):
-        return Reply(body={"usages": _sum(groups)}, modified_at=now())
-    return Reply(body={"usages": _by_type(groups, query.get("consumer_type"))}, modified_at=now())
+        return Reply(body={"usages": _sum(groups)})
+    return Reply(body={"usages": _by_type(groups, query.get("consumer_type"))})
 
 
 def _by_type(groups: list[UsageGroup], type_filter: str | None) -> dict[str, dict[str, Any]]:
-    """Return the groups that section 2.2 asks for."""
+    """Return the usages by consumer type (section 2.2)."""
     if type_filter == _ALL_TYPES:
         count = sum(group.consumer_count for group in groups)
         return {_ALL_TYPES: {"consumer_count": count} | _sum(groups)} if groups else {}

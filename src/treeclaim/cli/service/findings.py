@@ -18,11 +18,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.admin import FaultKind
-from treeclaim.admin.capacity import FlavorFileError, flavors_in
 from treeclaim.admin.keystone_check import check_keystone
 from treeclaim.api.middleware import tokens
 from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.policy_rules import load_policy
+from treeclaim.api.resources.placing.flavor_file import FlavorFileError, read_flavor_file
 from treeclaim.config import (
     CONFIG_DIR_VARIABLE,
     PROJECT,
@@ -204,7 +204,7 @@ def _check_authentication(
             yield places.error("api", "http_basic_auth_user_file", str(error))
     if not configuration.uses_keystone:
         return
-    fault = tokens.fault_of(options)
+    fault = tokens.find_option_fault(options)
     if fault is not None:
         yield places.error(_KEYSTONE, "memcached_servers", fault)
         return
@@ -212,7 +212,7 @@ def _check_authentication(
     if keystone is not None:
         is_error = keystone.kind is FaultKind.REFUSED
         yield ConfigFinding(is_error, f"[{_KEYSTONE}]", keystone.detail)
-    for fault in tokens.faults_of_servers(options):
+    for fault in tokens.find_server_faults(options):
         text = f"memcached_servers: {fault}; meanwhile Keystone is asked about each token"
         yield places.warning(_KEYSTONE, "memcached_servers", text)
 
@@ -226,7 +226,7 @@ def _check_flavors(configuration: Configuration, places: OptionPlaces) -> Iterat
                 yield places.warning("treeclaim", name, text)
     elif metrics.flavors is not None:
         try:
-            flavors_in(metrics.flavors, options.max_request_groups)
+            read_flavor_file(metrics.flavors, options.max_request_groups)
         except FlavorFileError as error:
             yield places.error("treeclaim", "metrics_of_flavors", str(error))
 

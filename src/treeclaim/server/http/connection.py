@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's connection: bytes become requests, exchanges make their answers, and these are written.
+"""A client's connection: it reads requests, exchanges produce their answers, and it writes these.
 
 A connection is in one phase (`Phase`), with a deadline. All methods run in the event loop, except those that threads
 call.
@@ -40,7 +40,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         phase, deadline, entered: Its phase, the end of it, and the number of its beginning.
         held: Bytes that the connection holds.
         is_gone: Whether the client has closed the connection.
-        has_ended: Whether the client sends no more. It may still read: it gets its answer.
+        has_ended: Whether the client has half-closed the connection. It still receives its answer.
         is_kept: Whether the connection stays open after this answer.
         opening: Makes the connection; it may still negotiate TLS.
     """
@@ -63,7 +63,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._watch: ReservedWatch | None = None
         self._counted = 0
         self._is_dropped = self._is_paused = self._has_waited = False
-        # Of an answer: whether a thread is to make more once the client has read the pieces; whether it has ended.
+        # Whether a thread must continue the answer once the client has read the pieces; whether the answer is complete.
         self._awaits_turn = self._is_complete = False
 
     def _after(self, seconds: float) -> float:
@@ -82,7 +82,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._is_dropped:
             self._transport.abort()
             return
-        self._writer = AnswerWriter(self._socket, self._transport, self.add_bytes, self._go_on)
+        self._writer = AnswerWriter(
+            self._socket, self._transport, self.add_bytes, self._continue_answer
+        )
         self._environment = self.listener.environment | {
             "treeclaim.client_gone": self._get_is_gone
         }
@@ -108,9 +110,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._regulate()
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more; return whether it may still get an answer."""
+        """Note that the client has half-closed the connection; return whether it may still receive an answer."""
         self.has_ended = True
-        # With TLS that is the end of the connection.
+        # TLS has no half-closed connections.
         self.is_gone = self.is_gone or self.listener.is_tls
         self.attend()
         self.listener.note_answered()
@@ -118,7 +120,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self.listener.is_tls:
             return False
         if self.phase is Phase.ANSWERING:
-            # Find out whether the client still reads.
+            # Check soon whether the client still reads.
             self.deadline = self.listener.loop.time()
             if self._exchange is not None and not self._exchange.is_http_1_0:
                 self._writer.probe()
@@ -134,27 +136,27 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._writer is not None:
             self._writer.lose()
         self._end_watch()
-        # A turn that is under way notices it at its end.
+        # A running turn detects the loss at its end.
         if self._awaits_turn:
             self._close_exchange()
         table.wake()
 
     def pause_writing(self) -> None:
-        """Note that the kernel takes no more for now; TLS may cause this before the connection is made."""
+        """Note that the kernel's buffer is full; TLS may cause this before the connection is made."""
         if self._writer is not None:
             self._writer.pause()
 
     def resume_writing(self) -> None:
-        """Note that the kernel has taken everything."""
+        """Note that the kernel has accepted all bytes."""
         if self._writer is not None:
             self._writer.resume()
 
     # Called by the table, the listener and the watchers.
 
     def expire(self) -> None:
-        """Act on a deadline that has passed."""
+        """Handle a deadline that has passed."""
         if self.phase in (Phase.ANSWERING, Phase.WATCHING):
-            # The connection of a client that sends no more is not read from: a reset shows elsewhere.
+            # The loop does not read from a half-closed connection, so a reset shows only at the socket.
             if has_failed(self._socket):
                 self.drop()
                 return
@@ -212,7 +214,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.is_kept = self.is_kept and not self.listener.is_stopping
         self.send(data, is_last=is_over)
 
-    # Reading, while there is room.
+    # Reading, within the bounds of the table.
 
     def _room(self) -> int:
         """Return how many bytes may be read now."""
@@ -225,14 +227,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         return SMALL_BYTES - reader.ahead
 
     def _regulate(self) -> None:
-        """Pause reading while there is no room."""
+        """Pause or resume reading by the bounds of the table."""
         if self._room() <= 0:
             self._pause()
         elif self._is_paused:
             self.read_on()
 
     def read_on(self) -> None:
-        """Read again: there is room."""
+        """Resume reading."""
         self._is_paused = False
         self.listener.table.waiting.pop(self, None)
         if not self._transport.is_closing():
@@ -262,7 +264,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._count_read()
 
     def _read_request(self) -> None:
-        """Begin to answer a request if it is complete; the requests behind it wait."""
+        """Start to answer a request if it is complete; later requests wait."""
         if self.phase not in _BEFORE_ANSWER or self._transport.is_closing():
             return
         try:
@@ -278,7 +280,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._begin(head)
 
     def _await_request(self) -> None:
-        """Give the client its time for the remainder of a request."""
+        """Set the deadline for the remainder of a request."""
         reader, limits = self._reader, self.listener.limits
         if self.has_ended:
             self._transport.close()
@@ -288,7 +290,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                 if reader.wants_continue:
                     self._transport.write(CONTINUE)
         elif self.phase is not Phase.READING and not reader.is_empty:
-            # Empty lines between requests give nobody more time.
+            # Empty lines between requests do not extend the deadline.
             is_first = self.phase is Phase.OPENING
             self._enter(
                 Phase.READING, self.deadline if is_first else self._after(limits.header_seconds)
@@ -309,7 +311,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self.send_refusal(BusyError())
 
     def _refuse(self, error: RefusedError) -> None:
-        """Answer bytes that are not a request, or too late, and close."""
+        """Refuse invalid or late bytes, and close the connection."""
         self._drop_received()
         self.is_kept = False
         self._enter(Phase.ANSWERING)
@@ -343,8 +345,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writer.start_measuring()
         self.deadline = self._after(self.listener.limits.answer_seconds)
 
-    def _go_on(self) -> None:
-        """Continue an answer after the client has read what was sent."""
+    def _continue_answer(self) -> None:
+        """Continue an answer after the client has read all sent bytes."""
         if self.phase is not Phase.SENDING:
             return
         if self._watch is not None:
@@ -363,7 +365,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._writer.is_lost:
             self._close_exchange()
         elif not self._awaits_turn and self._exchange is not None:
-            self.listener.pool.proceed(self._exchange.go_on)
+            self.listener.pool.proceed(self._exchange.continue_stream)
 
     def _close_exchange(self) -> None:
         exchange, self._exchange = self._exchange, None
@@ -403,31 +405,31 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._linger()
 
     def _linger(self) -> None:
-        """Read on for a while: to close with unread data resets the connection and the answer."""
+        """Read for some seconds: closing with unread data resets the connection and discards the answer."""
         self._drop_received()
         self._enter(Phase.LINGERING, self._after(LINGER_SECONDS))
         if self.has_ended:
             self._transport.close()
         elif self._transport.can_write_eof():
-            # Where the client has reset the connection, the event loop notices it next.
+            # The event loop detects a connection that the client has reset.
             with suppress(OSError):
                 self._transport.write_eof()
 
     # Called by threads.
 
     def add_bytes(self, change: int) -> None:
-        """Count more bytes, or fewer."""
+        """Add to the bytes that the connection holds; a negative change subtracts."""
         self.listener.table.add_bytes(self, change)
 
     def send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Send an answer, from this thread as far as the kernel takes it: the client waits for no other thread."""
+        """Send an answer from this thread as far as the kernel accepts it, without waiting for the event loop."""
         listener = self.listener
         data = b"".join(pieces) if listener.is_tls else self._writer.send_now(pieces)
         if data:
             listener.post(partial(self.send, data, is_last=True))
             return
-        # The event loop looks there when it reads the next request: to wake it for that alone costs a fifth of the
-        # time of a small request. After the append, since the loop may be reading now.
+        # The event loop checks this deque when it reads the next request; waking it would cost a fifth of the time of a
+        # small request. The conditions follow the append, as the loop may be reading now.
         listener.answered.append(self)
         has_more = self.has_ended or not self._reader.is_empty or bool(listener.table.waiting)
         if has_more or not self.is_kept:

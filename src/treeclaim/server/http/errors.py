@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that the server answers itself, as documents of contract page 00, section 6."""
+"""Errors that the server answers without the application, as documents of contract page 00, section 6."""
 
 import uuid
 from http import HTTPStatus
@@ -24,14 +24,14 @@ class RefusedError(Exception):
 
 
 class BusyError(RefusedError):
-    """Too much is under way: 503, with a time to come again."""
+    """The server is overloaded: 503 with Retry-After."""
 
     def __init__(self, detail: str = "Too many requests wait.") -> None:
         super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
 
 def render_refusal(error: RefusedError, date: str, connection_headers: str) -> bytes:
-    """Return a whole answer."""
+    """Return the whole answer."""
     request_id = f"req-{uuid.uuid4()}"
     status = error.status
     document = {

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request and its response, in threads.
 
-A thread runs the application. An answer in one piece is sent as a whole. A streamed answer is made in
-turns of some pieces, and no thread is held while the client reads. So several threads may make one answer,
-one after the other.
+A thread runs the application. An answer in one piece is sent as a whole. A streamed answer is produced in
+turns of some pieces, and occupies no thread while the client reads; successive turns may run in different threads.
 """
 
 import logging
@@ -31,20 +30,20 @@ _NO_BODY = (204, 304)
 _LAST_CHUNK = b"0\r\n\r\n"
 
 CLOSE_HEADER = "Connection: close\r\n"
-"""Says that this answer is the last of its connection."""
+"""Announces that this answer is the last of its connection."""
 
 ADOPT_KEY = "treeclaim.adopt"
-"""Key of the WSGI environment for the function that takes a `Watch`."""
+"""Key of the WSGI environment for the function that adopts a `Watch`."""
 
 PIECES_KEY = "treeclaim.takes_pieces"
-"""Key that says that the application may return a list of memoryviews, sent as one answer."""
+"""Key that is true if the application may return a list of memoryviews, which are sent as one answer."""
 
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
 """Headers that only the server writes."""
 
 
 class Exchange:
-    """A request until its response is made; until then its bytes are counted."""
+    """A request until its response is complete; its bytes are counted until then."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Exchange:
         head.environment[PIECES_KEY] = True
 
     def run(self) -> None:
-        """Run the application, and make the answer or its first pieces."""
+        """Run the application, and send the answer or its first pieces."""
         waited = time.monotonic() - self._came
         if self._client.is_gone and waited > GONE_SECONDS:
             self.close()
@@ -99,8 +98,8 @@ class Exchange:
             _LOG.exception("The application failed")
             self._fail()
 
-    def go_on(self) -> None:
-        """Make the next pieces."""
+    def continue_stream(self) -> None:
+        """Send the next pieces."""
         try:
             self._make_pieces()
         except Exception:  # noqa: BLE001 - the connection is closed
@@ -128,7 +127,7 @@ class Exchange:
         return self._head.is_http_1_0
 
     def connection_headers(self) -> str:
-        """Return the headers that say what becomes of the connection after this answer."""
+        """Return the headers that announce whether the connection stays open after this answer."""
         client, listener = self._client, self._client.listener
         if listener.is_stopping or not self._head.keep_alive:
             client.is_kept = False
@@ -146,7 +145,7 @@ class Exchange:
         self._result = self._pieces = None
         watch, self._watch = self._watch, None
         if watch is not None:
-            # A layer of the application has replaced the answer.
+            # A WSGI layer has replaced the answer.
             watch.close()
         if close is not None:
             try:
@@ -159,7 +158,7 @@ class Exchange:
         self._client.add_bytes(-size)
 
     def _adopt(self, watch: Watch) -> bool:
-        """Let a watch continue the answer; return False if there are too many."""
+        """Reserve a place for a watch that continues the answer; return False if all places are in use."""
         if self._watch is None:
             self._watch = self._client.listener.watchers.reserve(watch, self._client.add_bytes)
             return self._watch is not None
@@ -187,7 +186,7 @@ class Exchange:
         self._client.send_whole([head, *pieces] if has_body else [head])
 
     def _make_pieces(self) -> None:
-        """Send pieces until enough are unread, or all are made."""
+        """Send pieces until `STREAM_BYTES` are unread, or the answer is complete."""
         room = STREAM_BYTES
         while room > 0:
             if self._client.is_gone:

@@ -3,7 +3,7 @@
 
 The grammar is llhttp's, in its strict form. These are refused in addition: more than one Host, none in
 HTTP/1.1, an invalid Host (RFC 9112, section 3.2), and versions other than 1.0 and 1.1. Headers with an
-underscore in their names, which WSGI cannot tell from those with a hyphen, are left out.
+underscore in their names are left out: WSGI cannot distinguish them from names with a hyphen.
 """
 
 import io
@@ -40,12 +40,12 @@ class RequestHead:
 
     Attributes:
         method, target: As sent; of an absolute URL, path and query.
-        keep_alive: Whether the client wants the connection to be kept, and the end of the request is certain.
+        keep_alive: Whether the client requests a persistent connection, and the end of the request is certain.
         is_http_1_0: Whether the version is the one without chunks.
         length: Announced bytes of the body.
         is_chunked: Whether the body is sent in chunks instead.
         expects_continue: Whether the client waits for 100 Continue before it sends the body.
-        size: Bytes that the request takes in memory, with its body once that has arrived.
+        size: Bytes of the request in memory, including its body once that has arrived.
         body: The body once it has arrived.
         environment: For WSGI, without the values that all requests of a connection share.
     """
@@ -64,7 +64,7 @@ class RequestHead:
     def fill_environment(self) -> None:
         """Put path, query and body into the environment, once.
 
-        The longest of them take milliseconds, so a thread calls this.
+        Decoding the longest path takes milliseconds, so a thread calls this method.
         """
         if self.body is None:
             return
@@ -107,13 +107,12 @@ class ParsedHead:
 
 
 def parse_bytes(data: bytes) -> ParsedHead:
-    """Parse a head that ends with an empty line, whose length and number of lines are bounded.
+    """Parse a head by llhttp; the caller bounds its length and number of lines.
 
     Raises:
         RefusedError: if it is not HTTP.
     """
-    # The parser refers to the head and not the head to the parser: such a cycle would keep the
-    # request in memory until the collector runs.
+    # The head must not refer to the parser: the cycle would keep the request until a garbage collection.
     head = ParsedHead()
     parser = httptools.HttpRequestParser(head)
     try:
@@ -131,7 +130,7 @@ def parse_bytes(data: bytes) -> ParsedHead:
 
 
 def read_head(data: bytes) -> RequestHead:
-    """Read a head that ends with an empty line, whose length and number of lines are bounded.
+    """Read a head into a WSGI environment; the caller bounds its length and number of lines.
 
     Raises:
         RefusedError: if it is not HTTP, or its URL is too long.
@@ -140,7 +139,7 @@ def read_head(data: bytes) -> RequestHead:
     if method in _KNOWN_METHODS:
         parsed = parse_bytes(data)
     elif _METHOD.fullmatch(method):
-        # llhttp has a list of methods; the application decides what an unknown one means.
+        # llhttp rejects unknown methods, which the application must answer.
         parsed = parse_bytes(b"POST " + after_method)
     else:
         raise _bad_request("The request line is not valid HTTP.")
@@ -200,7 +199,7 @@ def _check_host(host: str | None, *, is_optional: bool) -> None:
 
 
 def _key_of(name: bytes) -> str:
-    """Return the name of a header in WSGI, empty for one that is left out."""
+    """Return the WSGI key of a header; empty for a header that is left out."""
     return "" if b"_" in name else "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accepts connections, ends those that are late, and stops them all in the end."""
+"""Accepts connections, checks their deadlines, and closes them when the process stops."""
 
 import asyncio
 import errno
@@ -46,15 +46,15 @@ class HttpListener:
 
     Attributes:
         application: The WSGI application.
-        limits: Durations and sizes that clients are allowed.
+        limits: Bounds of durations and sizes.
         loop: The event loop of all connections.
         table: The connections, and the bytes that they hold.
         buffer: Receives bytes in each turn of the loop.
         pool: The threads.
         watchers: The connections that watch.
-        answered: Connections whose answers threads have sent, until the event loop looks there.
+        answered: Connections whose answers threads have sent, for the event loop to continue with.
         is_stopping: Whether each answer is the last of its connection.
-        is_tls: Whether TLS is spoken.
+        is_tls: Whether connections use TLS.
         environment: The part of the WSGI environment that all requests share.
         keep_alive_header: Announces for how long an idle connection is kept.
     """
@@ -84,7 +84,7 @@ class HttpListener:
         self._listener: socket.socket | None = None
 
     def note_answered(self) -> None:
-        """Let the connections whose answers were sent wait for their next requests."""
+        """Continue with the connections whose answers threads have sent."""
         while self.answered:
             self.answered.popleft().send(b"", is_last=True)
 
@@ -108,7 +108,7 @@ class HttpListener:
         self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
     async def stop(self) -> None:
-        """Accept no more connections, answer the requests that were begun, and close all connections."""
+        """Stop accepting, finish running requests, and close all connections."""
         if self._listener is not None:
             await self._accept_backlog()
             self.loop.remove_reader(self._listener.fileno())
@@ -137,10 +137,9 @@ class HttpListener:
         return not len(self.table)
 
     async def _accept_backlog(self) -> None:
-        """Accept the connections that wait: they would be reset, though their clients are connected.
+        """Accept the waiting connections: the kernel would reset them, though their clients are connected.
 
-        While other workers serve the socket too, some of these connections are theirs; they cannot be
-        told apart.
+        Some of them might belong to other workers of the same socket, but the kernel does not distinguish them.
         """
         for _ in range(BACKLOG // ACCEPTED_AT_ONCE):
             if not self._accept():
@@ -148,7 +147,7 @@ class HttpListener:
             await asyncio.sleep(0)
 
     def _accept(self) -> bool:
-        """Accept some connections; return whether there may be more."""
+        """Accept a few connections; return whether more may wait."""
         self.note_answered()
         for _ in range(ACCEPTED_AT_ONCE):
             if self._listener is None:
@@ -194,7 +193,7 @@ class HttpListener:
                 _LOG.debug("A connection was not opened: %s", error)
 
     def _pause_accepting(self, error: OSError) -> None:
-        """Close a connection if file descriptors have run out, and accept again soon."""
+        """Close a connection to free a file descriptor, and accept again after a pause."""
         if self._listener is None:
             return
         if error.errno not in _OUT_OF_FILES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event loop of a process that answers requests, and how threads reach it."""
+"""The event loop of a process that answers requests, and calls into it from threads."""
 
 import asyncio
 import signal
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class ServerLoop(asyncio.SelectorEventLoop):
-    """An event loop that signals cannot disturb while it closes."""
+    """An event loop that ignores signals while it closes."""
 
     def close(self) -> None:
-        """Close the loop; a signal that arrives meanwhile is not written to a closed socket."""
+        """Close the loop; a signal during this is not written to a closed socket."""
         if threading.current_thread() is threading.main_thread():
             signal.set_wakeup_fd(-1)
         super().close()
@@ -21,7 +21,7 @@ class ServerLoop(asyncio.SelectorEventLoop):
 def post(
     loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: Any
 ) -> None:
-    """Let a loop call a function soon, from any thread; a closed loop calls nothing."""
+    """Schedule a call in a loop, from any thread; do nothing if the loop is closed."""
     try:
         loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:

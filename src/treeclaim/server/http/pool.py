@@ -14,8 +14,8 @@ Job = Callable[[], None]
 class ThreadPool:
     """Daemon threads behind a bounded queue.
 
-    A job goes to the thread that became idle last, whose memory is still in the caches of its core. With
-    a queue that all idle threads wait at, a second thread wakes for each job and finds the queue empty.
+    The thread that became idle last gets the next job: its memory is still in the caches of its core. If all idle
+    threads waited at one queue, each job would also wake a second thread, which would find the queue empty.
     """
 
     def __init__(self, threads: int, most_waiting: int) -> None:
@@ -31,7 +31,7 @@ class ThreadPool:
         return self._submit(job, self._most_waiting)
 
     def proceed(self, job: Job) -> None:
-        """Run the remainder of a job that was begun, which is never refused."""
+        """Run or queue the continuation of a started job, whatever waits."""
         self._submit(job, None)
 
     def _submit(self, job: Job, most_waiting: int | None) -> bool:

@@ -37,19 +37,19 @@ class RequestReader:
     """
 
     def __init__(self, body_bytes: int) -> None:
-        """Expect a head; longer bodies than `body_bytes` are not read, the application refuses them."""
+        """Expect a head; bodies longer than `body_bytes` are not read, and the application refuses them."""
         self.head: RequestHead | None = None
         self.dropped: int | None = None
         self._body_bytes = body_bytes
         self._data = bytearray()
         self._body = bytearray()
         self._left = 0
-        """Bytes that the body, or its present chunk, lacks."""
+        """Missing bytes of the body, or of its present chunk."""
         self._steps: Iterator[None] = self._read_request()
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing of the next request has arrived."""
+        """True if no byte of the next request has arrived."""
         return self.head is None and not self._data
 
     @property
@@ -64,7 +64,7 @@ class RequestReader:
 
     @property
     def piece(self) -> int:
-        """Bytes to read in one turn of the event loop: fewer where they must be scanned."""
+        """Most bytes to read in one turn of the event loop: fewer where they must be scanned."""
         return min(max(self._left, SCANNED_BYTES), READ_BYTES)
 
     @property
@@ -86,7 +86,7 @@ class RequestReader:
         self._data += data[taken_bytes:]
 
     def drop(self) -> None:
-        """Drop all bytes that are here, and all that will arrive."""
+        """Drop all received bytes, and all that arrive later."""
         self.dropped = self.dropped or 0
         self.head = None
         self._data, self._body, self._left = bytearray(), bytearray(), 0
@@ -105,7 +105,7 @@ class RequestReader:
                 return None
         finally:
             if self.ahead < ahead:
-                # A bytearray keeps the memory of what was deleted at its front.
+                # A bytearray keeps the memory of bytes deleted at its front.
                 self._data = self._data[:]
         if self.dropped is None:
             self._steps = self._read_request()
@@ -138,7 +138,7 @@ class RequestReader:
     def _take_lines(
         self, most_bytes: int, most_lines: int, detail: str
     ) -> Generator[None, None, bytes]:
-        """Take everything up to an empty line, each of whose lines ends once."""
+        """Remove and return the bytes up to an empty line."""
         scanned = lines = 0
         while True:
             end = self._data.find(_END, max(scanned - len(_END) + 1, 0), most_bytes)
@@ -154,7 +154,7 @@ class RequestReader:
             yield
 
     def _take_body(self, size: int) -> None:
-        """Take bytes for the body; `feed` adds those that have not arrived."""
+        """Move received bytes to the body; `feed` adds the missing ones."""
         piece = self._data[:size]
         del self._data[:size]
         self._body += piece
@@ -175,7 +175,7 @@ class RequestReader:
             while self._left:
                 yield
             if len(self._body) > self._body_bytes:
-                # The rest is not decoded: the application refuses the body by its length.
+                # The remainder is not decoded: the application refuses the body by its length.
                 body = self._body
                 self.drop()
                 self._body = body

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connections of a process: their phases and deadlines, and the bounds of their number and bytes.
 
-Counted are received bytes, requests that wait or are worked on, unsent answers and the state of watches.
-Each connection may hold `SMALL_BYTES` at any time. Beyond that the bound of all applies: the connections
-that have had an unfinished request or an unread answer for longest are evicted, as long as such
-connections hold more than half. Requests that are worked on are never evicted; other connections wait.
+The table counts received bytes, waiting and running requests, unsent answers and the state of watches.
+Each connection may hold `SMALL_BYTES` at any time. Above that, the bound of all connections applies: those that
+have had an unfinished request or an unread answer for longest are evicted, as long as such connections hold more
+than half of the bound. Running requests are never evicted; other connections wait.
 """
 
 import logging
@@ -53,22 +53,22 @@ _CLOSED_FIRST = (
     *(Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.RECEIVING, Phase.IDLE),
     Phase.SENDING,
 )
-"""Order in which connections are closed when there are too many: the cheapest for a client first.
-Connections that are answered, or watch, are never closed."""
+"""Order in which excess connections are closed: the cheapest for a client first. Connections with a running request
+or a watch are never closed."""
 
 _EVICTABLE = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
 """Phases with an unfinished request or an unread answer."""
 
 
 class ConnectionTable:
-    """The open connections, those of each phase in the order in which they entered it, and their bytes.
+    """The open connections, by phase and in the order in which they entered it, and their bytes.
 
     Any thread may call `add_bytes`; the event loop calls the other methods.
 
     Attributes:
         total: Bytes that all connections hold now.
         most_bytes: Total up to which a connection may hold more than `SMALL_BYTES`.
-        waiting: Connections that wait for room for their bytes, with the time since when.
+        waiting: Connections that wait for room for their bytes, with the start of the wait.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -82,15 +82,15 @@ class ConnectionTable:
         self._phases: dict[Phase, dict[HttpConnection, None]] = {phase: {} for phase in Phase}
 
     def __len__(self) -> int:
-        """Return how many are open."""
+        """Return the number of open connections."""
         return sum(len(members) for members in self._phases.values())
 
     def __iter__(self) -> "Iterator[HttpConnection]":
-        """Return all that are open now."""
+        """Iterate over a snapshot of the open connections."""
         return iter([member for members in self._phases.values() for member in members])
 
     def count(self, phase: Phase) -> int:
-        """Return how many are in a phase."""
+        """Return the number of connections in a phase."""
         return len(self._phases[phase])
 
     def move(self, member: "HttpConnection", phase: Phase) -> None:
@@ -108,11 +108,11 @@ class ConnectionTable:
     # Number and deadlines.
 
     def make_room(self) -> bool:
-        """Close a connection if there are too many; return whether there is room."""
+        """Close a connection if the table is full; return whether it has room for another one."""
         return len(self) < self._most or self.drop_cheapest()
 
     def drop_cheapest(self) -> bool:
-        """Close the connection that costs a client least; return whether there was such."""
+        """Close the connection whose loss costs a client least; return False if none may be closed."""
         for phase in _CLOSED_FIRST:
             for member in self._phases[phase]:
                 member.drop()
@@ -120,7 +120,7 @@ class ConnectionTable:
         return False
 
     def sweep(self, now: float) -> None:
-        """Let late connections act, and refuse those that have waited for room for too long."""
+        """Expire overdue connections, and refuse those that have waited for room for `ROOM_SECONDS`."""
         for member in [member for member in self if now >= member.deadline]:
             try:
                 member.expire()
@@ -136,13 +136,13 @@ class ConnectionTable:
     # Bytes.
 
     def add_bytes(self, member: "HttpConnection", change: int) -> None:
-        """Count more bytes of a connection, or fewer."""
+        """Add to the bytes of a connection; a negative change subtracts."""
         with self._lock:
             member.held += change
             self.total += change
 
     def room_of(self, member: "HttpConnection") -> int:
-        """Return how many bytes more a connection may hold, after evicting other ones."""
+        """Return how many more bytes a connection may hold; evict other connections if necessary."""
         while not (room := self._room_of(member)) and self._may_evict():
             if not self._evict_oldest(member):
                 break
@@ -152,12 +152,12 @@ class ConnectionTable:
         return max(SMALL_BYTES - member.held, self.most_bytes - self.total, 0)
 
     def enforce(self, exempt: "HttpConnection") -> None:
-        """Evict other connections than one until the bound holds."""
+        """Evict connections, except one, until the bound holds."""
         while self.total > self.most_bytes and self._evict_oldest(exempt):
             pass
 
     def wake(self) -> None:
-        """Let connections that wait read on while there is room."""
+        """Resume waiting connections while the total is below the bound."""
         for member in list(self.waiting):
             if self.total >= self.most_bytes:
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections that watch: their number and bytes are bounded, and each is attended to when woken."""
+"""The watching connections: bounds of their number and bytes, and the order in which they send events."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ _TURN_SECONDS = 0.005
 
 
 class ReservedWatch:
-    """A watch that has a place among the watchers, and whose bytes are counted.
+    """A watch with a place among the watchers; its bytes are counted.
 
     Attributes:
         watch: The watch.
@@ -69,7 +69,7 @@ class Watchers:
         self._is_scheduled = False
 
     def reserve(self, watch: Watch, add_bytes: Callable[[int], None]) -> ReservedWatch | None:
-        """Reserve a place for a watch, and count its bytes; None if there is no room."""
+        """Reserve a place for a watch, and count its bytes; return None if no place is free."""
         with self._lock:
             if self._reserved >= self._most or self._bytes + watch.nbytes > WATCH_BYTES:
                 return None
@@ -82,12 +82,12 @@ class Watchers:
             self._reserved -= 1
 
     def add_bytes(self, change: int) -> None:
-        """Count more bytes of watches, or fewer."""
+        """Add to the bytes of all watches; a negative change subtracts."""
         with self._lock:
             self._bytes += change
 
     def wake(self, watcher: "HttpConnection") -> None:
-        """Attend to a watcher soon, after those that were woken before."""
+        """Schedule a watcher to send its events, after those that were woken before."""
         with self._lock:
             self._woken[watcher] = None
             if self._is_scheduled:
@@ -96,7 +96,7 @@ class Watchers:
         post(self._loop, self._attend_to_some)
 
     def _attend_to_some(self) -> None:
-        """Attend to some watchers, and to the others in the next turn of the loop."""
+        """Run woken watchers for `_TURN_SECONDS`, and the others in the next turn of the loop."""
         end = thread_time() + _TURN_SECONDS
         while thread_time() < end:
             with self._lock:
@@ -106,7 +106,7 @@ class Watchers:
                 watcher, _ = self._woken.popitem(last=False)
             try:
                 watcher.attend()
-            except Exception:  # noqa: BLE001 - it concerns one watcher, which connects again
+            except Exception:  # noqa: BLE001 - it concerns one watcher, which reconnects
                 _LOG.exception("Dropped a watcher")
                 watcher.drop()
         self._loop.call_soon(self._attend_to_some)

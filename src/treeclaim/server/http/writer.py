@@ -13,10 +13,10 @@ from contextlib import suppress
 from treeclaim.server.bounds import SLOWEST_BYTES
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""The interim answer that asks for a body, and otherwise has no meaning."""
+"""The interim answer that requests a body, and otherwise has no effect."""
 
 _MOST_PIECES = 1_024
-"""Pieces that the kernel takes in one call (IOV_MAX)."""
+"""Most pieces that the kernel accepts in one call (IOV_MAX)."""
 
 _NUMBER = struct.Struct("i")
 
@@ -25,7 +25,7 @@ class AnswerWriter:
     """Bytes on their way to a client. The event loop calls all methods except `send_now`.
 
     Attributes:
-        unread: Bytes of which the kernel has not taken the last one.
+        unread: Written bytes, until the kernel has accepted the last one.
         is_lost: Whether the connection is closed.
     """
 
@@ -42,7 +42,7 @@ class AnswerWriter:
             accepted: The socket.
             transport: The transport of the event loop for it.
             add_bytes: Counts unread bytes.
-            on_read: Called when the kernel has taken all bytes, unless it has at once.
+            on_read: Called when the kernel has accepted all bytes, unless it does so at once.
         """
         self.unread = 0
         self.is_lost = False
@@ -54,15 +54,15 @@ class AnswerWriter:
         self._sent = self._read_before = 0
         self._has_begun = True
         self._lock = threading.Lock()
-        # The transport then reports every byte that the kernel does not take at once.
+        # With these limits the transport reports every byte that the kernel does not accept at once.
         transport.set_write_buffer_limits(high=1, low=0)
 
     def begin(self) -> None:
-        """Note that another answer is made."""
+        """Note that another answer begins."""
         self._has_begun = False
 
     def probe(self) -> None:
-        """Send an interim answer unless the answer has begun; a client that is gone resets the connection.
+        """Send an interim answer unless the answer has begun; a client that has left then resets the connection.
 
         Interim answers may precede any answer (RFC 9110, 15.2), except in HTTP/1.0.
         """
@@ -72,15 +72,15 @@ class AnswerWriter:
                     self._socket.send(CONTINUE)
 
     def send_now(self, pieces: Sequence[bytes | memoryview]) -> bytes:
-        """Send from any thread what the kernel takes at once; return the remaining bytes.
+        """Send, from any thread, the bytes that the kernel accepts at once; return the remaining bytes.
 
-        Nothing else may be written meanwhile. Not for TLS, whose state belongs to the event loop.
+        The caller writes no other bytes meanwhile, and does not use TLS, whose state belongs to the event loop.
         """
         sent = 0
         with self._lock:
             self._has_begun = True
             if not self.is_lost:
-                # If the socket is full or broken, the event loop notices it.
+                # The event loop handles a full or broken socket.
                 with suppress(OSError):
                     sent = self._socket.sendmsg(pieces[:_MOST_PIECES])
         unsent = []
@@ -91,7 +91,7 @@ class AnswerWriter:
         return b"".join(unsent)
 
     def write(self, data: bytes) -> None:
-        """Send bytes, after those that are unread."""
+        """Send bytes after all unread ones."""
         if not data or self._transport.is_closing():
             return
         self._has_begun = True
@@ -104,11 +104,11 @@ class AnswerWriter:
             self._forget_unread()
 
     def pause(self) -> None:
-        """Note that the kernel takes no more for now."""
+        """Note that the kernel's buffer is full."""
         self._is_full = True
 
     def resume(self) -> None:
-        """Note that the kernel has taken all bytes."""
+        """Note that the kernel has accepted all bytes."""
         self._is_full = False
         if self.unread and not self.is_lost:
             self._forget_unread()
@@ -119,13 +119,13 @@ class AnswerWriter:
         self.unread = 0
 
     def lose(self) -> None:
-        """Drop unsent bytes: the connection is closed, and the number of its socket is used again."""
+        """Drop unsent bytes: the connection is closed, and its file descriptor may be reused."""
         with self._lock:
             self.is_lost = True
         self._forget_unread()
 
     def start_measuring(self) -> None:
-        """Note how much the client has read."""
+        """Record how many bytes the client has read."""
         self._read_before = self._count_read()
 
     def has_read_enough(self) -> bool:
@@ -133,7 +133,7 @@ class AnswerWriter:
         return self._count_read() - self._read_before >= SLOWEST_BYTES
 
     def _count_read(self) -> int:
-        """Return the bytes that have arrived at the client; MiBs of other ones may be in the kernel."""
+        """Return the number of bytes that have arrived at the client; MiBs may remain in the kernel."""
         try:
             answer = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _NUMBER.pack(0))
         except (OSError, ValueError):

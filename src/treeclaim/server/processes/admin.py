@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from treeclaim.admin.app import make_admin_application
-from treeclaim.admin.capacity import FlavorFileError, Meter
+from treeclaim.admin.capacity import Meter
 from treeclaim.admin.collectors import (
     Collect,
     collect_expiries,
@@ -22,6 +22,7 @@ from treeclaim.admin.collectors import (
     collect_resources,
     collect_workers,
 )
+from treeclaim.api.resources.placing.flavor_file import FlavorFileError
 from treeclaim.config import Configuration
 from treeclaim.config.configuration import ConnectionLimits
 from treeclaim.helper_threads import start_helper_thread
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _THREADS = 4
-"""A slow scrape, and one that waits for the database, do not hide that the service is alive."""
+"""Threads, so that a slow scrape, or one that waits for the database, does not block `/live`."""
 
 _LIMITS = ConnectionLimits(
     header_seconds=5.0,
@@ -84,7 +85,7 @@ def run_admin(
             meter.start()
         keystone = None
         if configuration.uses_keystone:
-            # Only here: a service without Keystone does without its libraries.
+            # Imported here: a service without Keystone does not load its libraries.
             from treeclaim.admin.keystone_check import KeystoneState  # noqa: PLC0415
 
             keystone = KeystoneState(configuration.options)
@@ -107,25 +108,25 @@ async def _serve(
 
 
 def _make_meter(configuration: Configuration, store: Store) -> Meter | None:
-    wanted = configuration.metrics
-    if wanted is None:
+    settings = configuration.metrics
+    if settings is None:
         return None
     flavors: Mapping[str, CandidateRequest] = {}
     try:
         flavors = read_flavors(configuration)
     except FlavorFileError as error:
         _LOG.error("[treeclaim]/metrics_of_flavors: %s", error)
-    return Meter(store, wanted.aggregates, flavors, configuration.search.most_bytes)
+    return Meter(store, settings.aggregates, flavors, configuration.search.most_bytes)
 
 
 def _leave_after(loader: int) -> None:
-    """End this process when the master is gone, and the loader has stopped the workers."""
-    # Not by sys.stdin, whose lock this thread would hold when the interpreter ends.
+    """End this process after the master has ended, and the loader has stopped the workers."""
+    # This thread would hold the lock of sys.stdin when the interpreter exits.
     while os.read(0, 1):
         pass
     while os.getppid() == loader:
         time.sleep(TICK_SECONDS)
-    # Clients that are being answered get the remainder.
+    # SIGTERM finishes running requests.
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_SECONDS + END_SECONDS)
     os._exit(0)

@@ -13,18 +13,18 @@ from time import monotonic, perf_counter, time
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim import config, logs, metrics, wsgi
-from treeclaim.admin.capacity import FlavorFileError, flavors_in
-from treeclaim.admin.certificates import CertificateUse, Expiry, expiry_of
-from treeclaim.api.app import prepare_database, store_of
+from treeclaim.admin.certificates import CertificateUse, Expiry, read_expiry
+from treeclaim.api.app import open_store, prepare_database
 from treeclaim.api.middleware.authentication import read_password_file
 from treeclaim.api.policy_rules import list_rules
 from treeclaim.api.protocol.policy import Policy
+from treeclaim.api.resources.placing.flavor_file import FlavorFileError, read_flavor_file
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import FollowedForest
 from treeclaim.replica.following import Follower
-from treeclaim.server.processes.listening import tls_context
+from treeclaim.server.processes.listening import make_tls_context
 from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 from treeclaim.store.database.engine import describe_engine_error
 
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class UnusableError(Exception):
-    """The service cannot run like this; the message says why."""
+    """The service cannot run; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,7 @@ class PreforkState:
         settings: The command line.
         configuration: The options of the operator.
         policy: Rules for the operations of the API.
-        tls: The TLS context with the certificate of the start, so that no worker reads files that are being
-            renewed; None without TLS.
+        tls: The TLS context; None without TLS. It is made once, so that no worker reads files during their renewal.
         expiries: Expiry of the certificates in use.
         master: Process id of the master.
         picture: The inventory; None if it is not loaded.
@@ -59,7 +58,7 @@ class PreforkState:
     picture: FollowedForest | None = None
 
     def where(self) -> str:
-        """Return where the service listens, for people."""
+        """Return the URL of the service for messages."""
         address = self.configuration.admin
         if not self.settings.workers and address is not None:
             return f"http://{address.host}:{address.port}"
@@ -67,7 +66,7 @@ class PreforkState:
 
 
 def check_service(settings: ServerSettings) -> PreforkState:
-    """Read the configuration, begin to log, and check whether the service can run.
+    """Read the configuration, set up logging, and check whether the service can run.
 
     Raises:
         UnusableError: if it cannot.
@@ -84,7 +83,7 @@ def check_service(settings: ServerSettings) -> PreforkState:
         raise UnusableError("[treeclaim]/admin_listen is empty: there is nothing to serve")
     _require_database_url(configuration)
     try:
-        tls = tls_context(settings)
+        tls = make_tls_context(settings)
     except OSError as error:
         raise UnusableError(str(error)) from error
     logs.log_options(configuration.options)
@@ -93,7 +92,7 @@ def check_service(settings: ServerSettings) -> PreforkState:
 
 
 def check_flavors(configuration: Configuration) -> None:
-    """Require that the file of flavors can be read, as a reload must not lose the metrics of the former one.
+    """Require that the file of flavors can be read: a reload must not lose their metrics.
 
     Raises:
         UnusableError: if it is broken.
@@ -105,34 +104,36 @@ def check_flavors(configuration: Configuration) -> None:
 
 
 def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
-    """Return the flavors that the operator wants to be counted.
+    """Return the queries of the flavors whose fits are measured.
 
     Raises:
-        FlavorFileError: if their file is broken.
+        FlavorFileError: if their file is invalid.
     """
     metrics_settings = configuration.metrics
     if metrics_settings is None or metrics_settings.flavors is None:
         return {}
-    return flavors_in(metrics_settings.flavors, configuration.options.treeclaim.max_request_groups)
+    most_groups = configuration.options.treeclaim.max_request_groups
+    return read_flavor_file(metrics_settings.flavors, most_groups)
 
 
 def load_inventory(state: PreforkState) -> FollowedForest | None:
-    """Load the inventory, and log a line about the start; return None if the database does not answer."""
+    """Load the inventory, and log the start; return None if the database does not answer."""
     configuration, settings = state.configuration, state.settings
     begin = perf_counter()
     picture = None
-    with closing(store_of(configuration)) as store:
+    with closing(open_store(configuration)) as store:
         try:
             follower = Follower(store, is_worker=False)
             follower.catch_up(monotonic())
             picture = follower.picture()
-            seconds = perf_counter() - begin
-            metrics.FOREST_LOAD_SECONDS.observe(seconds)
-            words = wsgi.loaded_words(len(picture.forest), seconds)
         except StoreUnavailableError:
-            words = wsgi.NOTHING_LOADED
+            _LOG.debug("The workers load the inventory later", exc_info=True)
+    seconds = perf_counter() - begin
+    if picture is not None:
+        metrics.FOREST_LOAD_SECONDS.observe(seconds)
     processes = f"{settings.workers} x {settings.threads} threads"
-    wsgi.tell_start(configuration, store, processes, words)
+    providers = None if picture is None else len(picture.forest)
+    wsgi.log_start(configuration, store, processes, providers, seconds)
     wsgi.warn_of_threads(configuration.server_threads, None)
     return picture
 
@@ -156,12 +157,12 @@ def _load_policy(configuration: Configuration) -> Policy:
 
 
 def _require_authentication(configuration: Configuration, settings: ServerSettings) -> None:
-    """Refuse to believe callers from other machines, unless that is explicitly allowed."""
+    """Require working authentication; noauth2 only for local callers, unless explicitly allowed."""
     if configuration.uses_keystone:
         # Imported before the fork, so that workers share it.
         from treeclaim.api.middleware import tokens  # noqa: PLC0415
 
-        fault = tokens.fault_of(configuration.options)
+        fault = tokens.find_option_fault(configuration.options)
         if fault is not None:
             raise UnusableError(f"[keystone_authtoken]: {fault}")
     options = configuration.options.api
@@ -189,7 +190,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
-    """Return when the certificates expire that the service shows, and those that it trusts."""
+    """Return the expiry of each certificate that the service presents or trusts."""
     files = [
         (CertificateUse.SERVER, settings.certificate),
         (CertificateUse.CLIENT_AUTHORITY, settings.client_authority),
@@ -200,25 +201,25 @@ def _read_expiries(configuration: Configuration, settings: ServerSettings) -> Se
             (CertificateUse.KEYSTONE_CLIENT, keystone.certfile),
             (CertificateUse.KEYSTONE_AUTHORITY, keystone.cafile),
         ]
-    expiries = (expiry_of(use, path) for use, path in files)
+    expiries = (read_expiry(use, path) for use, path in files)
     return [expiry for expiry in expiries if expiry is not None]
 
 
 def log_expiries(expiries: Sequence[Expiry]) -> None:
-    """Log which certificates have expired or soon will."""
+    """Log a warning for each certificate that has expired or expires soon."""
     for expiry in expiries:
-        if (words := expiry.words(time())) is not None:
-            text = words[0].upper() + words[1:]
-            _LOG.warning("%s (%s): renew it, and send SIGHUP", text, expiry.path)
+        if (warning := expiry.warning(time())) is not None:
+            sentence = warning[0].upper() + warning[1:]
+            _LOG.warning("%s (%s): renew it, and send SIGHUP", sentence, expiry.path)
 
 
 def require_database(configuration: Configuration) -> None:
-    """Wait for the database, and make its schema where an option says so; close it again.
+    """Wait for the database, create its schema if an option requests that, and close the connection.
 
     Raises:
-        UnusableError: if there can be none, it cannot be reached, or has another schema.
+        UnusableError: if the URL is unusable, the database cannot be reached, or its schema differs.
     """
-    with _database_faults_in_words(), closing(store_of(configuration)) as store:
+    with _database_faults_as_unusable(), closing(open_store(configuration)) as store:
         prepare_database(store, configuration)
 
 
@@ -228,12 +229,12 @@ def _require_database_url(configuration: Configuration) -> None:
     Raises:
         UnusableError: if it is not.
     """
-    with _database_faults_in_words():
-        store_of(configuration).close()
+    with _database_faults_as_unusable():
+        open_store(configuration).close()
 
 
 @contextmanager
-def _database_faults_in_words() -> Iterator[None]:
+def _database_faults_as_unusable() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forked processes, the places in which the loader keeps one running, and the fork itself."""
+"""Forked processes, the places in which the loader keeps one running, pauses before retries, and the fork."""
 
 import gc
+import math
 import os
 import signal
 import threading
@@ -9,13 +10,13 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from treeclaim import allocator
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
-"""Seconds before the second of two processes that ended young is replaced; they double up to the longest."""
+"""Seconds before the second of two successive retries; they double up to the longest."""
 
 YOUNG_SECONDS = 30.0
 """A process that lived longer is replaced at once. No younger one is replaced for its memory."""
@@ -27,7 +28,37 @@ _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1024 * 1024)
 
 
 class CannotForkError(Exception):
-    """A process cannot be forked; the message says why."""
+    """A process cannot be forked; the message is the reason."""
+
+
+class Backoff:
+    """Delays retries: the first is immediate, and the pause before each further one doubles.
+
+    Attributes:
+        pause: Seconds by which the next `postpone` delays a retry.
+    """
+
+    def __init__(self) -> None:
+        self.pause = 0.0
+        self._due_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the pause has passed."""
+        return time.monotonic() >= self._due_at
+
+    def postpone(self) -> None:
+        """Begin the pause before the next retry."""
+        self._due_at = time.monotonic() + self.pause
+        self.pause = min(max(2 * self.pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+
+    def disable(self) -> None:
+        """Allow no further retry."""
+        self._due_at = math.inf
+
+    def reset(self) -> None:
+        """Make the next retry immediate."""
+        self.pause = 0.0
 
 
 @dataclass(eq=False)
@@ -37,23 +68,16 @@ class ProcessPlace:
     Attributes:
         name: Name in log lines.
         process_name: Name that `ps` shows.
-        work: What the process does, given its row of the liveness table.
-        pause: Seconds until the next start if this process ends young.
-        due: Earliest start of the next process, of the monotonic clock.
-        was_ready: Whether a process has ever answered here.
+        work: The body of the process; its argument is the row of the process in the liveness table.
+        backoff: Delays the next start after a process that ended young.
+        was_ready: Whether a process in this place has ever answered.
     """
 
     name: str
     process_name: str
     work: Callable[[int], None]
-    pause: float = 0.0
-    due: float = 0.0
+    backoff: Backoff = field(default_factory=Backoff)
     was_ready: bool = False
-
-    def postpone(self) -> None:
-        """Start the next process after the pause, and the one after it later."""
-        self.due = time.monotonic() + self.pause
-        self.pause = min(max(2 * self.pause, _FIRST_PAUSE), _LONGEST_PAUSE)
 
 
 @dataclass(eq=False)
@@ -65,7 +89,7 @@ class ServiceProcess:
         row: Its row of the liveness table.
         place: Its place.
         started_at: Start, of the monotonic clock.
-        deadline: When it is killed, unless it has begun to answer, or has ended.
+        deadline: Time at which the loader kills it: while it does not answer, or does not end.
         is_ready: Whether it has begun to answer.
         is_leaving: Whether another process has replaced it.
     """
@@ -83,14 +107,14 @@ class ServiceProcess:
         return time.monotonic() - self.started_at
 
     def memory(self) -> float:
-        """Return MiB of resident memory, shared pages too; 0 where the system does not tell."""
+        """Return MiB of resident memory including shared pages; 0 if /proc is unreadable."""
         try:
             return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_MIB
         except (OSError, ValueError, IndexError):
             return 0.0
 
     def find_excess(self, lifetime: float | None, memory: float | None) -> str | None:
-        """Return "old" or "large" for more seconds or MiB than it may have; None while it is young."""
+        """Return "old" or "large" if the process exceeds its seconds or MiB; None if neither, or while it is young."""
         if not self.is_ready or self.age() < YOUNG_SECONDS:
             return None
         if lifetime is not None and self.age() > lifetime:
@@ -98,18 +122,18 @@ class ServiceProcess:
         return "large" if memory is not None and self.memory() > memory else None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process still runs."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
 
 def describe_end(code: int) -> str:
-    """Return the words for an exit code, which is negative for a signal."""
+    """Describe an exit code, which is negative for a signal."""
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
 
 
 def require_no_threads() -> None:
-    """Check that this process has one thread: a fork would leave the locks of others taken.
+    """Require that this process has one thread: a fork would leave the locks of others acquired.
 
     Raises:
         CannotForkError: if it has more.
@@ -122,17 +146,17 @@ def require_no_threads() -> None:
 def fork_with_shared_memory() -> int:
     """Fork; return the process id of the child, and 0 in the child.
 
-    The garbage collector leaves all present objects alone; it would write to each page.
+    All present objects are frozen: the garbage collector would write to each of their pages.
 
     Raises:
         CannotForkError: if the system allows no process.
     """
     gc.collect()
     gc.freeze()
-    allocator.give_back()
+    allocator.trim_heap()
     try:
         with warnings.catch_warnings():
-            # From Python 3.12 on; the threads of a library for arrays know of forks.
+            # Python 3.12 warns of the threads of a library for arrays, which survives forks.
             warnings.simplefilter("ignore", DeprecationWarning)
             return os.fork()
     except OSError as error:
@@ -140,10 +164,10 @@ def fork_with_shared_memory() -> int:
 
 
 def release_memory() -> None:
-    """Give memory that nothing refers to any more back to the system."""
+    """Return memory without references to the system."""
     gc.unfreeze()
     gc.collect()
-    allocator.give_back()
+    allocator.trim_heap()
 
 
 def name_process(name: str) -> None:

@@ -11,8 +11,8 @@
 | generation | `working` | | sent every second: a generation that sends nothing has stalled |
 | master | `reload_refused` | `why` | the successor of the generation cannot serve |
 
-The standard input of a generation is a pipe whose other end the master holds. The end of that pipe stops the
-generation and all processes that it has forked, however the master has ended.
+The master holds the other end of the pipe that is the standard input of a generation. When it closes, or the master
+ends in any way, the generation and all its processes stop.
 """
 
 import json
@@ -31,7 +31,7 @@ _MOST_DESCRIPTORS = 2
 
 
 class Control:
-    """An end of the connection, which never waits for the other end."""
+    """One end of the connection; it never waits for the other end."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -42,13 +42,13 @@ class Control:
         return self._socket.fileno()
 
     def send(self, kind: str, sockets: Sequence[socket.socket] = (), **members: Any) -> None:
-        """Send a message, unless the other end is closed or does not read."""
+        """Send a message; drop it if the other end is closed or does not read."""
         data = json.dumps({"kind": kind, **members}).encode()
         with suppress(OSError):
-            socket.send_fds(self._socket, [data], [one.fileno() for one in sockets])
+            socket.send_fds(self._socket, [data], [listener.fileno() for listener in sockets])
 
     def receive(self) -> tuple[Mapping[str, Any], Sequence[socket.socket]] | None:
-        """Return the next message with its sockets; None if there is none now.
+        """Return the next message with its sockets; None without one.
 
         Raises:
             ValueError: if it is not a message.
@@ -77,9 +77,9 @@ def make_controls() -> tuple[Control, socket.socket]:
 
 @contextmanager
 def report_work(control: Control) -> Iterator[None]:
-    """Send `working` during a block, and end this process if its standard input ends.
+    """Send `working` during a block; end this process if its standard input ends.
 
-    The thread that does this has ended at the end of the block, so the process may fork then.
+    The reporting thread ends with the block, so the process may fork afterwards.
     """
     is_over, end = os.pipe()
 

@@ -3,15 +3,15 @@
 
 The loader checks whether the service can run, loads the inventory, forks the workers and the admin listener,
 and replaces those that end, or are too old or too large. Memory that is loaded before a fork is shared after
-it, page by page, until either process writes to it. So the workers hold code and inventory once between them.
+it, page by page, until either process writes to it. The workers therefore share one copy of code and inventory.
 
-Nothing that belongs to one process may cross a fork: the loader has no threads, no event loop and no
-connection to a database when it forks. Store, caches, threads and event loop are made by each worker, which
-learns from the change feed what was committed since the inventory was loaded.
+State of one process must not cross a fork: the loader has no threads, no event loop and no connection to a
+database when it forks. Each worker creates its own store, caches, threads and event loop, and reads from the
+change feed what was committed since the inventory was loaded.
 
-Where one worker is to run until it ends, no other process would share its inventory: the loader becomes that
-worker, and a thread of it supervises. It has threads and cannot fork again, so the master replaces the generation
-when one of its processes has ended.
+A single worker that is never replaced for age or memory has no process to share its inventory with. The loader then
+becomes that worker, and supervises in a thread, which saves a third of the memory. A process with threads cannot fork
+again, so the master replaces the generation after any of its processes has ended.
 """
 
 import gc
@@ -35,6 +35,7 @@ from treeclaim.server.bounds import (
     GRACE_SECONDS,
     INVENTORY_SECONDS,
     READY_SECONDS,
+    SILENCE_SECONDS,
     TICK_SECONDS,
     WORKING_SECONDS,
 )
@@ -42,12 +43,15 @@ from treeclaim.server.processes.admin import run_admin
 from treeclaim.server.processes.checks import (
     PreforkState,
     UnusableError,
+    check_flavors,
+    check_service,
     load_inventory,
     log_expiries,
     require_database,
 )
 from treeclaim.server.processes.children import (
     ADMIN_NAME,
+    LOADER_NAME,
     WORKER_NAME,
     YOUNG_SECONDS,
     CannotForkError,
@@ -62,15 +66,43 @@ from treeclaim.server.processes.children import (
 from treeclaim.server.processes.control import Control, report_work
 from treeclaim.server.processes.liveness import LivenessTable
 from treeclaim.server.processes.worker import run_worker
+from treeclaim.server.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
 
 _ONLY_ROW = 1
-"""Row of the liveness table for a worker that has no others beside it."""
+"""Row of an only worker in the liveness table."""
+
+
+def run_generation(settings: ServerSettings, control: Control, *, is_first: bool) -> None:
+    """Check the service, receive its sockets from the master, and serve; report to the master why it cannot."""
+    name_process(LOADER_NAME)
+    try:
+        with report_work(control):
+            state = check_service(settings)
+            if not is_first:
+                check_flavors(state.configuration)
+        address = state.configuration.admin
+        control.send("checked", admin=(address.host, address.port) if address else ())
+        select.select([0, control.fileno()], [], [], SILENCE_SECONDS)
+        order = control.receive()
+        if order is None:
+            return
+        for problem in order[0].get("problems", ()):
+            _LOG.error("%s", problem)
+        sockets = list(order[1])
+        listener = sockets.pop(0) if settings.workers else None
+        admin_listener = sockets.pop(0) if sockets else None
+        Generation(state, control, listener, admin_listener, is_first=is_first).run()
+    except UnusableError as error:
+        control.send("refused", why=str(error))
+    except Exception as error:  # noqa: BLE001 - the master reports it
+        _LOG.debug("The reason why the service cannot run is unknown", exc_info=True)
+        control.send("refused", why=f"unexpected {type(error).__name__}: {error}")
 
 
 class Generation:
-    """The processes that were made of one state of code, configuration and inventory."""
+    """The processes that were forked from one state of code, configuration and inventory."""
 
     def __init__(
         self,
@@ -81,13 +113,13 @@ class Generation:
         *,
         is_first: bool,
     ) -> None:
-        """Fork nothing yet.
+        """Prepare the places of the processes; `run` forks them.
 
         Args:
             state: Checked configuration.
             control: Connection to the master.
             listener: Socket of the API; None without workers.
-            admin_listener: Socket of the admin listener, if one is wanted.
+            admin_listener: Socket of the admin listener; None for no such listener.
             is_first: Whether no other generation serves.
         """
         workers = state.settings.workers
@@ -97,7 +129,7 @@ class Generation:
         self._listener = listener
         self._admin_listener = admin_listener
         self._is_first = is_first
-        # While a worker is replaced, two processes have its place.
+        # While a worker is being replaced, its place has two processes.
         self._table = LivenessTable(1 + 2 * workers)
         self._free_rows = list(range(1, 1 + 2 * workers))
         self._workers = [
@@ -121,7 +153,7 @@ class Generation:
             UnusableError: if the service cannot run.
         """
         if self._is_first and self._admin_listener is not None:
-            # Probes are answered while the database is waited for.
+            # The listener answers probes while this process waits for the database.
             self._places.append(self._admin)
             self._step()
         if self._workers:
@@ -149,7 +181,7 @@ class Generation:
         self._children[pid] = ServiceProcess(pid, _ONLY_ROW, place, time.monotonic(), math.inf)
         name_process(place.process_name)
         log_queue.start_log_thread()
-        metrics.tell_build()
+        metrics.set_build_info()
         start_helper_thread("generation", self._supervise_this_worker)
         assert self._listener is not None  # noqa: S101 - there is a worker
         run_worker(self._state, self._listener, self._table, _ONLY_ROW)
@@ -160,18 +192,16 @@ class Generation:
         if not self._is_ready:
             os._exit(1)
 
-    # The loader, or a thread of the only worker.
-
     def _supervise(self) -> None:
-        """Do all that is due until the standard input ends."""
-        # Without an admin listener the service works as well, but a reload must not lose it.
+        """Replace processes as needed until the standard input ends."""
+        # The first generation serves without an admin listener, but a reload must not lose one.
         needed = self._workers if self._is_first and self._workers else self._places
         while not self._is_stopping:
             self._wait()
             self._step()
             if not self._is_ready and all(place.was_ready for place in needed):
                 self._note_all_ready()
-            # The master would end a service that has not begun to serve.
+            # Before the service has begun to serve, the master would end it instead of replacing the generation.
             if self._loss and (self._is_ready or not self._is_first):
                 self._control.send("lost", why=self._loss)
                 self._loss = ""
@@ -179,7 +209,7 @@ class Generation:
     def _note_all_ready(self) -> None:
         """Report to the master that all processes answer."""
         if self._admin_listener is not None and self._admin not in self._places:
-            # A probe that this process answered before would find no workers.
+            # Until then the former listener must answer probes: this one reports only workers of this generation.
             self._places.append(self._admin)
             return
         self._is_ready = True
@@ -188,19 +218,18 @@ class Generation:
         self._control.send("ready", where=where, is_alone=self._is_worker)
 
     def _step(self) -> None:
-        """Do all that is due."""
+        """Note ended and ready processes, kill overdue ones, and fork missing ones."""
         self._reap()
         for child in self._children.values():
             if not child.is_ready and self._table.has_begun(child.row):
                 self._note_ready(child)
             elif time.monotonic() > child.deadline:
                 if not child.is_ready:
-                    _LOG.error("Process %s is given up: it did not begin to answer", child.pid)
+                    _LOG.error("Process %s did not begin to answer and is killed", child.pid)
                 child.deadline = math.inf
                 child.send(signal.SIGKILL)
         for place in self._places:
-            is_due = time.monotonic() >= place.due and not self._is_stopping
-            if is_due and self._needs_process(place):
+            if place.backoff.is_due and not self._is_stopping and self._needs_process(place):
                 self._start(place)
         self._warn_of_certificates()
 
@@ -210,7 +239,7 @@ class Generation:
             log_expiries(self._state.expiries)
 
     def _wait(self) -> None:
-        """Wait for a moment; follow the master, and report to it that this process works."""
+        """Wait briefly; report to the master that this process works, and handle its messages."""
         if time.monotonic() - self._reported_at >= WORKING_SECONDS:
             self._reported_at = time.monotonic()
             self._control.send("working")
@@ -220,12 +249,12 @@ class Generation:
         if 0 in readable:
             self._is_stopping = True
         elif readable:
-            self._follow_master()
+            self._handle_message()
 
-    def _follow_master(self) -> None:
+    def _handle_message(self) -> None:
         message = self._control.receive()
         if message is None:
-            # The master is gone; the standard input ends too.
+            # The master has ended; so does the standard input.
             time.sleep(TICK_SECONDS)
         elif message[0]["kind"] == "reload_refused":
             self._table.is_reload_refused = True
@@ -234,7 +263,7 @@ class Generation:
     # Children.
 
     def _reap(self) -> None:
-        """Note all children that have ended; a worker has others, and is no child of itself."""
+        """Note all children that have ended; an only worker also has children of its own, and is not its child."""
         for child in list(self._children.values()):
             with suppress(ChildProcessError):
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
@@ -251,16 +280,17 @@ class Generation:
             return
         why = f"{place.name} ended ({describe_end(code)})"
         if self._is_worker:
-            place.due = math.inf
+            place.backoff.disable()
             _LOG.error("%s", why)
             self._loss = why
             return
         if not (self._is_first or self._is_ready):
             raise UnusableError(f"{place.name} ended before it answered; the log says why")
         if child.age() > YOUNG_SECONDS:
-            place.pause = 0.0
-        _LOG.error("%s; the next one starts in %s s", why, place.pause)
-        place.postpone()
+            place.backoff.reset()
+        pause = place.backoff.pause
+        _LOG.error("%s; the next one starts in %s s", why, pause)
+        place.backoff.postpone()
 
     def _note_ready(self, child: ServiceProcess) -> None:
         place = child.place
@@ -280,12 +310,12 @@ class Generation:
             release_memory()
 
     def _holders_of(self, place: ProcessPlace) -> list[ServiceProcess]:
-        """Return the processes of a place that nothing has replaced, the oldest first."""
+        """Return the processes of a place that have not been replaced, the oldest first."""
         children = self._children.values()
         return [child for child in children if child.place is place and not child.is_leaving]
 
     def _needs_process(self, place: ProcessPlace) -> bool:
-        """Return whether a place is empty, or its worker too old or large; one is replaced at a time."""
+        """Return whether a place is empty, or its worker too old or large; workers are replaced one by one."""
         holders = self._holders_of(place)
         if not holders:
             return True
@@ -303,14 +333,15 @@ class Generation:
         try:
             self._fork(place)
         except (CannotForkError, UnusableError) as error:
-            _LOG.error("%s cannot start (%s); again in %s s", place.name, error, place.pause)
-            place.postpone()
+            pause = place.backoff.pause
+            _LOG.error("%s cannot start (%s); again in %s s", place.name, error, pause)
+            place.backoff.postpone()
 
     def _fork(self, place: ProcessPlace) -> None:
         """Fork a process; return only in the loader.
 
         Raises:
-            CannotForkError: if that is impossible now.
+            CannotForkError: if the process cannot be forked now.
         """
         require_no_threads()
         row = 0
@@ -328,11 +359,11 @@ class Generation:
         self._children[pid] = ServiceProcess(pid, row, place, now, now + READY_SECONDS)
 
     def _become(self, place: ProcessPlace, row: int) -> NoReturn:
-        """Do the work of a place in a forked process, and end."""
+        """Run the body of a place in a forked process, and exit."""
         name_process(place.process_name)
         self._control.close()
         log_queue.start_log_thread()
-        metrics.tell_build()
+        metrics.set_build_info()
         try:
             place.work(row)
         except Exception:  # noqa: BLE001 - another process follows
@@ -351,7 +382,7 @@ class Generation:
             self._listener.close()
         assert self._admin_listener is not None  # noqa: S101 - see `run`
         while self._is_alone and not self._is_first and not self._table.has_begun(_ONLY_ROW):
-            # A probe that this process answered before would find no workers.
+            # Until then the former listener must answer probes.
             if os.getppid() != self._loader:
                 return
             time.sleep(TICK_SECONDS)
@@ -360,14 +391,14 @@ class Generation:
     # Inventory.
 
     def _load(self) -> None:
-        """Load the inventory; without a database each worker loads by itself once there is one."""
+        """Load the inventory; if the database does not answer, each worker loads its own later."""
         self._state = replace(self._state, picture=None)
         with report_work(self._control):
             self._state = replace(self._state, picture=load_inventory(self._state))
         self._loaded_at = time.monotonic()
 
     def _renew_inventory(self) -> None:
-        """Load again what was released, or is older than the change feed that a worker catches up by."""
+        """Reload the inventory if it was released, or is too old for a worker to catch up by the change feed."""
         is_old = time.monotonic() - self._loaded_at > INVENTORY_SECONDS
         if is_old or (self._state.picture is None and self._is_ready):
             gc.unfreeze()
@@ -376,13 +407,13 @@ class Generation:
     # The end.
 
     def _stop(self) -> None:
-        """Let the workers finish their requests, then end the admin listener.
+        """Wait until the workers have finished their requests, then end the admin listener.
 
-        The workers have the same standard input; a signal could meet one at its end.
+        The workers end by the same standard input; a signal could interrupt the exit of one.
         """
         _LOG.info("Stopping")
         for listener in (self._listener, self._admin_listener):
-            # Connections are refused once the last process that serves them has closed it too.
+            # The kernel refuses connections once the last process has closed the listener.
             if listener is not None:
                 listener.close()
         children = self._children.values()
@@ -394,7 +425,7 @@ class Generation:
         self._await_end(admin, END_SECONDS)
 
     def _await_end(self, children: list[ServiceProcess], seconds: float) -> None:
-        """Wait until children have ended; kill those that take too long."""
+        """Wait until children have ended; kill those that run longer."""
         deadline = time.monotonic() + seconds
         while any(child.pid in self._children for child in children):
             self._wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listening sockets, TLS, and how many files a process may open."""
+"""Listening sockets, the TLS context, and the limit of open files."""
 
 import os
 import resource
@@ -14,32 +14,32 @@ from treeclaim.server.settings import ServerSettings
 
 
 class ListenError(Exception):
-    """Cannot listen at an address; the message names it, and says why."""
+    """Cannot listen at an address; the message is the address and the reason."""
 
 
-def tcp_socket(host: str, port: int, backlog: int | None = None) -> socket.socket:
+def listen_at(host: str, port: int, backlog: int | None = None) -> socket.socket:
     """Listen at a host and port.
 
     Raises:
-        ListenError: if the address cannot be had.
+        ListenError: if the address cannot be bound.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=backlog)
     except OSError as error:
-        # Python adds the address once more.
+        # Python appends the address to the message.
         reason = (error.strerror or str(error)).partition(" (while ")[0]
         raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error
 
 
-def admin_socket(host: str, port: int) -> socket.socket:
+def open_admin_listener(host: str, port: int) -> socket.socket:
     """Listen at the address of the admin listener.
 
     Raises:
-        ListenError: if it cannot be had.
+        ListenError: if it cannot be bound.
     """
     try:
-        return tcp_socket(host, port)
+        return listen_at(host, port)
     except ListenError as error:
         raise ListenError(
             f"[treeclaim]/admin_listen: {error}; without another address, or none, there are no "
@@ -47,17 +47,17 @@ def admin_socket(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def listening_socket(settings: ServerSettings) -> socket.socket:
-    """Listen where the settings say; workers inherit the socket.
+def open_listener(settings: ServerSettings) -> socket.socket:
+    """Listen at the address of the settings; workers inherit the socket.
 
-    One socket for all workers, which the first process keeps, has one queue: no connection is
-    refused or reset when a worker goes.
+    The master owns one socket with one queue for all workers, so no connection is refused or reset when a worker
+    ends.
 
     Raises:
-        ListenError: if the address cannot be had.
+        ListenError: if the address cannot be bound.
     """
     if settings.unix_socket is None:
-        return tcp_socket(settings.host, settings.port, BACKLOG)
+        return listen_at(settings.host, settings.port, BACKLOG)
     try:
         return _unix_socket(settings.unix_socket, settings.unix_socket_mode)
     except OSError as error:
@@ -66,7 +66,7 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
 
 def _unix_socket(path: str, mode: int | None) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # If a mode is given, no client may connect before it is set.
+    # No client may connect before the mode is set.
     before = os.umask(0o777) if mode is not None else None
     try:
         listener.bind(path)
@@ -79,18 +79,18 @@ def _unix_socket(path: str, mode: int | None) -> socket.socket:
     return listener
 
 
-def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+def make_tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     """Return the TLS context, None without TLS.
 
     Raises:
-        OSError: if a file cannot be read, or has something else in it; the message names it.
+        OSError: if a file cannot be read or used; the message names it.
     """
     if settings.certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # An empty password keeps OpenSSL from asking at the terminal.
+    # Without a password OpenSSL would prompt at the terminal.
     with _naming(f"--tls-certificate {settings.certificate} with --tls-key {settings.key}"):
         context.load_cert_chain(settings.certificate, settings.key, password="")
     if settings.client_authority is not None:
@@ -102,7 +102,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
 
 @contextmanager
 def _naming(files: str) -> Iterator[None]:
-    """Name files in the errors of a block: those of OpenSSL name none."""
+    """Add the names of files to the errors of a block: OpenSSL's messages have none."""
     try:
         yield
     except OSError as error:
@@ -110,7 +110,7 @@ def _naming(files: str) -> Iterator[None]:
 
 
 def allow_most_files() -> int:
-    """Raise the number of files that this process and its children may open; return it."""
+    """Raise the limit of open files of this process and its children to its maximum; return it."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times at which processes were alive and have read, in memory that the processes of a generation share."""
+"""Times at which processes were alive and read the inventory, in memory shared by a generation."""
 
 import asyncio
 import logging
@@ -22,17 +22,17 @@ class LivenessTable:
     """A row for each process; the process writes its row, the loader clears it."""
 
     def __init__(self, rows: int) -> None:
-        """Make a table that later children of this process share."""
+        """Allocate a table that later children of this process share."""
         self._cells = memoryview(mmap.mmap(-1, 8 * (_CELLS * rows + 1))).cast("d")
         self._rows = rows
 
     def stamp_alive(self, row: int) -> None:
-        """Write that this process answers."""
+        """Record that this process answers."""
         self._cells[_CELLS * row + _ALIVE_AT] = time.monotonic()
         self._cells[_CELLS * row + _PID] = os.getpid()
 
     def stamp_read(self, row: int) -> None:
-        """Write that this process has read the inventory."""
+        """Record that this process has read the inventory."""
         self._cells[_CELLS * row + _READ_AT] = time.monotonic()
 
     def clear(self, row: int) -> None:
@@ -54,7 +54,7 @@ class LivenessTable:
         self._cells[-1] = is_refused
 
     def take_census(self, first_row: int) -> Census:
-        """Return which processes of the rows from `first_row` on are alive, silent and reading."""
+        """Return the processes, from `first_row` on, that are alive, silent and reading."""
         oldest = time.monotonic() - SILENT_SECONDS
         answering: list[int] = []
         silent: list[int] = []
@@ -70,7 +70,7 @@ class LivenessTable:
 
 
 class Heartbeat:
-    """Writes the row of a worker: the event loop that it is alive, a thread of requests that it can read."""
+    """Stamps the row of a worker: the event loop stamps life, and a request thread stamps reads."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class Heartbeat:
         read: Callable[[], object],
         offer: Callable[[Callable[[], None]], bool],
     ) -> None:
-        """Write nothing yet.
+        """Prepare; `beat` writes the first stamp.
 
         Args:
             table: The table.
             row: The row of this process.
-            read: Reads as a request does; raises what keeps requests from it.
-            offer: Runs a job in a thread of requests; returns False if too many jobs wait.
+            read: Reads the inventory as a request does; raises TreeclaimError if it cannot.
+            offer: Runs a job in a request thread; returns False if too many jobs wait.
         """
         self._table = table
         self._row = row
@@ -94,7 +94,7 @@ class Heartbeat:
         self._is_reading = False
 
     def beat(self) -> None:
-        """Write now, and again for as long as the running event loop turns."""
+        """Stamp now, and again every `BEAT_SECONDS` while the event loop runs."""
         self._table.stamp_alive(self._row)
         if not self._is_reading:
             self._is_reading = True

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process: it keeps the listening sockets, and one generation that serves them.
+"""The first process: it owns the listening sockets, and one generation that serves them.
 
 SIGHUP starts another generation. When all its processes answer, the former generation finishes its requests and
 ends. A generation that cannot serve leaves the former running. A loader that has ended or stalled is replaced in
-the same way, while the workers that it has forked go on.
+the same way, while the workers that it has forked continue.
 
-The master imports nothing of the service: its code is that of the start, whatever is installed later.
+The master imports no module of the service, so it keeps the code of its start whatever is installed later.
 """
 
 import logging
@@ -27,13 +27,13 @@ from treeclaim.server.bounds import (
     STARTS,
     TICK_SECONDS,
 )
-from treeclaim.server.processes.children import describe_end
+from treeclaim.server.processes.children import Backoff, describe_end
 from treeclaim.server.processes.control import make_controls
 from treeclaim.server.processes.listening import (
     ListenError,
-    admin_socket,
     allow_most_files,
-    listening_socket,
+    open_admin_listener,
+    open_listener,
 )
 from treeclaim.server.settings import ServerSettings
 
@@ -42,12 +42,9 @@ _LOG = logging.getLogger(__name__)
 _CONTROL = 3
 """File descriptor of a generation's end of the connection."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
-"""Seconds between two attempts to replace a loader; they double up to the longest."""
-
 
 class StartError(Exception):
-    """The service cannot run; the message says why."""
+    """The service cannot run; the message is the reason."""
 
 
 class _Loader:
@@ -55,7 +52,7 @@ class _Loader:
 
     Attributes:
         control: The connection.
-        heard_at: Time of its last message, of the monotonic clock.
+        received_at: Time of its last message, of the monotonic clock.
         has_ended: Whether the process has ended.
         exit_code: Its exit code once it has ended, negative for a signal.
         is_lost: Whether it, or another process of an only worker, has ended or stalled while it serves.
@@ -65,7 +62,7 @@ class _Loader:
 
     def __init__(self, settings: ServerSettings, *, is_first: bool) -> None:
         """Start an interpreter."""
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         self.has_ended = self.is_lost = self.is_alone = False
         self.exit_code = 0
         self.admin_address: tuple[Any, ...] = ()
@@ -86,7 +83,7 @@ class _Loader:
         os.close(standard_input)
 
     def receive(self) -> Mapping[str, Any] | None:
-        """Return the next message; None if there is none now.
+        """Return the next message; None without one.
 
         Raises:
             ValueError: if it is not a message.
@@ -94,17 +91,17 @@ class _Loader:
         received = self.control.receive()
         if received is None:
             return None
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         return received[0]
 
     def stop(self) -> None:
-        """Let all processes of the generation finish their requests and end."""
+        """Close the lifeline: all processes of the generation finish their requests and end."""
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
 
     def kill(self) -> None:
-        """End the loader at once, but none of the processes that it has forked."""
+        """Kill the loader, but none of the processes that it has forked."""
         if not self.has_ended:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -125,14 +122,14 @@ class Master:
         self._is_stopping = self._is_reload_due = False
         self._starts = 0
         self._problem = ""
-        self._pause = self._start_at = 0.0
+        self._backoff = Backoff()
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT.
 
         Raises:
             StartError: if the service cannot run.
-            ListenError: if the address cannot be had.
+            ListenError: if the address cannot be bound.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._note_signal)
@@ -150,7 +147,7 @@ class Master:
             self._is_stopping = True
 
     def _start_if_due(self) -> None:
-        if self._starting is not None or time.monotonic() < self._start_at:
+        if self._starting is not None or not self._backoff.is_due:
             return
         serving = self._serving
         if serving is not None and not serving.is_lost:
@@ -163,26 +160,26 @@ class Master:
         self._loaders.append(self._starting)
 
     def _wait(self) -> None:
-        """Wait for messages for a moment, and follow them; notice loaders that have ended or stalled."""
+        """Wait briefly for messages and handle them; detect loaders that have ended or stalled."""
         select.select([loader.control for loader in self._loaders], [], [], TICK_SECONDS)
         self._reap()
         for loader in list(self._loaders):
             try:
                 while (message := loader.receive()) is not None:
-                    self._follow(loader, message)
+                    self._handle(loader, message)
             except (ValueError, LookupError) as error:
-                words = "the loader is of another release, which this process does not understand"
-                self._give_up(loader, f"{words} ({error}); restart the service instead")
+                why = "the loader is of another release, which this process does not understand"
+                self._abandon(loader, f"{why} ({error}); restart the service instead")
             if loader.has_ended:
                 self._loaders.remove(loader)
                 loader.control.close()
-                words = f"the loader has ended ({describe_end(loader.exit_code)})"
-                # What a signal has ended may work the next time; a fault of the service stays.
-                self._give_up(loader, words, may_try_again=loader.exit_code < 0)
-            elif not loader.is_alone and time.monotonic() - loader.heard_at > SILENCE_SECONDS:
+                why = f"the loader has ended ({describe_end(loader.exit_code)})"
+                # A retry may succeed after a signal, but not after a fault of the service.
+                self._abandon(loader, why, may_retry=loader.exit_code < 0)
+            elif not loader.is_alone and time.monotonic() - loader.received_at > SILENCE_SECONDS:
                 loader.kill()
-                words = f"the loader has stalled: it said nothing for {SILENCE_SECONDS:.0f} s"
-                self._give_up(loader, words, may_try_again=True)
+                why = f"the loader has stalled: it reported nothing for {SILENCE_SECONDS:.0f} s"
+                self._abandon(loader, why, may_retry=True)
 
     def _reap(self) -> None:
         # In a container, orphans of other processes are children of this process too.
@@ -193,32 +190,33 @@ class Master:
                         loader.has_ended = True
                         loader.exit_code = os.waitstatus_to_exitcode(ended[1])
 
-    def _follow(self, loader: _Loader, message: Mapping[str, Any]) -> None:
+    def _handle(self, loader: _Loader, message: Mapping[str, Any]) -> None:
         if loader is self._starting and message["kind"] == "checked":
-            self._give_sockets(loader, message["admin"])
+            self._send_sockets(loader, message["admin"])
         elif loader is self._starting and message["kind"] == "ready":
             loader.is_alone = bool(message.get("is_alone"))
             self._note_ready(loader, message["where"])
         elif message["kind"] in {"refused", "lost"}:
-            self._give_up(loader, str(message["why"]))
+            self._abandon(loader, str(message["why"]))
 
-    def _give_sockets(self, loader: _Loader, address: Sequence[Any]) -> None:
+    def _send_sockets(self, loader: _Loader, address: Sequence[Any]) -> None:
         problems = [self._problem] if self._problem else []
         if self._listener is None and self._settings.workers:
-            self._listener = listening_socket(self._settings)
+            self._listener = open_listener(self._settings)
         loader.admin_address = tuple(address)
         try:
-            # A listener that serves already, or that a loader before had, is not opened again: a process that
-            # inherited it may not have left the address yet.
+            # A process that inherited an earlier listener may still be bound to the address.
             if address and loader.admin_address not in self._admin_listeners:
-                self._admin_listeners[loader.admin_address] = admin_socket(*address)
+                self._admin_listeners[loader.admin_address] = open_admin_listener(*address)
         except ListenError as error:
             if self._serving is not None or not self._settings.workers:
-                self._give_up(loader, str(error))
+                self._abandon(loader, str(error))
                 return
             problems.append(str(error))
         admin_listener = self._admin_listeners.get(loader.admin_address)
-        sockets = [one for one in (self._listener, admin_listener) if one is not None]
+        sockets = [
+            listener for listener in (self._listener, admin_listener) if listener is not None
+        ]
         loader.control.send("serve", sockets, problems=problems)
 
     def _note_ready(self, loader: _Loader, where: str) -> None:
@@ -226,29 +224,30 @@ class Master:
         if former is not None:
             former.stop()
         self._close_other_admin_listeners(loader)
-        self._pause, self._problem = 0.0, ""
+        self._backoff.reset()
+        self._problem = ""
         _notify(f"READY=1\nSTATUS=Serving at {where}")
 
-    def _give_up(self, loader: _Loader, why: str, *, may_try_again: bool = False) -> None:
-        """Go on without a loader.
+    def _abandon(self, loader: _Loader, why: str, *, may_retry: bool = False) -> None:
+        """Continue without a loader.
 
         Raises:
-            StartError: if it was the first that was to serve.
+            StartError: if no generation has served yet, and a retry would not help.
         """
         if loader is self._starting:
             self._starting = None
             loader.stop()
             loader.kill()
             if self._serving is None:
-                if not may_try_again or self._starts >= STARTS:
+                if not may_retry or self._starts >= STARTS:
                     raise StartError(why)
                 self._note_problem(why)
-                self._postpone()
+                self._backoff.postpone()
                 return
             self._close_other_admin_listeners(self._serving)
             if self._serving.is_lost:
                 self._note_problem(why)
-                self._postpone()
+                self._backoff.postpone()
             else:
                 self._serving.control.send("reload_refused", why=why)
                 _notify("READY=1")
@@ -260,12 +259,8 @@ class Master:
         for address in self._admin_listeners.keys() - {serving.admin_address}:
             self._admin_listeners.pop(address).close()
 
-    def _postpone(self) -> None:
-        self._start_at = time.monotonic() + self._pause
-        self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
-
     def _note_problem(self, why: str) -> None:
-        """Report a problem on standard error, as the log is known to loaders only; the next one logs it."""
+        """Report a problem on standard error: only loaders have a log, and the next one logs it."""
         self._problem = f"Another loader is started: {why}"
         _LOG.error("%s", self._problem)
 
@@ -293,8 +288,8 @@ def run_master(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT; SIGHUP starts another generation.
 
     Raises:
-        StartError: if the service cannot run; the message says why.
-        ListenError: if the address cannot be had.
+        StartError: if the service cannot run; the message is the reason.
+        ListenError: if the address cannot be bound.
     """
     if settings.workers:
         allow_most_files()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that answers requests.
 
-It ends gracefully at SIGTERM, and when its standard input ends: the master holds the other end and never
-writes. That cannot be missed, however early the master ends.
+It ends gracefully at SIGTERM, and when its standard input ends. The master holds the other end of that pipe and never
+writes, so a worker detects the end of the master at any time.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from treeclaim import gate
-from treeclaim.api.app import application_of, services_of, store_of
+from treeclaim.api.app import create_application, create_services, open_store
 from treeclaim.api.protocol.operations.call import Services
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.server.bounds import END_SECONDS, SPARE_FILES, TLS_CONNECTIONS
@@ -28,15 +28,15 @@ from treeclaim.server.processes.liveness import Heartbeat, LivenessTable
 def run_worker(
     state: PreforkState, listener: socket.socket, table: LivenessTable, row: int
 ) -> None:
-    """Answer requests until told to stop.
+    """Answer requests until SIGTERM, or until the standard input ends.
 
     Args:
         state: Code, configuration and inventory.
-        listener: Where connections come.
-        table: Where this process writes that it is alive.
-        row: Its row there.
+        listener: The listening socket.
+        table: The liveness table.
+        row: The row of this process in the table.
     """
-    gate.hand_over_soon()
+    gate.shorten_switch_interval()
     services = make_services(state)
     with asyncio.Runner(loop_factory=ServerLoop) as runner:
         runner.run(_serve(state, listener, table, row, services))
@@ -44,11 +44,11 @@ def run_worker(
 
 
 def make_services(state: PreforkState) -> Services:
-    """Open the database, and catch up with what was committed since the inventory was loaded."""
+    """Open the database, and apply the changes committed since the inventory was loaded."""
     configuration = state.configuration
-    store = store_of(configuration)
-    services = services_of(configuration, state.policy, store, state.picture)
-    # The inventory comes with the first request, if the database does not answer now.
+    store = open_store(configuration)
+    services = create_services(configuration, state.policy, store, state.picture)
+    # If the database does not answer now, the first request loads the inventory.
     with suppress(StoreUnavailableError), services.replica.current():
         pass
     return services
@@ -68,7 +68,7 @@ async def _serve(
         allow_most_files() - SPARE_FILES,
         TLS_CONNECTIONS if tls else limits.connections,
     )
-    application = application_of(services, state.configuration)
+    application = create_application(services, state.configuration)
     server = HttpListener(
         application, replace(limits, connections=max(most, 1)), settings.threads, tls
     )
@@ -91,7 +91,7 @@ async def _serve(
 
 
 def _end_soon(seconds: float) -> None:
-    """End by force if this process has not ended by then: a thread may be in a long search."""
+    """Exit after some seconds even if a thread is still in a long search."""
     timer = threading.Timer(seconds, os._exit, (1,))
     timer.daemon = True
     timer.start()

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from tests.api.raw import send
-from tests.service import application_of, make_application, start_services
+from tests.service import create_application, make_application, start_services
 from treeclaim import config
 
 CONSUMER = "20000000-0000-4000-8000-000000000001"
@@ -14,7 +14,7 @@ def test_unavailable_database_gives_503_with_retry_after(tmp_path):
     make_application(tmp_path)  # leaves file and database
     configuration = config.load(config_files=[str(tmp_path / "placement.conf")])
     services = start_services(configuration)
-    application = application_of(services, configuration)
+    application = create_application(services, configuration)
     assert send(application, "GET", f"/allocations/{CONSUMER}").status == 200
     services.store.engine.dispose()
     database = Path(tmp_path / "placement.db")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as clients see them: status, code, text and document (contract page 00, sections 3 and 6)."""
+"""Errors of the API: status, code and text (contract page 00, sections 3 and 6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ class ApiError(Exception):
 
     Attributes:
         status: HTTP status.
-        detail: What was wrong, for people; some phrases are matched by clients.
+        detail: The text for people; clients match some of its phrases.
         code: One of the codes above; shown from 1.23.
-        headers: More response headers.
-        members: More members of the error object.
-        others: More errors of the same answer, each an object of its own.
+        headers: Additional response headers.
+        members: Additional members of the error object.
+        others: Further errors of the same answer, each a separate object.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ErrorRule:
         status: HTTP status.
         code: One of the codes above.
         kind: Kind of the conflict (page 98, section 6); empty for none.
-        members: Names of the conflict's members, with the attributes of the error where these have other names.
+        members: Names of the conflict's members; `name=path` if the attribute of the error has another name.
     """
 
     status: HTTPStatus
@@ -163,23 +163,22 @@ ERROR_RULES: Mapping[type[BaseException], ErrorRule] = {
     model.OverloadedError: _UNAVAILABLE,
     model.ClientGoneError: _UNAVAILABLE,
 }
-"""The responses to all errors of the model."""
+"""The response to each error of the model."""
 
 RETRY_AFTER = "5"
-"""Seconds after which a client may retry when the database was unreachable."""
+"""Seconds after which a client may retry if the database is unreachable."""
 
 RETRY_WHEN_BUSY = "1"
-"""Seconds after which a client may retry when the service was overloaded: a short request has its
-turn by then."""
+"""Seconds after which a client may retry if the service is overloaded: enough for a short request to get its turn."""
 
 
 class Refusal:
-    """The answer of an operation to some errors of the model, where its contract has other words.
+    """The answer of an operation to some errors of the model, if its contract differs from `ERROR_RULES`.
 
     Attributes:
-        text: The words. Names in braces stand for variables of the path, for `error`, and its fields, as `error.uuid`.
+        text: A format string over the variables of the path and `error`, such as `{error.uuid}`.
         errors: The types of the errors.
-        status, code: Instead of the usual ones; None for these.
+        status, code: Override those of `ERROR_RULES`; None to keep them.
     """
 
     def __init__(
@@ -202,13 +201,13 @@ def api_error(
     status: HTTPStatus | None = None,
     code: str | None = None,
 ) -> ApiError:
-    """Turn an error of the model into an answer.
+    """Convert an error of the model to an answer.
 
     Args:
-        error: What happened.
-        text: Instead of its own.
-        status: Instead of the usual one.
-        code: Instead of the usual one.
+        error: The error.
+        text: Overrides the text of the error.
+        status: Overrides the status of `ERROR_RULES`.
+        code: Overrides the code of `ERROR_RULES`.
     """
     rule = ERROR_RULES[type(error)]
     headers = {}
@@ -233,7 +232,7 @@ def api_error(
 
 
 def _query_error(error: query.QueryError) -> ApiError:
-    """Return a 400 that says where a query of a body names what does not exist."""
+    """Return a 400 with the place of an unknown name in a query of a body."""
     is_class = isinstance(error.error, model.ResourceClassNotFoundError)
     prefix = "Invalid resource class in resources parameter: " if is_class else ""
     is_preferred = isinstance(error.error, model.PreferredTraitsNotFoundError)

@@ -15,7 +15,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import DEADLINE, ERROR_RULES, UNDEFINED, ApiError, api_error
 from treeclaim.api.protocol.negotiation import best_match
-from treeclaim.api.protocol.texts import detail_of, json_bytes
+from treeclaim.api.protocol.texts import json_bytes, safe_detail
 from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     SearchGivenUpError,
@@ -28,7 +28,7 @@ from treeclaim.model.query.errors import QueryError
 from treeclaim.replica import Replica
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
-"""Markup. A match never reaches past the next `<`, so that matching takes linear time."""
+"""Markup. A match ends before the next `<`, so that matching is linear in time."""
 
 _OPENINGS = {
     HTTPStatus.BAD_REQUEST: (
@@ -43,12 +43,12 @@ _OPENINGS = {
 _PLAIN = "text/plain"
 
 _MOST_UNKNOWN, _MOST_COMPARED = 2, 400
-"""Unknown names for which an error suggests others, and names with which each is compared: those that begin like it.
-That takes 50 ms at most, for names of the greatest length."""
+"""Unknown names of an error for which it suggests others, and existing names compared with each: those with the
+longest common prefix. Comparing names of the greatest length takes 50 ms."""
 
 
 _MOST_SUGGESTIONS = 4
-"""Faults of a batch for which a known name is suggested in place of an unknown one."""
+"""Faults of a batch with suggestions for unknown names."""
 
 
 def error_body(
@@ -57,10 +57,10 @@ def error_body(
     """Return the content type and the body of an error, in the media type that the client accepts.
 
     Args:
-        error: What went wrong.
+        error: The error.
         accept: The request's Accept header.
         version: The negotiated microversion; None if negotiation itself failed.
-        request_id: The request's own id.
+        request_id: The id of the request.
     """
     kind = best_match(accept, ("text/html", "application/json")) or _PLAIN
     details = [_detail(error), *map(_detail, error.others)]
@@ -83,7 +83,7 @@ def error_body(
 def _detail(error: ApiError) -> str:
     return "\n\n ".join(
         part
-        for part in (_OPENINGS.get(error.status), _TAG.sub("", detail_of(error.detail)))
+        for part in (_OPENINGS.get(error.status), _TAG.sub("", safe_detail(error.detail)))
         if part
     )
 
@@ -103,18 +103,18 @@ def _document(
     return document
 
 
-def with_details(
+def add_details(
     error: ApiError, cause: BaseException | None, version: Version | None, replica: Replica | None
 ) -> ApiError:
-    """Return an error with what the extension adds.
+    """Add the details of the extension to an error, and return it.
 
-    These are the member `conflict`, names like an unknown one, and the code of a deadline.
+    They are the member `conflict`, suggestions for unknown names, and the code of a deadline.
 
     Args:
-        error: The response.
-        cause: Its cause, if that is known.
+        error: The error.
+        cause: Its cause; None if unknown.
         version: The negotiated version; None if negotiation itself failed.
-        replica: The names that exist; None to suggest none.
+        replica: The source of existing names; None for no suggestions.
     """
     if version is None or not version.is_extended:
         return error
@@ -142,15 +142,15 @@ def batch_error(faults: Sequence[EntryFault], version: Version, replica: Replica
 
 
 def _fault_error(fault: EntryFault, version: Version, replica: Replica | None) -> ApiError:
-    # In an entry the name of a class is about what was sent, not about the URL.
+    # The unknown class is in the body, not in the URL.
     is_class = isinstance(fault.error, ResourceClassNotFoundError)
     status = HTTPStatus.BAD_REQUEST if is_class else None
     error = api_error(fault.error, f"providers[{fault.index}]: {fault.error}", status=status)
-    return with_details(error, fault.error, version, replica)
+    return add_details(error, fault.error, version, replica)
 
 
 def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[str]:
-    """Yield the existing names that are most like the first unknown classes or traits of an error."""
+    """Yield the existing names most similar to the first unknown classes or traits of an error."""
     while cause is not None:
         cause = cause.error if isinstance(cause, QueryError) else cause
         unknown: Sequence[str] = ()
@@ -165,7 +165,7 @@ def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[
                     catalogue = forest.catalogue
                     known = list(catalogue.traits if is_trait else catalogue.resource_classes)
             except TreeclaimError:
-                # A suggestion is not worth another error.
+                # The error is answered without a suggestion.
                 return
             for name in unknown:
                 yield from _near(name, known)
@@ -174,7 +174,7 @@ def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[
 
 
 def _near(name: str, known: Sequence[str]) -> list[str]:
-    """Return the name most like another one, if any is: to compare all of many thousands takes seconds."""
+    """Return the most similar name, if any. Comparing all of many thousands of names would take seconds."""
 
     def count_shared(other: str) -> int:
         pairs = zip(name, other, strict=False)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations as data: the inputs and the answers of each method of a path.
 
-A handler is declared by the decorator `operation`. The pipeline, the policy's rules and the API description
-are made from these declarations.
+The decorator `operation` declares a handler. The pipeline, the policy rules and the API description are
+derived from these declarations.
 """
 
 import re
@@ -53,8 +53,8 @@ class DescribedResponse:
     Attributes:
         status: HTTP status.
         body: Schema of the JSON body; None for an answer without a body.
-        dated: True where it has Last-Modified and Cache-Control (contract page 00, section 8).
-        located: True where it has Location (contract page 00, section 9).
+        dated: Whether it has Last-Modified and Cache-Control (contract page 00, section 8).
+        located: Whether it has Location (contract page 00, section 9).
     """
 
     status: HTTPStatus = HTTPStatus.OK
@@ -64,22 +64,22 @@ class DescribedResponse:
 
 
 EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)
-"""The answer of deletions, and of writes that show nothing."""
+"""The answer of deletions, and of writes without a response body."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueForms:
-    """Forms of values for the API description, beyond the schemas that check them.
+    """Forms of values for the API description, in addition to the schemas that validate them.
 
-    Handlers read some values themselves, after their schema. Here they are as patterns, for the
-    newest microversion. A pattern has what clients should send: blanks around the elements of a
-    list, and other spellings of a number, are tolerated and not described.
+    Handlers parse some values after validation. The patterns describe these values at the newest microversion, in
+    the form that clients should send: the service also accepts blanks around the elements of a list, and other
+    spellings of a number.
 
     Attributes:
-        path: Patterns of path variables that are checked before what they name is looked up.
+        path: Patterns of path variables that are validated before the look-up.
         query: Patterns of query parameters.
-        help: What parameters of the query say, in a line for people.
-        repeated_query: Parameters that may come more than once, of which all count.
+        help: Descriptions of query parameters, in one line each.
+        repeated_query: Parameters that may be repeated, with all values effective.
         body: Returns the described body from a copy of its schema.
     """
 
@@ -92,30 +92,30 @@ class ValueForms:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """A method of a path; two are equal only if they are the same declaration.
+    """A method of a path; each declaration is equal only to itself.
 
     Attributes:
         method: HTTP method.
         path: With variables in braces.
         handler: Answers a request; its name is the operation's id in the API description.
-        policy: Name of the rule that allows it; None for everybody.
-        summary: One line for the API description: the first of the handler's docstring.
-        answers: Its successful answers, one for each status; by default one without a body.
-        since: What brought it; None where it is there at every microversion.
-        body: Schema, or model, of the JSON body; None where a body is ignored.
-        query: Schema, or model, of the query string; None where it is ignored.
-        body_until: What ended that a body is read; None where nothing did.
-        media_first: True where media types are judged before "does not exist at this version".
+        policy: Name of the policy rule; None for an operation without authorization.
+        summary: One line for the API description: the first line of the handler's docstring.
+        answers: The successful answers, one for each status; by default one without a body.
+        since: The feature that introduced the operation; None if every microversion has it.
+        body: Schema, or model, of the JSON body; None if a body is ignored.
+        query: Schema, or model, of the query string; None if the handler parses it, or it is ignored.
+        body_until: The feature from which a body is ignored; None for no such feature.
+        media_first: Whether media types are checked before the microversion.
         missing: Status below `since`.
-        negotiates: True for a write whose answer the Accept header must admit, as that of a read.
+        negotiates: Whether a write checks the Accept header as a read does.
         offers: Media types of the answers.
-        needs_opt_in: True for an operation of the `treeclaim` extension, by default for one below `/treeclaim/`
-            (page 97, section 1).
-        forms: More about values in the API description.
-        only_reads: True for a POST that changes nothing.
-        most_values: How many values a JSON body may have, as `values_in` counts them; checked before parsing.
-        errors: Statuses of errors that no other operation has.
-        refusals: Its answers to errors of the model, where they differ from those of other operations.
+        needs_opt_in: Whether the operation belongs to the `treeclaim` extension; by default the operations below
+            `/treeclaim/` do (page 97, section 1).
+        forms: Forms of values for the API description.
+        only_reads: Whether a POST changes nothing.
+        most_values: Most values of a JSON body, as `count_values` counts them; checked before parsing.
+        errors: Statuses of errors that only this operation has.
+        refusals: Answers to errors of the model that differ from `ERROR_RULES`.
     """
 
     method: str
@@ -146,24 +146,29 @@ class Operation:
 
     @cached_property
     def kind(self) -> WaitKind:
-        """Return what the operation waits for; without a policy rule it touches no inventory."""
+        """Return the resource that the operation waits for; without a policy rule it uses no inventory."""
         if self.method != "GET" and not self.only_reads:
             return WaitKind.WRITE
         return WaitKind.FREE if self.policy is None else WaitKind.READ
 
     @cached_property
     def checks_accept(self) -> bool:
-        """Tell whether the Accept header must admit what is offered."""
+        """Return whether the Accept header must accept one of the offers."""
         reads = self.method == "GET" or self.only_reads
         shows = self.policy is not None and any(answer.body is not None for answer in self.answers)
         return self.negotiates or (reads and shows)
 
+    @cached_property
+    def dated_statuses(self) -> frozenset[HTTPStatus]:
+        """Return the statuses of the answers with cache headers."""
+        return frozenset(answer.status for answer in self.answers if answer.dated)
+
     def reads_body(self, version: Version) -> bool:
-        """Tell whether a JSON body, where there is a schema of one, is read at a version."""
+        """Return whether the operation reads its JSON body at a version."""
         return self.body_until is None or not version.has(self.body_until)
 
     def exists_at(self, version: Version) -> bool:
-        """Tell whether the operation exists at a version of Placement."""
+        """Return whether the operation exists at a version of Placement."""
         return self.since is None or version.has(self.since)
 
     def refuse(self, error: TreeclaimError, arguments: Mapping[str, str]) -> ApiError:
@@ -176,14 +181,14 @@ class Operation:
 
 
 def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
-    """Declare that a handler answers a method of a path.
+    """Declare the handler of a method of a path.
 
-    A handler may have the parameters `query` and `body`, annotated with models. They are read, in this order,
-    before it is called. Such a body may have as many values as the longest, since its model has bounds of its own.
+    A handler may have the parameters `query` and `body`, annotated with models. They are parsed, in this order,
+    before the call. Such a body may have up to `MOST_VALUES_IN_BULK` values, as its model bounds each list.
 
     Args:
         route: Method and path: "GET /traits/{name}".
-        attributes: Those of `Operation`, without `handler` and `summary`.
+        attributes: Attributes of `Operation`, except `handler` and `summary`.
     """
     method, path = route.split(" ")
     attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
@@ -210,7 +215,7 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
 def _with_parameters(
     handler: Callable[..., Reply], readers: Mapping[str, Callable[[Call], Any]]
 ) -> Callable[[Call], Reply]:
-    """Return a handler that reads its parameters from the call."""
+    """Return a handler whose parameters are read from the call."""
 
     @wraps(handler)
     def answer(call: Call) -> Reply:
@@ -219,6 +224,6 @@ def _with_parameters(
     return answer
 
 
-def operations_of(*modules: ModuleType) -> tuple[Operation, ...]:
+def list_operations(*modules: ModuleType) -> tuple[Operation, ...]:
     """Return the operations of modules, in order."""
     return tuple(declared for module in modules for declared in _declared[module.__name__])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request on its way into a handler, what it finds there, and a successful answer on its way out."""
+"""The argument of a handler, the services that it uses, and its successful answer."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import falcon
 from oslo_config import cfg
@@ -18,11 +18,10 @@ from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import Schema
 from treeclaim.api.protocol.request.validation import (
     Checker,
-    parsed_json,
-    query_pairs,
+    parse_json,
+    parse_query_string,
     require_body,
 )
-from treeclaim.api.protocol.texts import address_of, http_date, json_bytes
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import SearchOptions
 from treeclaim.model.timing import Deadline
@@ -42,13 +41,13 @@ class Services:
     Attributes:
         store: The database.
         replica: This worker's in-memory copy of it.
-        batches: Places single consumers, those together that come at the same time.
-        hub: Tells watchers what changes in it.
-        policy: Who may do what.
+        batches: Places single consumers; concurrent ones are placed together.
+        hub: Notifies watchers of changes.
+        policy: The policy rules.
         search: The operator's options for searches.
-        options: The operator's options of the group `treeclaim`, among them the limits of one request.
-        claim_attempts: How often consumers are placed again because others were there first.
-        admission: Limits of requests at once.
+        options: The operator's options of the group `treeclaim`, including the limits of a request.
+        claim_attempts: Most attempts to place consumers while other writers interfere.
+        admission: Limits of concurrent requests.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
         description: Returns the OpenAPI document.
     """
@@ -68,10 +67,7 @@ class Services:
 
 
 class VersionedSchema:
-    """A schema for each microversion, made when first asked for, and kept; or one for all of them.
-
-    There are as many as microversions, each with the extension and without.
-    """
+    """A schema for each microversion, created at its first use, or one schema for all of them."""
 
     def __init__(self, make: Schema | Callable[[Version], Schema]) -> None:
         self._make = make
@@ -91,13 +87,13 @@ class Call(NamedTuple):
     Attributes:
         request: The HTTP request.
         version: The negotiated microversion.
-        identity: Who calls.
-        services: What handlers work with.
+        identity: The caller.
+        services: The services of the process.
         arguments: The variables of the path.
-        body: Schema of the operation's JSON body; None where a body is ignored.
-        most_values: How many values that body may have.
-        deadline: When the work for it ends; a search and a transaction have their own.
-        client_gone: Tells whether the client has hung up; None if that is unknown.
+        body: Schema of the operation's JSON body; None if a body is ignored.
+        most_values: Most values of that body.
+        deadline: Deadline of the handler; searches and transactions have their own.
+        client_gone: Returns whether the client has closed the connection; None if that is unknown.
     """
 
     request: falcon.Request
@@ -111,18 +107,18 @@ class Call(NamedTuple):
     client_gone: Callable[[], bool] | None
 
     def has(self, feature: Feature) -> bool:
-        """Tell whether a feature is there at the request's version."""
+        """Return whether the request's version has a feature."""
         return self.version.has(feature)
 
     def link(self, path: str) -> str:
-        """Return a path with the mount prefix, as links in bodies have it."""
+        """Return a path with the mount prefix, for links in bodies."""
         return f"{self.request.root_path}{path}"
 
     def json(self) -> Any:
-        """Read and parse the body, and check it by the schema for this version, or read it into its model.
+        """Read and parse the body, and validate it by the schema of this version or by its model.
 
         Raises:
-            ApiError: 400, or 413 for a body that is too long; it is not read then.
+            ApiError: 400, or 413 for a body that is too long, which is not read.
             RequestGivenUpError: if the deadline has passed.
         """
         longest = self.services.options.max_body_bytes
@@ -132,7 +128,7 @@ class Call(NamedTuple):
                 f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
             )
         body = self.request.bounded_stream.read()
-        parsed = parsed_json(body, self.most_values, self.deadline.check)
+        parsed = parse_json(body, self.most_values, self.deadline.check)
         self.deadline.check()
         if isinstance(self.body, BodyReader):
             parsed = self.body.read(parsed)
@@ -148,7 +144,7 @@ class Call(NamedTuple):
         return self.services.policy.allows(rule, self.identity, target)
 
     def require_allowed(self, rule: str, target: Mapping[str, str | None] | None = None) -> None:
-        """Check a rule of the policy; see `is_allowed`.
+        """Require that a rule of the policy allows the call; see `is_allowed`.
 
         Raises:
             ApiError: 403.
@@ -162,53 +158,29 @@ class Call(NamedTuple):
         Raises:
             ApiError: 400 if they are not UTF-8.
         """
-        return query_pairs(self.request.query_string)
+        return parse_query_string(self.request.query_string)
 
 
 PIECES_KEY = "treeclaim.takes_pieces"
-"""Key in the WSGI environment of a server that accepts memoryviews, and sends a list as it
-is. Others may want bytes, and send each piece by itself."""
+"""Key in the WSGI environment of a server that accepts memoryviews, and sends a list as one answer. Other servers may
+require bytes, and send each piece separately."""
 
 
 class Reply(NamedTuple):
     """A successful answer.
 
     Attributes:
-        status: HTTP status.
-        body: A dictionary, which is written as JSON; or ready-made pieces, of which a list is the whole answer
-            and anything else is streamed; None for no body.
-        location: Path of what was created, without the mount prefix.
-        modified_at: For Last-Modified from 1.15: seconds since the epoch; None for no cache
-            headers.
+        status: HTTP status; None for that of the first declared answer.
+        body: A dictionary, which is serialized as JSON; or a list of pieces, which is sent as a whole; or an iterable
+            of pieces, which is streamed; None for no body.
+        location: Path of the created resource, without the mount prefix.
+        modified_at: Seconds since the epoch for Last-Modified, from 1.15; None for the present time if the answer is
+            declared as dated, and for no cache headers otherwise.
         content_type: The content type of the body.
     """
 
-    status: HTTPStatus = HTTPStatus.OK
+    status: HTTPStatus | None = None
     body: dict[str, Any] | Iterable[bytes | memoryview] | None = None
     location: str | None = None
     modified_at: float | None = None
     content_type: str = JSON
-
-
-def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
-    """Put a reply into the HTTP response."""
-    response.status = reply.status
-    if reply.location is not None:
-        response.set_header("Location", address_of(f"{call.request.prefix}{reply.location}"))
-    if reply.modified_at is not None and call.version.has(Feature.CACHE_HEADERS):
-        response.set_header("Last-Modified", http_date(reply.modified_at))
-        response.set_header("Cache-Control", "no-cache")
-    if reply.body is None:
-        response.text = None
-        response.content_type = None
-        return
-    response.content_type = reply.content_type
-    pieces = reply.body
-    if isinstance(pieces, dict):
-        response.data = json_bytes(pieces)
-    elif not isinstance(pieces, list):
-        response.stream = cast("Any", pieces)
-    elif len(pieces) > 1 and call.request.env.get(PIECES_KEY):
-        response.set_stream(cast("Any", pieces), sum(map(len, pieces)))
-    else:
-        response.data = b"".join(pieces)

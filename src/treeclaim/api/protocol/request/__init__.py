@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and checking of bodies and query strings."""
+"""Parsing and validation of bodies and query strings."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the extension as pydantic models: schema, reader and the words of refusals in one.
+"""Bodies of the extension as pydantic models: schema, reader and error texts in one.
 
-A refusal says where a value stands, what it is, and what is expected there. Unknown members get the nearest known
-name.
+An error text has the place of a value, the value and the expected form. For an unknown member it suggests the most
+similar name.
 """
 
 import json
@@ -53,7 +53,7 @@ _NOUNS = {
     "string_type": "a text",
     "tuple_type": "a list",
 }
-"""The value that is expected, by pydantic's type of error."""
+"""The expected value, by pydantic's type of error."""
 
 _WORDS = {
     "greater_than_equal": "{value} is less than {ge}",
@@ -68,10 +68,10 @@ _WORDS = {
     "union_tag_not_found": "{discriminator} is required",
     "value_error": "{error}",
 }
-"""The problem with a value, by pydantic's type of error."""
+"""The problem of a value, by pydantic's type of error."""
 
 _MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
-"""A member of an enumeration in words of pydantic."""
+"""A member of an enumeration in pydantic's texts."""
 
 _FORMS = {
     CLASS_NAME: "a name of capital letters, digits and _",
@@ -80,7 +80,7 @@ _FORMS = {
     str(DASHED_UUID["pattern"]): "a UUID with dashes",
     f"^{CONDITION_KEY}$": "a key of 1 to 63 capital letters, digits and _",
 }
-"""The text that is expected, by its pattern."""
+"""The expected text, by its pattern."""
 
 
 class Body(BaseModel):
@@ -100,7 +100,7 @@ class Body(BaseModel):
             may_be_null, most = bounds[name]
             if member is None and not may_be_null:
                 raise ValueError(f"{name!r} is null; leave it out")
-            # pydantic reads all members of a mapping before it counts them.
+            # pydantic validates all members of a mapping before it counts them.
             if most and isinstance(member, dict) and len(member) > most:
                 raise ValueError(f"{name}: {len(member)} are more than {most}")
         return value
@@ -126,7 +126,7 @@ class BodyReader:
     """Reads bodies of one operation into its model; see `VersionedSchema` for those of Placement.
 
     Attributes:
-        refusal: Makes the 400 from the words of a problem.
+        refusal: Creates the 400 from the text of a problem.
     """
 
     refusal: Callable[[str], Exception] = staticmethod(_invalid_body)
@@ -148,7 +148,7 @@ class BodyReader:
         """Read a parsed body, or the part of one at a place.
 
         Raises:
-            ApiError: 400 with the place and the words of the first problem.
+            ApiError: 400 with the place and the text of the first problem.
         """
         try:
             return self._model.model_validate(value)
@@ -157,7 +157,7 @@ class BodyReader:
 
 
 def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema with definitions in the places of references, and without titles and defaults."""
+    """Return a copy of a schema with definitions instead of references, and without titles and defaults."""
     if isinstance(node, list):
         return [_inline_definitions(part, definitions) for part in node]
     if not isinstance(node, dict):
@@ -170,12 +170,12 @@ def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
         others = {key: part for key, part in node.items() if key != "patternProperties"}
         return _inline_definitions(others | names, definitions)
     if node.get("default", node) is None and "anyOf" in node:
-        # It may be absent, but not null.
+        # The member may be absent, but not null.
         kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
         return _inline_definitions({"anyOf": kinds} if len(kinds) > 1 else kinds[0], definitions)
     left_out = {"title", "default", "discriminator"}
     if "properties" in node:
-        # The same members are the same named schema, whatever the docstring of the model.
+        # Equal members must be one named schema, also if the docstrings of the models differ.
         left_out.add("description")
     return {
         key: {name: _inline_definitions(part, definitions) for name, part in inner.items()}
@@ -214,7 +214,7 @@ def shown_value(value: Any) -> str:
 
 
 def _place(body: Any, steps: Iterable[int | str]) -> str:
-    """Return the place of a value: `rules[0].domains[1]`. Steps that are not of the body are kinds of unions."""
+    """Return the place of a value: `rules[0].domains[1]`. Steps that are not in the body are branches of unions."""
     text = ""
     for step in steps:
         if isinstance(body, list) and isinstance(step, int):
@@ -225,7 +225,7 @@ def _place(body: Any, steps: Iterable[int | str]) -> str:
 
 
 def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
-    """Return the validator of UUIDs of something, in any spelling."""
+    """Return the validator of UUIDs, in any spelling; `noun` is the kind of object in its error."""
 
     def read(text: str) -> str:
         uuid = normalised_uuid(text)
@@ -237,13 +237,13 @@ def _uuid(noun: str, *, normalises: bool = True) -> AfterValidator:
 
 
 def items(least: int = 0, most: int | None = None) -> Any:
-    """Return the bounds of a list, of which only the first wrong item is reported."""
+    """Return the bounds of a list; only its first invalid item is reported."""
     return Field(strict=False, min_length=least or None, max_length=most, fail_fast=True)
 
 
 AnyUuid = Annotated[str, _uuid("anything", normalises=False), WithJsonSchema(ANY_UUID)]
 UuidText = Annotated[str, WithJsonSchema(ANY_UUID)]
-"""A UUID that its operation checks."""
+"""A UUID that its operation validates."""
 ConsumerUuid = Annotated[str, _uuid("a consumer"), WithJsonSchema(ANY_UUID)]
 ProviderUuid = Annotated[str, _uuid("a resource provider"), WithJsonSchema(ANY_UUID)]
 ConsumerKey = Annotated[str, Field(pattern=PROVIDER_KEY)]
@@ -252,7 +252,7 @@ DashedUuid = Annotated[str, Field(pattern=str(DASHED_UUID["pattern"]))]
 ConditionKey = Annotated[str, Field(pattern=f"^{CONDITION_KEY}$")]
 HoldUuid = Annotated[str, _uuid("a hold"), WithJsonSchema(ANY_UUID)]
 AggregateUuid = Annotated[str, _uuid("an aggregate", normalises=False), WithJsonSchema(ANY_UUID)]
-"""A UUID in the spelling of the client, which is that of its aggregates (page 40)."""
+"""A UUID in the spelling of the client, which page 40 preserves."""
 
 Consumers = Annotated[tuple[ConsumerUuid, ...], items(0, MOST_NAMED)]
 Providers = Annotated[tuple[ProviderUuid, ...], items(0, MOST_NAMED)]
@@ -268,7 +268,7 @@ Alternatives = Annotated[tuple[Query, ...], items(1, 16)]
 
 
 def different(noun: str) -> AfterValidator:
-    """Return the validator of a list that may name something only once."""
+    """Return the validator of a list without repetitions."""
 
     def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(set(values)) < len(values):
@@ -294,7 +294,7 @@ Domains = Annotated[
     WrapValidator(_read_domains),
     WithJsonSchema({"anyOf": [{"enum": ["tree"]}, _AGGREGATES]}),
 ]
-"""Aggregates; none where every tree is a domain."""
+"""Aggregates; an empty tuple if every tree is a domain."""
 
 HoldUuids = Annotated[
     tuple[HoldUuid, ...],
@@ -305,12 +305,12 @@ HoldUuids = Annotated[
 """Holds to draw from, each once."""
 
 Parts = Annotated[int, Field(ge=1, le=_MOST_PARTS)]
-"""The number of domains that one answer reports."""
+"""The number of domains in one answer."""
 
 TimeOrNull = Annotated[
     str | None, WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
 ]
-"""A time in the form of RFC 3339, which its operation reads."""
+"""A time in the form of RFC 3339, which its operation parses."""
 
 OR_NULL: Any = Field(default_factory=type(None))
 """The default of a member that may be null."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query strings of the extension as pydantic models: description, reader and the words of refusals in one."""
+"""Query strings of the extension as pydantic models: description, reader and error texts in one."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,10 +26,10 @@ _NAME = CLASS_NAME.strip("^$")
 _UUID = str(DASHED_UUID["pattern"]).strip("^$")
 
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
-"""Python reads only integers of some thousand digits."""
+"""int() rejects texts of some thousand digits."""
 
 _REPEATED = frozenset({"member_of", "required"})
-"""Parameters that narrow a list each time that they occur; of any other, the last occurrence counts."""
+"""Parameters of which all occurrences are effective; of other parameters, the last occurrence is."""
 
 
 class QueryReader(BodyReader):
@@ -41,7 +41,7 @@ class QueryReader(BodyReader):
         """Read the names and values of a query string.
 
         Raises:
-            InvalidQueryError: with the name and the words of the first problem.
+            InvalidQueryError: with the name and the text of the first problem.
         """
         values: dict[str, Any] = {}
         for name, value in pairs:
@@ -127,4 +127,4 @@ Amounts = Annotated[
     PlainValidator(value_parsers.parse_resources),
     WithJsonSchema(text(list_pattern(f"{_NAME}:[1-9][0-9]*"))),
 ]
-"""Amounts by resource class. Names have the form of those that may exist: others are always refused."""
+"""Amounts by resource class. Only names that a class may have are accepted."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of JSON schemas that several nouns share.
 
-The schemas themselves are in the folders of the nouns, each a function of the microversion: what a
-version changed is a branch on a `Feature` there, and nowhere a second copy of a schema.
+The modules of the nouns contain the schemas, each a function of the microversion: a change by a version is a branch
+on a `Feature`, never a second copy of a schema.
 """
 
 from typing import Any
@@ -17,25 +17,25 @@ SHORT_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 
 UUID: Schema = {"type": "string", "format": "uuid"}
-"""A uuid that the service reads in any spelling (contract page 00, section 12)."""
+"""A UUID in any spelling (contract page 00, section 12)."""
 
 DASHED_UUID: Schema = {
     "type": "string",
     "format": "uuid",
     "pattern": "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
 }
-"""A uuid in the usual spelling, which some filters require."""
+"""A UUID with dashes, which some filters require."""
 
 CLASS_NAME = "^[A-Z0-9_]+$"
 PROVIDER_KEY = "^[0-9a-fA-F-]{36}$"
 TYPE_NAME = "^([A-Z0-9_]{1,255}|unknown)$"
-"""A type of consumers, and what stands for none."""
+"""A consumer type, or the word for consumers without a type."""
 
 CUSTOM_NAME: Schema = {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
 """The name of a custom trait or resource class."""
 
 GENERATION: dict[str, Schema] = {"resource_provider_generation": INTEGER}
-"""The member that has a provider's generation."""
+"""The member with a provider's generation."""
 
 MOST_NAMED = 10_000
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks bodies and query strings by JSON schemas (contract page 00, sections 4 and 5)."""
+"""Parses bodies and query strings, and validates them by JSON schemas (contract page 00, sections 4 and 5)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
@@ -18,44 +18,42 @@ from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.model.query import value_parsers
 
 LONGEST_WORDED = 16_384
-"""Characters of a body or query whose refusal is worded as clients know it. They match refusals of
-single fields; finding the best words for anything takes up to half a second for this much, and
-minutes for the longest body."""
+"""Most characters of a body or query for which errors have the wording that clients match. Finding the best error takes
+up to half a second for this length, and would take minutes for the longest body."""
 
 _MOST_ERRORS = 100
-"""Errors of a value, of which the most relevant is reported."""
+"""Most errors of a value from which the most relevant is chosen."""
 
 _LONGEST_MESSAGE = 4_000
-"""Characters: half of what an error shows, so that which rule was violated is in it too."""
+"""Most characters of a message: half of an error's text, so that the violated rule fits too."""
 
 _DEEPEST = 32
-"""Levels of a body; claims have six. The quick validator compares the items of a list before it
-judges them, and takes a minute for 16 MiB of nothing but brackets. The validator that words
-refusals prints each level again inside the one around it: the square of the levels."""
+"""Most levels of a body; claims have six. The fast validator compares the items of a list before it validates them, and
+needs a minute for 16 MiB of brackets. The wording validator prints each level within its parent, in quadratic
+time."""
 
 _LARGEST_WHOLE = 2**63
-"""The bound of integers that are read; the validator in Rust takes 64 bits."""
+"""The bound of whole numbers; the validator in Rust accepts 64 bits."""
 
 _MOST_PARAMETERS = 16_384
-"""Parameters of a query. The longest address has room for 11,000 that mean something; a question of 512 request
-groups with all that groups may have is a fifth of it."""
+"""Most parameters of a query. The longest address has room for 11,000 meaningful ones; a query of 512 complete request
+groups has a fifth of that."""
 
 MOST_VALUES = 30_000
-"""Values of a body (`values_in`), where its operation allows no more: thirty thousand names. What is done for each
-takes some ten microseconds, and often some statements."""
+"""Default for the most values of a body (`count_values`): thirty thousand names. The work for a value takes some ten
+microseconds, and often some statements."""
 
 MOST_VALUES_IN_BULK = 500_000
-"""Values of a body that has many lists, or long queries, each with bounds of its own: all uuids that the longest
-body by default has room for. They are parsed by one call, which takes 0.1 s at most."""
+"""Most values of a body with many lists or long queries, which have their own bounds: all UUIDs that fit into the
+longest body by default. One call parses them within 0.1 s."""
 
 MOST_VALUES_OF_SOME = 100_000
-"""Values of a body with claims, nine thousand of the usual ones, or with all that a part of a provider has; and of one
-that places consumers: a thousand of them, sixteen rules with a thousand domains and a thousand others each,
-and three times as many in its queries. The validator takes 0.03 s for them, and looks at no deadline; readers
-have each provider of so many claims to count."""
+"""Most values of a body with claims, which is nine thousand usual claims; of a body with a part of a provider; and of a
+body that places consumers: a thousand of them, sixteen rules with a thousand domains and a thousand others each, and
+three times as many values in its queries. The validator needs 0.03 s for them, without checking the deadline."""
 
 _PATH_SHOWN = 10
-"""Steps into a value that a brief refusal names."""
+"""Most steps of the path in a brief error."""
 
 
 _FORMATS = FormatChecker(formats=())
@@ -68,11 +66,11 @@ def _is_uuid(value: object) -> bool:
 
 
 class Checker:
-    """A schema made ready once, to check many values.
+    """A compiled schema.
 
-    A validator in Rust says a hundred times faster whether a value is valid, and it alone decides.
-    Its refusals are worded by the library that clients know, if that takes little time, and if the library refuses
-    the value too: by Python's patterns, `$` also matches before a newline at the end.
+    A validator in Rust, which is a hundred times faster, decides whether a value is valid. The Python library, whose
+    wording clients match, words the error if the value is short and if it rejects the value too: in Python's patterns,
+    `$` also matches before a final newline.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -83,46 +81,44 @@ class Checker:
         )
 
     def problem(self, value: object, *, length: int) -> str | None:
-        """Return what is wrong with a value, as the validator library words it; None if nothing.
-
-        Clients match fragments of this wording. It is put on one line.
+        """Return the problem of a value in the wording of the Python library, in one line; None if it is valid.
 
         Args:
-            value: What was parsed.
-            length: Characters of the text that it was parsed from.
+            value: The parsed value.
+            length: The number of characters of its text.
         """
         try:
             if self._quick.is_valid(value):
                 return None
             if length > LONGEST_WORDED:
-                return self._briefly(value)
-            return self._word_problem(value) or self._briefly(value)
+                return self._brief_problem(value)
+            return self._worded_problem(value) or self._brief_problem(value)
         except (RecursionError, ValueError, orjson.JSONEncodeError):
-            # Each of the libraries has its own limit, far beyond what any schema admits.
+            # Each library has its own limit, far beyond the levels of any schema.
             return "the value is nested too deeply"
 
-    def _word_problem(self, value: object) -> str | None:
+    def _worded_problem(self, value: object) -> str | None:
         error = best_match(islice(self._wording.iter_errors(value), _MOST_ERRORS))
         if error is None:
             return None
         error.message = _without_middle(error.message)
         return str(error).replace("\n", " ")
 
-    def _briefly(self, value: object) -> str:
-        """Say what is wrong first, in words of a bounded length."""
-        # Asked for all errors, it would make them all before it gives the first one.
+    def _brief_problem(self, value: object) -> str:
+        """Return the first problem, in a text of bounded length."""
+        # An iterator over the errors would compute all of them before the first.
         try:
             self._quick.validate(value)
         except jsonschema_rs.ValidationError as error:
-            # Kept beyond this block it would keep this frame, and this frame the value.
-            return _words(error)
+            # A reference to the error would keep this frame, and so the value.
+            return _describe_error(error)
         return "the value is not valid"
 
 
 _TOO_MANY = (ValidationErrorKind.MaxItems, ValidationErrorKind.MaxProperties)
 
 
-def _words(error: jsonschema_rs.ValidationError) -> str:
+def _describe_error(error: jsonschema_rs.ValidationError) -> str:
     path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
     message = error.message
     # The message begins with the value.
@@ -135,59 +131,58 @@ def _words(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _without_middle(message: str) -> str:
-    """Shorten a message whose beginning is a value, and whose end says what is wrong with it."""
+    """Shorten a message that begins with a value and ends with its problem."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
     half = _LONGEST_MESSAGE // 2
     return f"{message[:half]}\N{HORIZONTAL ELLIPSIS}{message[-half:]}"
 
 
-def values_in(body: bytes) -> int:
-    """Return about how many values a body has: its commas, and brackets that open something.
+def count_values(body: bytes) -> int:
+    """Return the approximate number of values of a body: its commas and opening brackets.
 
-    Those in texts count too, so that nothing is parsed before it is judged.
+    Characters within strings count too, as the check precedes parsing.
     """
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
-def _go_on() -> None:
-    """Check no deadline, where no client waits."""
+def _check_nothing() -> None:
+    """Check no deadline."""
 
 
-def parsed_json(
-    body: bytes, most_values: int = MOST_VALUES, look: Callable[[], None] = _go_on
+def parse_json(
+    body: bytes,
+    most_values: int = MOST_VALUES,
+    check_deadline: Callable[[], None] = _check_nothing,
 ) -> Any:
-    """Parse a request body that has not too many values.
+    """Parse a request body.
 
     Args:
-        body: As it came.
-        most_values: How many there may be.
-        look: Called between two passes over the body; raises where the time is over.
+        body: The body as received.
+        most_values: Most values of the body, as `count_values` counts them.
+        check_deadline: Called between two passes over the body; raises once the deadline has passed.
 
     Raises:
-        ApiError: 400 if it is not UTF-8 JSON, has more values, or is nested beyond all schemas.
+        ApiError: 400 if the body is not UTF-8 JSON, has more values, or is nested too deeply.
     """
-    if len(body) > most_values and values_in(body) > most_values:
+    if len(body) > most_values and count_values(body) > most_values:
         raise bad_request(f"JSON does not validate: it has more than {most_values} values")
-    look()
+    check_deadline()
     try:
-        # It goes a thousand levels down at most.
+        # orjson accepts at most a thousand levels.
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad_request(f"Malformed JSON: {error}") from error
-    look()
-    _take_whole_numbers(value)
+    check_deadline()
+    _convert_whole_numbers(value)
     return value
 
 
-def _take_whole_numbers(value: Any) -> None:
-    """Read `1.0` and `1e0` within a value as 1: to a schema they are integers, to Python they are not.
-
-    What is parsed is looked at, whose number of values is bounded: a body as it came may be of millions of
-    quotes, escapes or blanks.
+def _convert_whole_numbers(value: Any) -> None:
+    """Convert `1.0` and `1e0` within a value to 1: for a schema they are integers, but not for Python.
 
     Raises:
-        ApiError: 400 if lists and mappings are nested beyond all schemas.
+        ApiError: 400 if lists and mappings are nested too deeply.
     """
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
@@ -198,7 +193,7 @@ def _take_whole_numbers(value: Any) -> None:
 
 
 def _whole_numbers(outer: Any) -> Iterator[Any]:
-    """Read whole numbers of a list or mapping, and go through the lists and mappings in it."""
+    """Convert the whole numbers of a list or mapping, and yield the lists and mappings in it."""
     for key, value in outer.items() if isinstance(outer, dict) else enumerate(outer):
         kind = type(value)
         if kind is dict or kind is list:
@@ -208,17 +203,17 @@ def _whole_numbers(outer: Any) -> Iterator[Any]:
 
 
 def require_body(checker: Checker, body: object, length: int) -> None:
-    """Check a parsed body that was so many bytes; raise a 400 with the validator's text."""
+    """Validate a parsed body of `length` bytes; raise a 400 with the validator's text."""
     problem = checker.problem(body, length=length)
     if problem is not None:
         raise bad_request(f"JSON does not validate: {problem}")
 
 
-def query_pairs(query_string: str) -> list[tuple[str, str]]:
+def parse_query_string(query_string: str) -> list[tuple[str, str]]:
     """Split a query string into decoded names and values, in order.
 
     Raises:
-        InvalidQueryError: if it has too many of them, or is not UTF-8 behind its percent-encoding.
+        InvalidQueryError: if it has too many parameters, or is not UTF-8 after percent-decoding.
     """
     count = query_string.count("&") + 1
     if count > _MOST_PARAMETERS:
@@ -229,19 +224,19 @@ def query_pairs(query_string: str) -> list[tuple[str, str]]:
         raise value_parsers.invalid_query(str(error)) from error
 
 
-def length_of_pairs(pairs: Iterable[tuple[str, str]]) -> int:
-    """Return the characters of some names and values together."""
+def count_characters(pairs: Iterable[tuple[str, str]]) -> int:
+    """Return the number of characters of names and values."""
     return sum(map(len, chain.from_iterable(pairs)))
 
 
 def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Check a query string of which the last occurrence of each parameter counts.
+    """Validate a query string; the last occurrence of each parameter is effective.
 
     Raises:
         InvalidQueryError: with the validator's text.
     """
     query = dict(pairs)
-    problem = checker.problem(query, length=length_of_pairs(pairs))
+    problem = checker.problem(query, length=count_characters(pairs))
     if problem is not None:
         raise value_parsers.invalid_query(problem)
     return query

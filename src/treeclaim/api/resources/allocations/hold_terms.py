@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms of holds, and the holds that a write draws from (contract page 100)."""
+"""Terms of holds, and the holds from which a write draws (contract page 100)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,14 +33,14 @@ from treeclaim.model.provider import MOST_TOLERATED
 from treeclaim.store.reading.holders import ConsumerDetails
 
 MANAGE_RULE = "treeclaim:holds:manage"
-"""The rule that a write of a hold needs, beside the rule of its operation."""
+"""The policy rule of writes of holds, in addition to the rule of the operation."""
 
 _AHEAD = timedelta(seconds=1)
-"""The time by which the end of a hold or a condition must be ahead of the database's clock."""
+"""Least time between the database's clock and the end of a hold or a condition."""
 
 
 class TermsBody(Body):
-    """Terms of a hold; those that are absent keep their values, or have their defaults."""
+    """Terms of a hold; absent terms keep their values, or have their defaults."""
 
     until: TimeOrNull = OR_NULL
     returns: bool = False
@@ -49,12 +49,12 @@ class TermsBody(Body):
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Return the members that are there."""
+        """Return the present members."""
         return self.model_dump(exclude_unset=True)
 
 
 class HoldBody(TermsBody):
-    """The member that makes a hold, as it is shown too."""
+    """The member `hold`, of writes and of responses."""
 
     drawn: dict[str, Any] = Field(default_factory=dict)
 
@@ -71,14 +71,14 @@ class ClaimMembers(Body):
 
     @property
     def kept_request(self) -> list[str] | Omission | None:
-        """Return the queries to be kept; None for none from now on."""
+        """Return the queries to store; None to remove the stored request."""
         if "request" not in self.model_fields_set:
             return Omission.OMITTED
         return None if self.request is None else list(self.request)
 
 
-def hold_of(call: Call, body: HoldBody | None) -> HoldTerms | None:
-    """Read the member `hold` of a write; None where it makes none.
+def read_hold(call: Call, body: HoldBody | None) -> HoldTerms | None:
+    """Read the member `hold` of a write; None if it creates no hold.
 
     Raises:
         ApiError: 400, 403.
@@ -86,46 +86,46 @@ def hold_of(call: Call, body: HoldBody | None) -> HoldTerms | None:
     if body is None:
         return None
     call.require_allowed(MANAGE_RULE)
-    return HoldTerms(**terms_of(call, body.terms))
+    return HoldTerms(**read_terms(call, body.terms))
 
 
-def terms_of(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read those terms of a hold that are named, by the names of `HoldTerms`.
+def read_terms(call: Call, members: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the present terms of a hold, by the names of `HoldTerms`.
 
     Raises:
         ApiError: 400.
     """
-    terms = {name: given[name] for name in ("until", "returns", "note") if name in given}
-    if "projects" in given:
-        terms["projects"] = tuple(dict.fromkeys(given["projects"]))
+    terms = {name: members[name] for name in ("until", "returns", "note") if name in members}
+    if "projects" in members:
+        terms["projects"] = tuple(dict.fromkeys(members["projects"]))
     if terms.get("until") is not None:
-        terms["until"] = until_of(call, terms["until"])
+        terms["until"] = read_until(call, terms["until"])
     return terms
 
 
-def until_of(call: Call, given: str) -> datetime:
-    """Read when something ends: naive UTC in whole seconds, at least a second ahead.
+def read_until(call: Call, value: str) -> datetime:
+    """Parse an end: naive UTC in whole seconds, at least a second ahead.
 
     Raises:
         ApiError: 400.
     """
-    until = utc_of(given)
+    until = utc_of(value)
     if until is None:
         raise bad_request(
-            f"Invalid until: {quote_value(given)} is not a time in the form of RFC 3339."
+            f"Invalid until: {quote_value(value)} is not a time in the form of RFC 3339."
         )
     if until < call.services.store.now() + _AHEAD:
         raise bad_request(
-            f"Invalid until: {quote_value(given)} is not a second ahead by the database's clock."
+            f"Invalid until: {quote_value(value)} is not a second ahead by the database's clock."
         )
     return until.replace(microsecond=0)
 
 
-def type_of(consumer_type: str | None, hold: HoldTerms | None) -> str:
-    """Return the consumer type of a claim at a version that knows holds; None where it names none.
+def require_type(consumer_type: str | None, hold: HoldTerms | None) -> str:
+    """Return the consumer type of a claim at a version with holds.
 
     Raises:
-        ApiError: 400 if it is missing, or another one than that of holds for a hold.
+        ApiError: 400 if the type is missing, or a hold has another type than `HOLD_TYPE`.
     """
     if hold is None and consumer_type is None:
         raise bad_request("JSON does not validate: 'consumer_type' is a required property")
@@ -134,8 +134,8 @@ def type_of(consumer_type: str | None, hold: HoldTerms | None) -> str:
     return consumer_type or HOLD_TYPE
 
 
-def sources_of(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the holds that a write draws from, if its caller may draw.
+def require_sources(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
+    """Require that the caller may draw from holds, and return the holds.
 
     Raises:
         ApiError: 403.
@@ -145,11 +145,13 @@ def sources_of(call: Call, holds: tuple[str, ...]) -> tuple[str, ...]:
     return holds
 
 
-def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequence[str]]]) -> None:
-    """Check that no hold draws, and none is a consumer of the write that draws from it.
+def require_disjoint(
+    claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequence[str]]],
+) -> None:
+    """Require that no hold draws, and that no write names a hold both as consumer and as source.
 
     Args:
-        claims: Consumers, terms and sources of each.
+        claims: Consumers, terms and sources of each claim.
 
     Raises:
         ApiError: 400.
@@ -166,8 +168,8 @@ def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequen
                 )
 
 
-def shown(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
-    """Return the members by which a client sees a hold, and who draws from one."""
+def render_terms(kept: ConsumerDetails, uuid: str) -> dict[str, Any]:
+    """Return the members `hold` and `drawn_from` of a consumer in responses."""
     hold = kept.holds.get(uuid)
     return {
         "hold": None if hold is None else hold.shown(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are kept with consumers: checked, shown, and matched (contract page 100)."""
+"""Requests that are stored with consumers: validated, shown, and matched (contract page 100)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,8 @@ import orjson
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.resources.candidates.operations import arrival_of
-from treeclaim.api.resources.candidates.parameters import request_of
-from treeclaim.api.resources.candidates.queries import Queries, require_names
+from treeclaim.api.resources.candidates.operations import start_search
+from treeclaim.api.resources.candidates.queries import Queries, parse_request, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import LONGEST_REQUEST, ConsumerClaim, Omission
 from treeclaim.model.errors import TreeclaimError
@@ -19,16 +18,14 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.store.reading.holders import ConsumerDetails, load_requests
 
 
-def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the queries to be stored with the consumers placed by them; None if they are not to be."""
-    if not call.version.is_extended:
-        return None
+def storable_request(alternatives: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the queries to store with the consumers placed by them; None if they are too long."""
     is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
     return tuple(alternatives) if is_short else None
 
 
 def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Check the requests that claims name; one that equals the kept one is taken unchecked.
+    """Validate the requests of claims; a request that equals the stored one is accepted.
 
     Raises:
         ApiError: 400.
@@ -45,21 +42,21 @@ def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
 
 
 def require_valid(
-    call: Call, given: Mapping[str, Sequence[str]], where: Mapping[str, str]
+    call: Call, requests: Mapping[str, Sequence[str]], where: Mapping[str, str]
 ) -> None:
-    """Check the queries of requests by consumer; `where` says where they stand.
+    """Validate the queries of requests by consumer; `where` has the place of each request.
 
     Raises:
         ApiError: 400.
     """
-    if not given:
+    if not requests:
         return
-    kept = call.services.store.read(load_requests, sorted(given))
-    new = {uuid: queries for uuid, queries in given.items() if kept.get(uuid) != list(queries)}
+    kept = call.services.store.read(load_requests, sorted(requests))
+    new = {uuid: queries for uuid, queries in requests.items() if kept.get(uuid) != list(queries)}
     for uuid, texts in new.items():
         if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
             raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
-    queries = Queries(call, arrival_of(call), (text for texts in new.values() for text in texts))
+    queries = Queries(call, start_search(call), (text for texts in new.values() for text in texts))
     read = {
         f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
         for uuid, texts in new.items()
@@ -71,13 +68,13 @@ def require_valid(
 def shown_request(
     call: Call, kept: ConsumerDetails, uuid: str, amounts: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    """Return the members by which a client sees a consumer's request.
+    """Return the members `request` and `request_valid` of a consumer in responses.
 
     Args:
         call: The call.
-        kept: What is kept.
+        kept: The stored details of consumers.
         uuid: The consumer.
-        amounts: What it holds, by provider and class.
+        amounts: Its allocations, by provider and class.
     """
     request = kept.requests.get(uuid)
     if request is None:
@@ -93,12 +90,12 @@ def shown_request(
 
 
 def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) -> frozenset[str]:
-    """Return the keys of conditions that a consumer with a kept request tolerates; none if it is not valid.
+    """Return the keys of conditions that a consumer's stored request tolerates; none if the request is not valid.
 
     Args:
         call: The call.
         request: The alternatives.
-        held: The units by class that the consumer holds, without zeros.
+        held: The allocated units by class, without zeros.
     """
     alternative = find_alternative(call, request, held)
     return frozenset() if alternative is None else alternative.tolerated
@@ -107,11 +104,11 @@ def tolerated_keys(call: Call, request: Sequence[str], held: Mapping[str, int]) 
 def find_alternative(
     call: Call, request: Sequence[str], held: Mapping[str, int]
 ) -> CandidateRequest | None:
-    """Return the first readable alternative of a kept request that some units by class add up to."""
+    """Return the first valid alternative of a stored request whose amounts equal the units by class."""
     with call.services.replica.current() as forest:
         for query in request:
             try:
-                alternative = request_of(
+                alternative = parse_request(
                     query, call.version, call.services.options.max_request_groups
                 )
                 require_known_names(forest, alternative)

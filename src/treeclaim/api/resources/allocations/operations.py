@@ -8,17 +8,36 @@ from typing import Any
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import (
     Call,
+    DescribedResponse,
     Refusal,
     Reply,
     ValueForms,
     VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request.schemas import ANY_UUID
+from treeclaim.api.protocol.request.bodies import BodyReader
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    ANY_UUID,
+    BOOLEAN,
+    CLASS_NAME,
+    GENERATION,
+    HELD,
+    INTEGER,
+    PROVIDER_KEY,
+    SHORT_TEXT,
+    STRING,
+    STRINGS,
+    TEXT_OR_NULL,
+    UUID,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.allocations import hold_terms, kept_requests, schemas
+from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
+from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -29,12 +48,133 @@ from treeclaim.model.errors import (
     UnitConstraintError,
 )
 from treeclaim.model.extension.errors import ConditionedError
-from treeclaim.model.microversions import Feature
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid, quote_value
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.allocations import load_provider_allocations
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.reading.holders import ConsumerDetails, load_details
+
+_RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
+_MAPPINGS: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "patternProperties": {"[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": UUID}},
+}
+
+MEMBERS = BodyReader(ClaimMembers)
+"""Reads the members of the extension, which the schemas of claims do not validate."""
+
+_DRAWING = ("from_holds", "tolerates")
+"""Members that claims of a reshape do not have."""
+
+
+def claim(version: Version) -> Schema:
+    """Return the schema of PUT /allocations/{consumer_uuid}."""
+    least = 0 if version.has(Feature.CONSUMER_GENERATIONS) else 1
+    return _claim(version, least, draws=True)
+
+
+def claims(version: Version) -> Schema:
+    """Return the schema of POST /allocations."""
+    return mapping(PROVIDER_KEY, _claim(version, 0, draws=True), least=1)
+
+
+def reshaped_claims(version: Version) -> Schema:
+    """Return the schema of claims in a reshape, which may be empty (page 75)."""
+    return mapping(PROVIDER_KEY, _claim(version, 0, draws=False))
+
+
+def _claim(version: Version, least: int, *, draws: bool) -> Schema:
+    required: dict[str, Schema] = {"allocations": _allocations_schema(version, least)}
+    if version.has(Feature.ALLOCATION_OWNERS_REQUIRED):
+        required |= {"project_id": SHORT_TEXT, "user_id": SHORT_TEXT}
+    if version.has(Feature.CONSUMER_GENERATIONS):
+        required["consumer_generation"] = {"type": ["integer", "null"]}
+    if version.has(Feature.CONSUMER_TYPES):
+        required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
+    optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
+    if version.is_extended:
+        # Required without `hold`; the reader checks this.
+        optional |= {
+            "consumer_type": required.pop("consumer_type"),
+            **{name: {} for name in ClaimMembers.model_fields if draws or name not in _DRAWING},
+        }
+    return record(required, optional)
+
+
+def described_claims(node: Any) -> Any:
+    """Return a copy of a schema in which the members of the extension are described."""
+    if not isinstance(node, dict):
+        return node
+    copied = {key: described_claims(part) for key, part in node.items()}
+    members = copied.get("properties", {})
+    if "hold" in members:
+        described_members = MEMBERS.schema["properties"]
+        copied["properties"] = members | {
+            name: described_members[name] for name in members.keys() & described_members.keys()
+        }
+        copied |= TYPE_UNLESS_HOLD
+    return copied
+
+
+def _allocations_schema(version: Version, least: int) -> Schema:
+    if version.has(Feature.ALLOCATIONS_BY_PROVIDER):
+        share = record({"resources": _RESOURCES}, {"generation": INTEGER})
+        return mapping(PROVIDER_KEY, share, least=least)
+    item = record({"resource_provider": record({"uuid": UUID}), "resources": _RESOURCES})
+    return {"type": "array", "minItems": least, "items": item}
+
+
+SHOWN_HOLD = record(
+    {
+        "until": TEXT_OR_NULL,
+        "returns": BOOLEAN,
+        "projects": STRINGS,
+        "note": TEXT_OR_NULL,
+        "drawn": mapping(".*", AMOUNTS),
+    }
+)
+
+HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
+"""Terms of a hold; null for other consumers."""
+
+DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
+"""The drawn amounts of a consumer, by hold and provider."""
+
+OWNED: dict[str, Schema] = {
+    "project_id": STRING,
+    "user_id": STRING,
+    "consumer_generation": INTEGER,
+    "consumer_type": STRING,
+}
+"""The owner of a consumer in responses."""
+
+KEPT: dict[str, Schema] = {
+    "hold": HOLD_OR_NULL,
+    "drawn_from": DRAWN_FROM,
+    "request": {"type": ["array", "null"], "items": STRING},
+}
+"""The records kept with a consumer in responses."""
+
+CONSUMER = DescribedResponse(
+    body=record(
+        {"allocations": HELD}, OWNED | KEPT | {"request_valid": {"type": ["boolean", "null"]}}
+    )
+)
+"""The allocations of a consumer; without allocations, the response has no other member."""
+
+PROVIDER = DescribedResponse(
+    body=record(
+        {
+            "allocations": mapping(
+                ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
+            )
+        }
+        | GENERATION
+    )
+)
+
 
 _NO_DETAILS = ConsumerDetails({}, {}, {})
 
@@ -45,7 +185,7 @@ UNABLE = Refusal(
     CapacityExceededError,
     ConditionedError,
 )
-"""The answer to what a provider refuses."""
+"""The answer to claims that a provider rejects."""
 
 _REFUSALS = (
     UNABLE,
@@ -58,7 +198,7 @@ _REFUSALS = (
 @operation(
     "GET /allocations/{consumer_uuid}",
     policy="placement:allocations:list",
-    answers=(schemas.CONSUMER,),
+    answers=(CONSUMER,),
 )
 def show_allocations(call: Call) -> Reply:
     """Show what a consumer holds (section 2)."""
@@ -72,13 +212,13 @@ def show_allocations(call: Call) -> Reply:
 
     consumer, kept = call.services.store.read(read)
     body: dict[str, Any] = {"allocations": {}}
-    modified_at = now()
+    modified_at = None
     if consumer is not None and (consumer[0]["allocations"] or uuid in kept.holds):
         body, modified_at = _shown(call, consumer[0]), consumer[1]
     amounts = {provider: share["resources"] for provider, share in body["allocations"].items()}
     if is_extended:
-        # What is kept with it (page 100).
-        body |= hold_terms.shown(kept, uuid)
+        # Page 100.
+        body |= hold_terms.render_terms(kept, uuid)
         body |= kept_requests.shown_request(call, kept, uuid, amounts)
     return Reply(body=body, modified_at=modified_at)
 
@@ -89,7 +229,7 @@ _MEMBERS = {
     "consumer_generation": Feature.CONSUMER_GENERATIONS,
     "consumer_type": Feature.CONSUMER_TYPES,
 }
-"""The feature with which a consumer is shown with a member."""
+"""The feature that introduced each member of a consumer."""
 
 
 def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,9 +240,9 @@ def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
 @operation(
     "PUT /allocations/{consumer_uuid}",
     policy="placement:allocations:update",
-    body=VersionedSchema(schemas.claim),
+    body=VersionedSchema(claim),
     most_values=MOST_VALUES_OF_SOME,
-    forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=schemas.described_claims),
+    forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=described_claims),
     refusals=_REFUSALS,
 )
 def replace_allocations(call: Call) -> Reply:
@@ -114,39 +254,39 @@ def replace_allocations(call: Call) -> Reply:
     claims = [_read_claim(call, consumer_uuid, call.json())]
     require_sound(call, claims)
     write_claims(call, claims)
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 @operation(
     "POST /allocations",
     policy="placement:allocations:manage",
     since=Feature.MANAGE_ALLOCATIONS,
-    body=VersionedSchema(schemas.claims),
+    body=VersionedSchema(claims),
     most_values=MOST_VALUES_OF_SOME,
-    forms=ValueForms(body=schemas.described_claims),
+    forms=ValueForms(body=described_claims),
     refusals=_REFUSALS,
 )
 def manage_allocations(call: Call) -> Reply:
     """Replace what several consumers hold, all or nothing (section 4)."""
-    claims = claims_of(call, call.json())
+    claims = read_claims(call, call.json())
     require_sound(call, claims)
     write_claims(call, claims)
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
-def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
-    """Read the claims of several consumers from a checked body."""
+def read_claims(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
+    """Read the claims of several consumers from a validated body."""
     items = call.deadline.each(body.items())
     return [_read_claim(call, uuid, claim, place=quote_value(uuid)) for uuid, claim in items]
 
 
 def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Check what claims say of holds and requests, as far as no lock is needed (page 100).
+    """Validate the holds and requests of claims, as far as this needs no lock (page 100).
 
     Raises:
         ApiError: 400.
     """
-    hold_terms.require_apart(
+    hold_terms.require_disjoint(
         ([claim.consumer_uuid], claim.hold, claim.from_holds) for claim in claims
     )
     kept_requests.require_valid_requests(call, claims)
@@ -161,18 +301,18 @@ def _read_claim(
     """Read the claim of a consumer at a place of a body (section 3.1).
 
     Raises:
-        ApiError: 400 for members of the extension, which are not checked yet.
+        ApiError: 400 for invalid members of the extension.
     """
     services = call.services
     members = _NO_MEMBERS
     if named := ClaimMembers.model_fields.keys() & body.keys():
-        members = schemas.MEMBERS.read({name: body[name] for name in named}, place)
+        members = MEMBERS.read({name: body[name] for name in named}, place)
     generation: int | Omission | None = Omission.OMITTED
     if call.has(Feature.CONSUMER_GENERATIONS):
         generation_value = body["consumer_generation"]
         generation = None if generation_value is None else int(generation_value)
     named_type = body.get("consumer_type", Omission.OMITTED)
-    hold = hold_terms.hold_of(call, members.hold)
+    hold = hold_terms.read_hold(call, members.hold)
     knows_holds = call.version.is_extended
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
@@ -180,12 +320,12 @@ def _read_claim(
         project_id=body.get("project_id", services.incomplete_project_id),
         user_id=body.get("user_id", services.incomplete_user_id),
         generation=generation,
-        consumer_type=hold_terms.type_of(body.get("consumer_type"), hold)
+        consumer_type=hold_terms.require_type(body.get("consumer_type"), hold)
         if knows_holds
         else named_type,
         knows_holds=knows_holds,
         hold=hold,
-        from_holds=hold_terms.sources_of(call, members.from_holds),
+        from_holds=hold_terms.require_sources(call, members.from_holds),
         request=members.kept_request,
         tolerates=frozenset(members.tolerates),
     )
@@ -194,7 +334,7 @@ def _read_claim(
 def _allocations(
     call: Call, shares: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
-    """Read allocations in either form; in a list the last item of a provider counts."""
+    """Read allocations in either form; in a list, the last item of a provider applies."""
     if isinstance(shares, Mapping):
         pairs: Iterable[tuple[str, Mapping[str, Any]]] = shares.items()
     else:
@@ -206,7 +346,7 @@ def _allocations(
 
 
 def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
-    """Write claims; name the consumers if a class does not exist (section 3.3)."""
+    """Write claims; an error about an unknown class names the consumers (section 3.3)."""
     try:
         call.services.store.replace_allocations(claims)
     except ResourceClassNotFoundError as error:
@@ -222,13 +362,13 @@ def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
 def delete_allocations(call: Call) -> Reply:
     """Remove everything that a consumer holds (section 5)."""
     call.services.store.delete_allocations(call.arguments["consumer_uuid"])
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 @operation(
     "GET /resource_providers/{uuid}/allocations",
     policy="placement:resource_providers:allocations:list",
-    answers=(schemas.PROVIDER,),
+    answers=(PROVIDER,),
     refusals=(Refusal("Resource provider '{uuid}' not found: {error}", ProviderNotFoundError),),
 )
 def list_provider_allocations(call: Call) -> Reply:
@@ -241,5 +381,5 @@ def list_provider_allocations(call: Call) -> Reply:
             del share["consumer_generation"]
     return Reply(
         body={"allocations": shares, "resource_provider_generation": generation},
-        modified_at=now() if modified_at is None else modified_at,
+        modified_at=modified_at,
     )

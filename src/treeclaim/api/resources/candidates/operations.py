@@ -6,11 +6,9 @@ from operator import attrgetter
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply, operation
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.candidates import schemas
-from treeclaim.api.resources.candidates.mixes import Mixes
-from treeclaim.api.resources.candidates.parameters import candidate_request, request_of
-from treeclaim.api.resources.extension.lists import classes_named_by
+from treeclaim.api.resources.candidates.queries import Mixes, parse_pairs, parse_request
+from treeclaim.api.resources.extension.lists import unknown_class_refusal
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Feature, Version
@@ -19,10 +17,10 @@ from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.replica.questions import candidate_question, explain_question, key_of
 
-_REFUSALS = (classes_named_by("resources"),)
+_REFUSALS = (unknown_class_refusal("resources"),)
 
 DRAW_RULE = "treeclaim:holds:draw"
-"""Policy rule of whatever names holds to draw from."""
+"""Policy rule of requests that name holds to draw from."""
 
 
 @operation(
@@ -37,20 +35,20 @@ DRAW_RULE = "treeclaim:holds:draw"
 def list_candidates(call: Call) -> Reply:
     """List combinations of providers that satisfy a request."""
     most_groups = call.services.options.max_request_groups
-    request = request_of(call.request.query_string, call.version, most_groups)
+    request = parse_request(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
-    arrival = arrival_of(call)
+    arrival = start_search(call)
     mixes = Mixes(call, arrival.check)
-    request = mixes.in_order_of(request)
+    request = mixes.add_to_order(request)
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
     question = candidate_question(request, services.search, _form(call.version), key)
     body = services.replica.answer(question, arrival)
-    return Reply(body=body, modified_at=now())
+    return Reply(body=body)
 
 
 def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
-    """Check the rule that questions need which count what holds have as free (page 100).
+    """Require the rule of queries that count the amounts of holds as free (page 100).
 
     Raises:
         ApiError: 403.
@@ -59,8 +57,8 @@ def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
         call.require_allowed(DRAW_RULE)
 
 
-def arrival_of(call: Call) -> Arrival:
-    """Start the deadline of a search, which also ends when its client hangs up."""
+def start_search(call: Call) -> Arrival:
+    """Start the deadline of a search, which also ends when its client closes the connection."""
     search = call.services.search
     return Arrival.now(search.seconds, call.client_gone, search.most_bytes)
 
@@ -90,14 +88,14 @@ def explain_candidates(call: Call) -> Reply:
     pairs, own_names = call.query(), schemas.FocusQuery.model_fields
     search_pairs = [pair for pair in pairs if pair[0] not in own_names]
     most_groups = call.services.options.max_request_groups
-    request = candidate_request(search_pairs, call.version, most_groups)
+    request = parse_pairs(search_pairs, call.version, most_groups)
     query: schemas.FocusQuery = schemas.FOCUS.read_pairs(
         pair for pair in pairs if pair[0] in own_names
     )
     require_may_draw(call, request)
-    arrival = arrival_of(call)
-    # An order is checked as in a search, and explains nothing.
-    Mixes(call, arrival.check).in_order_of(request)
+    arrival = start_search(call)
+    # An order is validated as in a search, but does not affect the explanation.
+    Mixes(call, arrival.check).add_to_order(request)
     key = key_of("explain", call.version, call.request.query_string)
     question = explain_question(request, Focus(query.nearest, query.tree), key, shows_held=True)
     try:
@@ -106,4 +104,4 @@ def explain_candidates(call: Call) -> Reply:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quote_value(error.uuid)} is unknown."
         ) from error
-    return Reply(body=body, modified_at=now())
+    return Reply(body=body)

@@ -1,43 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries in bodies: read once each, and refused with the place where they stand (contract page 98).
+"""Reads queries for candidates, of URLs and of bodies, and the mixes that they name (pages 90, 98 and 101)."""
 
-Every function raises ApiError, a 400 that says what is wrong, and where.
-"""
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from collections.abc import Iterable, Mapping
+import orjson
 
 from treeclaim.api.protocol.errors import BAD_VALUE, api_error, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.resources.candidates.mixes import Mixes
-from treeclaim.api.resources.candidates.parameters import request_of
+from treeclaim.api.protocol.request.validation import Checker, count_characters, parse_query_string
+from treeclaim.api.protocol.short_cache import cache_short
+from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.extension.planning import Mix
+from treeclaim.model.extension.planning import Mix, MixRequest, is_mix_name
+from treeclaim.model.microversions import NEWEST, Version
+from treeclaim.model.names import quote_value
 from treeclaim.model.query.errors import InvalidQueryError, QueryError
+from treeclaim.model.query.order import with_mixes
+from treeclaim.model.query.parser import parse_query, require_few_groups
+from treeclaim.model.query.value_parsers import invalid_query
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Arrival
 from treeclaim.store.database.transactions import chunks
+from treeclaim.store.operations import mixes as store
+
+_LONGEST_CACHED = 8_192
+"""Most characters of a cached query: 2 MiB for all, and ten times that for the parsed requests."""
+
+_FIRST_COUNTS = ("limit", "group_policy")
+"""Parameters of which Placement validates all values and applies the first (contract page 90, note N5)."""
 
 _LONGEST_QUERY = 256 * 1024
-"""Characters of a query in a body: four times the longest address."""
+"""Most characters of a query in a body: four times the longest address."""
 
 _MOST_GROUPS = 65_536
-"""Request groups of all different queries of a call together: those of 128 queries that have the most by
-default. In the form in which the search wants them they take a hundred megabytes."""
+"""Most request groups of all different queries of a call: those of 128 queries with the default maximum. Parsed for the
+search, they need a hundred megabytes."""
 
 _NAMES_AT_ONCE = 500
-"""Queries whose names are looked for in one turn at the Forest: a few milliseconds."""
+"""Queries whose names are looked up in one turn at the Forest, within a few milliseconds."""
 
 
-class Queries:
-    """Reads the queries of one call, each text once, and within the time that a search has."""
+@cache_short(longest=_LONGEST_CACHED)
+def parse_request(query_string: str, version: Version, most_groups: int) -> CandidateRequest:
+    """Parse a query string. Schedulers send few different queries, so the results are cached.
 
-    def __init__(self, call: Call, arrival: Arrival, texts: Iterable[str]) -> None:
-        """Look how many groups there are altogether, before any query is read.
+    Raises:
+        InvalidQueryError: as `parse_pairs`.
+    """
+    return parse_pairs(parse_query_string(query_string), version, most_groups)
+
+
+def parse_pairs(
+    pairs: list[tuple[str, str]], version: Version, most_groups: int
+) -> CandidateRequest:
+    """Parse and validate a query; the number of its groups is checked first.
+
+    Raises:
+        InvalidQueryError: in the order of contract page 90, section 2.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    require_few_groups(list(values), most_groups)
+    _check_names(values, QUERY.at(version))
+    return parse_query(pairs, values, version)
+
+
+def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
+    """Validate the names, and the values of parameters without a group: step A."""
+    first = {name: texts[0] for name, texts in values.items()}
+    problem = checker.problem(first, length=count_characters(first.items()))
+    for name in _FIRST_COUNTS:
+        for value in values.get(name, [])[1:]:
+            # The first value applies, but a malformed one is an error at any position (note N5).
+            problem = problem or checker.problem({"resources": "", name: value}, length=len(value))
+    if problem is not None:
+        raise invalid_query(problem)
+
+
+class Mixes:
+    """Reads the mixes that a call names from the database, each once."""
+
+    def __init__(self, call: Call, check_deadline: Callable[[], None]) -> None:
+        """Read no mix yet.
 
         Args:
             call: The call.
-            arrival: When it came, and how long it may take.
+            check_deadline: Raises once the deadline of the call has passed.
+        """
+        self._store = call.services.store
+        self._most_groups = call.services.options.max_request_groups
+        self._check_deadline = check_deadline
+        self._known: dict[str, tuple[str, Mix] | None] = {}
+
+    def add_to_order(self, request: CandidateRequest) -> CandidateRequest:
+        """Return a request that contains the mixes of its order.
+
+        Raises:
+            InvalidQueryError: for an unknown mix, or a class that none of its requests has.
+            StoreUnavailableError: if the database does not answer.
+        """
+        names = () if request.order is None else request.order.mix_names
+        return with_mixes(request, self.named(names)) if names else request
+
+    def require(self, name: str, where: str) -> Mix:
+        """Return the mix that a call names at a place.
+
+        Raises:
+            ApiError: 400 if no such mix exists.
+            StoreUnavailableError: if the database does not answer.
+        """
+        by_name = self.named((name,))
+        if name not in by_name:
+            raise bad_request(f"{where}: there is no mix {quote_value(name)!r}.", BAD_VALUE)
+        return by_name[name]
+
+    def named(self, names: Collection[str]) -> dict[str, Mix]:
+        """Return the existing mixes by name.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if missing := sorted(set(names) - self._known.keys()):
+            texts = self._store.read(store.load_texts, list(filter(is_mix_name, missing)))
+            for name in missing:
+                text = texts.get(name)
+                self._known[name] = None if text is None else (text, self._mix(name, text))
+        return {name: entry[1] for name in names if (entry := self._known[name]) is not None}
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the read mixes as texts, for the cache keys of answers."""
+        return [
+            f"{name}={entry[0]}"
+            for name, entry in sorted(self._known.items())
+            if entry is not None
+        ]
+
+    def _mix(self, name: str, text: str) -> Mix:
+        requests = {}
+        for key, entry in orjson.loads(text)["requests"].items():
+            self._check_deadline()
+            try:
+                request = parse_request(entry["query"], NEWEST, self._most_groups)
+            except InvalidQueryError:
+                # The operator now allows fewer groups, so no consumer can be placed by this request.
+                continue
+            requests[key] = MixRequest(request, int(entry["weight"]))
+        return Mix(name, requests)
+
+
+class Queries:
+    """Parses the queries of one call, each text once, within the deadline of a search."""
+
+    def __init__(self, call: Call, arrival: Arrival, texts: Iterable[str]) -> None:
+        """Check the number of groups of all queries before any is parsed.
+
+        Args:
+            call: The call.
+            arrival: Its arrival and deadline.
             texts: All queries.
 
         Raises:
@@ -52,12 +174,12 @@ class Queries:
         self._groups = 0
 
     def at(self, where: str, query: str) -> CandidateRequest:
-        """Read a query; an error in it begins with where it stands.
+        """Parse the query at a place; the text of an error begins with the place.
 
         Raises:
             ApiError: 400.
-            SearchGivenUpError: if the time of the call is over.
-            ClientGoneError: if its client has hung up.
+            SearchGivenUpError: if the deadline of the call has passed.
+            ClientGoneError: if its client has closed the connection.
         """
         self._arrival.check()
         cached_request = self._known.get(query)
@@ -66,11 +188,11 @@ class Queries:
         if len(query) > _LONGEST_QUERY:
             raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
         try:
-            request = request_of(query, self._version, self._most_groups)
-            request = self._mixes.in_order_of(request)
+            request = parse_request(query, self._version, self._most_groups)
+            request = self._mixes.add_to_order(request)
         except InvalidQueryError as error:
             raise api_error(error, f"{where}: {error}") from error
-        # Names may be written in ways that are not seen without reading.
+        # The constructor does not count parameters with encoded names.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)
         self._known[query] = request
@@ -86,15 +208,15 @@ class Queries:
 
     @property
     def mix_texts(self) -> list[str]:
-        """Return what answers depend on beside the queries: the mixes that their orders name."""
+        """Return the mixes of the orders as texts, for the cache keys of answers."""
         return self._mixes.texts
 
     def without_holds(self, where: str, query: str) -> CandidateRequest:
-        """Read a query of a call that names holds beside its queries, if any.
+        """Parse a query of a call that has `from_holds` as a separate member.
 
         Raises:
             ApiError: 400.
-            SearchGivenUpError, ClientGoneError: as `at` does.
+            SearchGivenUpError, ClientGoneError: as `at`.
         """
         request = self.at(where, query)
         if request.from_holds:
@@ -112,16 +234,14 @@ def _require_few_groups(count: int) -> None:
 
 
 def require_names(call: Call, read: Mapping[str, CandidateRequest]) -> None:
-    """Check that all names in some queries exist.
-
-    Each question is looked at once, and others have their turn at the Forest in between.
+    """Require that all names in queries exist; each query is checked once, in several turns at the Forest.
 
     Args:
         call: The call.
-        read: The queries, by where they stand.
+        read: The parsed queries by their places.
 
     Raises:
-        QueryError: for the first that names what does not exist.
+        QueryError: for the first query with an unknown name.
     """
     places = {id(request): place for place, request in reversed(list(read.items()))}
     for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):

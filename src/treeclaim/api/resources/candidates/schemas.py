@@ -55,7 +55,7 @@ def _scalars(version: Version) -> dict[str, Schema]:
 
 
 def _checked_schema(parameter: QueryParameter) -> Schema:
-    """Return what the schema checks of a value; its reader checks the rest."""
+    """Return the schema of a value; the parser validates the remainder."""
     if parameter.grammar is Grammar.NUMBER:
         return {"type": "string", "pattern": "^[1-9][0-9]*$"}
     if parameter.grammar is Grammar.CHOICE:
@@ -160,7 +160,7 @@ TYPE_UNLESS_HOLD: Schema = {
     "if": {"required": ["hold"], "properties": {"hold": {"type": "object"}}},
     "else": {"required": ["consumer_type"]},
 }
-"""A hold has a type of its own. (Generators of clients take `anyOf` for a choice of types.)"""
+"""The consumer type is optional for a hold. `anyOf` would be a choice of types for generators of clients."""
 
 
 _CLASS = "[A-Z0-9_]+"
@@ -186,7 +186,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.VALUE_LIST: text(rf"[a-z][a-z0-9_]{{7}}(:{_SUFFIX}){{2,}}"),
     Grammar.TERMS: text(list_pattern(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
 }
-"""Forms of values by grammar; the schemas themselves have those of numbers and choices."""
+"""Forms of values by grammar, except numbers and choices, whose schemas are complete."""
 
 _SEARCH: dict[str, Schema] = {
     parameter.name: _FORMS[parameter.newest_grammar]
@@ -197,7 +197,7 @@ _SEARCH: dict[str, Schema] = {
 _REPEATED = frozenset(
     parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
 )
-"""Parameters that may be repeated to say more."""
+"""Parameters whose repeated values are all effective."""
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 

@@ -4,8 +4,7 @@
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import GENERATION, record
-from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.extension.parts import SHOWN, AttributesBody
+from treeclaim.api.resources.extension.provider_batch import SHOWN, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
     json_for_provider,
@@ -54,4 +53,4 @@ def _shown(attributes: Attributes, generation: int) -> Reply:
         "resource_provider_generation": generation,
         ATTRIBUTES.name: ATTRIBUTES.written(attributes),
     }
-    return Reply(body=body, modified_at=now())
+    return Reply(body=body)

@@ -23,7 +23,6 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
@@ -41,15 +40,15 @@ from treeclaim.store.audit.repairs import repair
 
 MOST_REPAIRS = 1_000
 DEFAULT_AGE = 3_600
-"""Seconds since its newest allocation after which a consumer that is not listed is an orphan: a
-server that is being built holds something before anybody lists it."""
+"""Seconds since its newest allocation after which an unlisted consumer is an orphan: a server that is being built has
+allocations before it is listed."""
 
 _OLDEST = 10**9
 """Seconds: thirty years."""
 
 
 class AuditQuery(Body):
-    """The kinds of findings that are looked for, and the greatest number of each."""
+    """The kinds of findings to look for, and the greatest number of each."""
 
     kind: Annotated[
         tuple[Annotated[FindingKind, Field(strict=False)], ...],
@@ -61,12 +60,12 @@ class AuditQuery(Body):
 
     @property
     def kinds(self) -> list[FindingKind]:
-        """Return the kinds in the order of an answer."""
+        """Return the kinds in the order of the response."""
         return [kind for kind in FindingKind if not self.kind or kind in self.kind]
 
 
 class LivingBody(Body):
-    """Consumers that exist in the cloud by type; the operation itself checks each UUID, within its deadline."""
+    """Live consumers of the cloud by type; the operation validates each UUID, within its deadline."""
 
     living: Annotated[
         dict[
@@ -166,14 +165,14 @@ REPAIRED = DescribedResponse(
     ),
     dated=False,
 )
-"""Each repair as it was asked for, with what became of it."""
+"""Each repair of the request with its result."""
 
 
 _LATE = "Not tried: the time of the request is over. Try again with less."
 _FAILED = "Not tried: the database failed before."
 
 _ONE_AT_A_TIME = Gate(1)
-"""An audit reads everything: one at a time on a worker."""
+"""Admits one audit at a time on a worker, as an audit reads the whole database."""
 
 
 @operation(
@@ -182,11 +181,11 @@ _ONE_AT_A_TIME = Gate(1)
     answers=(FINDINGS,),
 )
 def show_audit(call: Call, query: AuditQuery) -> Reply:
-    """Look for what is wrong with the records."""
+    """Find inconsistent records."""
     if FindingKind.ORPHANED in query.kind:
         raise bad_request("kind=orphaned needs a POST with the living consumers.")
     kinds = [kind for kind in query.kinds if kind is not FindingKind.ORPHANED]
-    return Reply(body=_find(call, kinds, query.limit, None), modified_at=now())
+    return Reply(body=_find(call, kinds, query.limit, None))
 
 
 @operation(
@@ -195,7 +194,7 @@ def show_audit(call: Call, query: AuditQuery) -> Reply:
     answers=(FINDINGS_FOR_A_LIST,),
 )
 def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Reply:
-    """Look for what is wrong, and for consumers that no longer exist in the cloud."""
+    """Find inconsistent records, and consumers that no longer exist in the cloud."""
     living = Living(
         {
             name: _living_uuids(call, name, uuids)
@@ -207,10 +206,10 @@ def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Rep
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
-    """Read the living consumers of one type.
+    """Parse the UUIDs of the live consumers of one type.
 
     Raises:
-        ApiError: 400 for a text that is not a UUID.
+        ApiError: 400 for an invalid UUID.
         RequestGivenUpError: if the deadline has passed.
     """
     living = set()
@@ -233,11 +232,11 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
 def repair_findings(call: Call, body: RepairsBody) -> Reply:
     """Repair findings of an audit that need no guess.
 
-    They share the deadline of the request. What was done by then, or until the database failed, is
-    reported; the rest is refused.
+    All repairs share the deadline of the request. Repairs after the deadline, or after a failure of the database, are
+    reported as refused.
 
     Raises:
-        StoreUnavailableError: if the database fails before anything was done.
+        StoreUnavailableError: if the database fails at the first repair.
     """
     results: list[dict[str, Any]] = []
     not_tried = ""

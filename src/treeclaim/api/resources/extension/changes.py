@@ -15,7 +15,6 @@ from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, op
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
-from treeclaim.api.protocol.texts import now
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
@@ -28,7 +27,7 @@ from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
 MOST_TREES = 2_000
-"""Uuids of `in_tree`: as many as have room in the longest head of a request, and some more."""
+"""Most UUIDs of `in_tree`: more than fit into the longest head of a request."""
 
 
 class ChangesQuery(Body):
@@ -49,7 +48,7 @@ CHANGE = record(
         "deleted": {"type": "boolean"},
     },
 )
-"""A provider that changed, with `generation` and `what`, or one that is gone, with `deleted`."""
+"""A changed provider has `generation` and `what`; a deleted provider has `deleted`."""
 
 CHANGES = DescribedResponse(
     body=record(
@@ -63,9 +62,8 @@ CHANGES = DescribedResponse(
 
 
 ADOPT_KEY = "treeclaim.adopt"
-"""Key of a function, in the WSGI environment of a server with watchers, that accepts a
-`Watch` and returns whether it has room for it. What the application answers is then only the
-beginning of the answer; the server sends what the watch has to tell after it."""
+"""Key of a function in the WSGI environment of a server with watchers. It adopts a `Watch`, and returns False without a
+free place. The answer of the application then is only the first part; the server sends the events of the watch."""
 
 CURSOR_EXPIRED = "treeclaim.cursor_expired"
 
@@ -88,7 +86,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
         text = call.request.get_header("Last-Event-ID") or text
     since = None if text is None else _cursor(text)
     with ExitStack() as unless_adopted:
-        # Before the database is asked: what is committed in between is then reported twice instead of never.
+        # Created before the database is read: a commit in between is then reported twice instead of never.
         watch: Watch | None = None
         if is_stream:
             end = monotonic() + call.services.options.watch_seconds
@@ -106,7 +104,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
                 CURSOR_EXPIRED,
             )
         if watch is None or adopt is None or not (is_stream or news.is_empty):
-            return Reply(body=[Message.of(news).document], modified_at=now())
+            return Reply(body=[Message.of(news).document])
         if roots is not None:
             watch.narrow(roots)
         if not adopt(watch):
@@ -114,11 +112,10 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
         unless_adopted.pop_all()
     opening = b""
     if is_stream:
-        # News, or the client's position; else a sign of life.
+        # News, or the first cursor; else a comment.
         opening = b":\n\n" if news.is_empty and since is not None else Message.of(news).event
     return Reply(
         body=iter([opening]),
-        modified_at=now(),
         content_type=EVENT_STREAM if is_stream else JSON,
     )
 
@@ -143,9 +140,9 @@ def _cursor(text: str) -> WrittenCursor:
 def _read_news(
     transaction: ReadTransaction, since: WrittenCursor | None, trees: Sequence[str]
 ) -> tuple[News | None, Mapping[str, str | None] | None]:
-    """Return what is new since a cursor, and the roots of trees by the uuids that name them.
+    """Return the changes since a cursor, and the roots of trees by the UUIDs that name them.
 
-    The first is None if the cursor is too old, the second if no tree is named.
+    The changes are None if the cursor is too old; the roots are None if no tree is named.
     """
     if since is None:
         news: News | None = News(present_cursor(transaction), {}, catalogue=False)

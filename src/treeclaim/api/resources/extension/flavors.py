@@ -39,7 +39,7 @@ QUERIES = DescribedResponse(
     ),
     dated=False,
 )
-"""The query of each flavor, or why there is none."""
+"""The query of each flavor, or the reason why it has none."""
 
 
 @operation(

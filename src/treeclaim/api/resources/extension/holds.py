@@ -12,7 +12,7 @@ from treeclaim.api.protocol.request.query_models import Time, Uuids
 from treeclaim.api.protocol.request.schemas import HELD, INTEGER, STRING, STRINGS, record
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
-from treeclaim.api.resources.allocations.schemas import SHOWN_HOLD
+from treeclaim.api.resources.allocations.operations import SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import ReadTransaction
@@ -39,13 +39,13 @@ _MANY: Any = Field(min_length=1, max_length=1_000)
 
 
 class HoldsBody(Body):
-    """Terms of holds that change."""
+    """Changed terms of holds."""
 
     holds: Annotated[dict[ConsumerKey, TermsBody], _MANY]
 
 
 class RequestsBody(Body):
-    """The requests of consumers; null for none."""
+    """The requests of consumers; null to remove one."""
 
     requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
 
@@ -62,13 +62,13 @@ _HOLD = record(
 )
 
 UPDATED = DescribedResponse(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
-"""The number of named consumers that exist, and those that do not."""
+"""The number of updated consumers, and the unknown ones."""
 
 
 @operation(
     "GET /treeclaim/holds",
     policy="treeclaim:holds:list",
-    answers=(lists.page_answer(_KIND, _HOLD),),
+    answers=(lists.describe_page(_KIND, _HOLD),),
 )
 def list_holds(call: Call, query: HoldListQuery) -> Reply:
     """List holds, with what they hold and what is drawn from them."""
@@ -96,7 +96,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Reply:
 )
 def change_holds(call: Call, body: HoldsBody) -> Reply:
     """Change terms of holds without changing their generations."""
-    changes = {uuid: hold_terms.terms_of(call, hold.terms) for uuid, hold in body.holds.items()}
+    changes = {uuid: hold_terms.read_terms(call, hold.terms) for uuid, hold in body.holds.items()}
     return _update(changes, call.services.store.write(change_terms, changes))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts that the lists of the extension share (contract page 99, before section 1).
+"""Filters, pages and links of the lists of the extension (contract page 99, before section 1).
 
-Their filters; how long pages are, where they begin, and the link to the next one. A marker says behind what
-a page begins. What exists all along keeps its place in the order of the list, so it is on exactly one page.
+A marker contains the key after which a page begins. An entry that exists during the whole traversal keeps its position
+in the order of the list, so it is on exactly one page.
 """
 
 import base64
@@ -18,7 +18,6 @@ from treeclaim.api.protocol.operations import Call, DescribedResponse, Refusal, 
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
 from treeclaim.api.protocol.request.schemas import LINKS, STRING, Schema, record, text
-from treeclaim.api.protocol.texts import now
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension import cursor_text
@@ -30,19 +29,19 @@ _GREATEST_ID = 2**63 - 1
 
 
 class ListQuery(Body):
-    """The two parameters that every list has."""
+    """The parameters of every list."""
 
     limit: Annotated[int, Field(ge=1, le=10_000), READ_INTEGER] = 1_000
     marker: Annotated[str, WithJsonSchema(text("[A-Za-z0-9_-]+"))] | None = None
 
     def after(self, kind: str) -> str:
-        """Return the key behind which the page begins; empty for the first one.
+        """Return the key after which the page begins; empty for the first page.
 
         Args:
-            kind: What the list is of; markers of other lists are refused.
+            kind: The kind of entries; markers of other lists are rejected.
 
         Raises:
-            ApiError: 400 if the marker cannot be read.
+            ApiError: 400 for an invalid marker.
         """
         if self.marker is None:
             return ""
@@ -57,10 +56,10 @@ class ListQuery(Body):
         return key
 
     def after_id(self, kind: str) -> int:
-        """Return the id behind which the page begins; 0 for the first one.
+        """Return the id after which the page begins; 0 for the first page.
 
         Raises:
-            ApiError: 400 if the marker cannot be read.
+            ApiError: 400 for an invalid marker.
         """
         key = self.after(kind) or "0"
         if not (key.isascii() and key.isdigit() and len(key) <= len(str(_GREATEST_ID))):
@@ -75,7 +74,7 @@ class ListQuery(Body):
 
 
 class SelectionQuery(ListQuery):
-    """Filters of providers, as page 20 has them."""
+    """The filters of providers of page 20."""
 
     in_tree: Uuids = ()
     member_of: Membership = value_parsers.Membership()
@@ -83,12 +82,12 @@ class SelectionQuery(ListQuery):
 
     @property
     def conditions(self) -> ProviderConditions:
-        """Return the conditions that providers meet."""
+        """Return the conditions that matching providers satisfy."""
         return value_parsers.provider_conditions(self.required, self.member_of, self.in_tree)
 
 
-def classes_named_by(parameter: str) -> Refusal:
-    """Return a 400 for a parameter that names a resource class that does not exist."""
+def unknown_class_refusal(parameter: str) -> Refusal:
+    """Return the 400 for an unknown resource class in a parameter."""
     return Refusal(
         f"Invalid resource class in {parameter} parameter: {{error}}",
         ResourceClassNotFoundError,
@@ -96,7 +95,7 @@ def classes_named_by(parameter: str) -> Refusal:
     )
 
 
-def page_answer(kind: str, entry: Schema) -> DescribedResponse:
+def describe_page(kind: str, entry: Schema) -> DescribedResponse:
     """Describe the answer with a page of entries."""
     entries: Schema = {"type": "array", "items": entry}
     return DescribedResponse(body=record({kind: entries, "cursor": STRING, "links": LINKS}))
@@ -112,17 +111,16 @@ def page_reply(
             "cursor": cursor_text.write_cursor(cursor),
             "links": links(call, kind, next_after),
         },
-        modified_at=now(),
     )
 
 
 def links(call: Call, kind: str, next_after: object | None) -> list[dict[str, Any]]:
-    """Return the links of a page: to the next one, with the same filters, where there is one.
+    """Return the links of a page: a link to the next page, with the same filters.
 
     Args:
         call: The call.
-        kind: What the list is of.
-        next_after: The key behind which the next page begins; None if there is none.
+        kind: The kind of entries.
+        next_after: The key after which the next page begins; None for the last page.
     """
     if next_after is None:
         return []

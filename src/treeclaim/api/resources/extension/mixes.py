@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixes: what a cloud expects (contract page 101, section 2)."""
+"""Mixes: the requests that a cloud expects (contract page 101, section 2)."""
 
-from http import HTTPStatus
 from typing import Annotated
 
 import orjson
@@ -11,8 +10,7 @@ from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, ValueForms, operation
 from treeclaim.api.protocol.request.bodies import Body, Query
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
-from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.candidates.operations import arrival_of
+from treeclaim.api.resources.candidates.operations import start_search
 from treeclaim.api.resources.candidates.queries import Queries, require_names
 from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT, is_mix_name
 from treeclaim.model.names import quote_value
@@ -20,7 +18,7 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes
 
 _LONGEST = 256 * 1024
-"""Bytes of a mix: every question that names it reads it."""
+"""Most bytes of a mix, as every call that names the mix parses it."""
 
 _SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
 MIX = DescribedResponse(body=_SHOWN)
@@ -47,7 +45,7 @@ class MixBody(Body):
 )
 def list_mixes(call: Call) -> Reply:
     """List mixes: the requests that the cloud expects."""
-    return Reply(body={"mixes": call.services.store.read(mixes.load_mixes)}, modified_at=now())
+    return Reply(body={"mixes": call.services.store.read(mixes.load_mixes)})
 
 
 @operation(
@@ -61,7 +59,7 @@ def show_mix(call: Call) -> Reply:
     texts = call.services.store.read(mixes.load_texts, [name])
     if name not in texts:
         raise not_found(f"No mix named {name} found.")
-    return Reply(body=orjson.loads(texts[name]), modified_at=now())
+    return Reply(body=orjson.loads(texts[name]))
 
 
 @operation(
@@ -70,7 +68,7 @@ def show_mix(call: Call) -> Reply:
     forms=ValueForms(path={"name": text(MIX_NAME)}),
 )
 def put_mix(call: Call, body: MixBody) -> Reply:
-    """Make or replace a mix."""
+    """Create or replace a mix."""
     name = call.arguments["name"]
     if not is_mix_name(name):
         raise bad_request(
@@ -80,7 +78,7 @@ def put_mix(call: Call, body: MixBody) -> Reply:
     texts = {f"requests.{name}": entry.query for name, entry in body.requests.items()}
     if len(orjson.dumps(document)) > _LONGEST:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
-    queries = Queries(call, arrival_of(call), texts.values())
+    queries = Queries(call, start_search(call), texts.values())
     parsed = {
         quote_value(where): queries.at(quote_value(where), query) for where, query in texts.items()
     }
@@ -88,7 +86,7 @@ def put_mix(call: Call, body: MixBody) -> Reply:
         _require_plain(where, request)
     require_names(call, parsed)
     call.services.store.write(mixes.put, name, document)
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 @operation(
@@ -98,14 +96,14 @@ def put_mix(call: Call, body: MixBody) -> Reply:
 def delete_mix(call: Call) -> Reply:
     """Delete a mix."""
     call.services.store.write(mixes.delete, _existing(call))
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 def _existing(call: Call) -> str:
     """Return the name in the path.
 
     Raises:
-        ApiError: 404 if no mix can have it.
+        ApiError: 404 if no mix can have this name.
     """
     name = call.arguments["name"]
     if not is_mix_name(name):
@@ -114,7 +112,7 @@ def _existing(call: Call) -> str:
 
 
 def _require_plain(where: str, request: CandidateRequest) -> None:
-    """Refuse what says which candidate, how many, or for whom: a mix says only what is needed."""
+    """Reject an order, a limit and holds: a request of a mix contains only needed resources."""
     if request.order is not None or request.limit is not None or request.from_holds:
         raise bad_request(
             f"{where}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "

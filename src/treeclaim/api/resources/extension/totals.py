@@ -20,10 +20,8 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
-from treeclaim.api.protocol.texts import now
-from treeclaim.api.resources.candidates.mixes import Mixes
-from treeclaim.api.resources.candidates.operations import arrival_of
-from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.candidates.operations import start_search
+from treeclaim.api.resources.candidates.queries import Mixes, Queries
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.planning.assumptions import (
     ASSUMED,
@@ -74,18 +72,18 @@ TOTALS = DescribedResponse(body=record(_REQUIRED, _OPTIONAL))
 GIVEN_TOTALS = DescribedResponse(
     body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False
 )
-"""The response for the inventory as it would be."""
+"""The response under assumptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TotalsCall:
-    """A call for totals, whose query is read.
+    """A call for totals.
 
     Attributes:
         call: The call.
         query: Its query.
-        after: Key behind which the page of parts begins.
-        mix: The mix for which stranded amounts are reported; None for none.
+        after: Key after which the page of parts begins.
+        mix: The mix for which stranded amounts are reported; None for no such amounts.
     """
 
     call: Call
@@ -112,7 +110,7 @@ class _TotalsCall:
     def stranded(
         self, forest: Forest, rows: Rows, groups: GroupPage | None, budget: Budget
     ) -> dict[str, list[int]]:
-        """Return the free amounts that are of no use to the mix, in each group and last in all rows."""
+        """Return the free amounts that the mix cannot use, for each group and finally for all rows."""
         if self.mix is None:
             return {}
         count = 0 if groups is None else len(groups.labels)
@@ -147,7 +145,7 @@ class _TotalsCall:
         return body | {"cursor": cursor, "links": links}
 
     def question(self, assumptions: AssumptionSet) -> Question:
-        """Ask for the sums in the inventory as it would be; unknown names raise TreeclaimErrors."""
+        """Return the question for the sums under assumptions; its answer raises TreeclaimErrors for unknown names."""
 
         def work(forest: Forest, parts: Iterator[Any], budget: Budget) -> PendingAnswer:
             cursor = cursor_text.write_cursor(next(parts))
@@ -161,14 +159,14 @@ class _TotalsCall:
     "GET /treeclaim/totals",
     policy="placement:resource_providers:list",
     answers=(TOTALS,),
-    refusals=(lists.classes_named_by("resource_class"),),
+    refusals=(lists.unknown_class_refusal("resource_class"),),
 )
 def show_totals(call: Call, query: TotalsQuery) -> Reply:
     """Sum up inventories, and what is used and free of them."""
     totals_call = _TotalsCall.read(call, query)
     question = totals_call.question(NO_ASSUMPTIONS)
-    pieces = call.services.replica.answer(question, arrival_of(call))
-    return Reply(body=pieces, modified_at=now())
+    pieces = call.services.replica.answer(question, start_search(call))
+    return Reply(body=pieces)
 
 
 @operation(
@@ -176,12 +174,12 @@ def show_totals(call: Call, query: TotalsQuery) -> Reply:
     policy="placement:resource_providers:list",
     answers=(GIVEN_TOTALS,),
     only_reads=True,
-    refusals=(lists.classes_named_by("resource_class"),),
+    refusals=(lists.unknown_class_refusal("resource_class"),),
 )
 def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Reply:
     """Sum up inventories, and what would be used and free of them."""
     totals_call = _TotalsCall.read(call, query)
-    arrival = arrival_of(call)
+    arrival = start_search(call)
     assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
     document = call.services.replica.answer(totals_call.question(assumptions), arrival)
     return Reply(body=document)

@@ -15,9 +15,12 @@ from treeclaim.api.protocol.operations import (
     operation,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.inventories import schemas
-from treeclaim.api.resources.providers.provider_json import json_for_provider, path_of, require_row
+from treeclaim.api.resources.providers.provider_json import (
+    json_for_provider,
+    provider_path,
+    require_row,
+)
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryExistsError,
@@ -41,12 +44,12 @@ _CAPACITY_REFUSED = Refusal(
 def shown(
     call: Call, inventory: Inventory, consumes: Sequence[Consumes] | None = None
 ) -> dict[str, Any]:
-    """Return an inventory as clients of the call's version see it.
+    """Return the document of an inventory at the call's version.
 
     Args:
         call: The call.
-        inventory: Its amounts.
-        consumes: What it consumes; by default what the inventory says.
+        inventory: The inventory.
+        consumes: Its consumption; by default that of `inventory`.
     """
     if not call.version.is_extended:
         return inventory.amounts
@@ -57,16 +60,16 @@ def shown(
 def _kept_consumption(
     call: Call, new: Mapping[str, Inventory]
 ) -> Mapping[str, Sequence[Consumes]]:
-    """Return what the inventories consume after a write, by class, where clients are told."""
+    """Return the consumption of inventories after a write, by class; empty at versions that do not show it."""
     if not call.version.is_extended:
         return {}
-    said = {name: new[name].consumes for name in new}
+    written = {name: new[name].consumes for name in new}
     kept: Mapping[str, Sequence[Consumes]] = {}
-    if any(consumes is None for consumes in said.values()):
+    if any(consumes is None for consumes in written.values()):
         kept = call.services.store.read(consumed_by, call.arguments["uuid"])
     return {
         name: kept.get(name, ()) if consumes is None else consumes
-        for name, consumes in said.items()
+        for name, consumes in written.items()
     }
 
 
@@ -89,7 +92,7 @@ def list_inventories(call: Call) -> Reply:
                 for entry in entries
             },
         },
-        modified_at=max((entry.modified_at for entry in entries), default=now()),
+        modified_at=max((entry.modified_at for entry in entries), default=None),
     )
 
 
@@ -112,7 +115,7 @@ def add_inventory(call: Call) -> Reply:
     """Add an inventory to a resource provider (section 3)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    inventory, resource_class = schemas.inventory_of(body), body["resource_class"]
+    inventory, resource_class = schemas.read_inventory(body), body["resource_class"]
     generation = call.services.store.write(
         write_inventories,
         provider_uuid,
@@ -121,10 +124,8 @@ def add_inventory(call: Call) -> Reply:
         least_capacity=_least_capacity(call),
     )
     return Reply(
-        HTTPStatus.CREATED,
         body=shown(call, inventory) | {_GENERATION: generation},
-        location=f"{path_of(provider_uuid)}/inventories/{resource_class}",
-        modified_at=now(),
+        location=f"{provider_path(provider_uuid)}/inventories/{resource_class}",
     )
 
 
@@ -149,7 +150,7 @@ def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a resource provider (section 4)."""
     body = json_for_provider(call)
     items = call.deadline.each(body["inventories"].items())
-    new = {name: schemas.inventory_of(inventory) for name, inventory in items}
+    new = {name: schemas.read_inventory(inventory) for name, inventory in items}
     generation = call.services.store.write(
         write_inventories,
         call.arguments["uuid"],
@@ -165,7 +166,6 @@ def replace_inventories(call: Call) -> Reply:
                 name: shown(call, inventory, kept.get(name)) for name, inventory in new.items()
             },
         },
-        modified_at=now(),
     )
 
 
@@ -178,7 +178,7 @@ def replace_inventories(call: Call) -> Reply:
 def delete_inventories(call: Call) -> Reply:
     """Delete all inventories of a resource provider (section 5)."""
     call.services.store.write(write_inventories, call.arguments["uuid"], {})
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 @operation(
@@ -221,7 +221,7 @@ def replace_inventory(call: Call) -> Reply:
     """Replace one inventory of a resource provider (section 7)."""
     resource_class = call.arguments["resource_class"]
     body = json_for_provider(call)
-    inventory = schemas.inventory_of(body)
+    inventory = schemas.read_inventory(body)
     generation = call.services.store.write(
         write_inventories,
         call.arguments["uuid"],
@@ -231,7 +231,7 @@ def replace_inventory(call: Call) -> Reply:
         least_capacity=_least_capacity(call),
     )
     kept = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
-    return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation}, modified_at=now())
+    return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation})
 
 
 @operation(
@@ -258,7 +258,7 @@ def delete_inventory(call: Call) -> Reply:
         {call.arguments["resource_class"]: None},
         classes=Classes.PRESENT,
     )
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()
 
 
 def _least_capacity(call: Call) -> int:

@@ -51,7 +51,7 @@ def _check_consumes(consumes: tuple[ConsumesBody, ...]) -> tuple[ConsumesBody, .
 class InventoryBody(Body):
     """An inventory; an absent member has its default.
 
-    The schemas of page 30 are made of its members, and its bodies are read by it.
+    The schemas of page 30 are derived from its members, and this model reads the bodies.
     """
 
     total: Positive
@@ -71,7 +71,7 @@ class InventoryBody(Body):
     resource_provider_generation: int | None = None
 
     def read(self) -> Inventory:
-        """Return the inventory, with its consumption in the order in which it is shown."""
+        """Return the inventory, with its consumption in the order of responses."""
         consumes = None
         if self.consumes is not None:
             entries = [(body.provider, body.resource_class, body.amount) for body in self.consumes]
@@ -89,18 +89,18 @@ class InventoryBody(Body):
 
 _READER = BodyReader(InventoryBody)
 
-# A ratio below zero is refused with the capacity that it makes; this is what the column can hold.
+# These are the bounds of the column; the capacity check rejects a negative ratio.
 _NUMBERS: dict[str, Schema] = {
     name: {key: _READER.schema["properties"][name][key] for key in ("type", "minimum", "maximum")}
     for name in _FIELDS
 }
-"""Schemas of the amounts. Refusals show them, so the order of the keys counts."""
+"""Schemas of the amounts. Error texts show them, so the order of the keys matters."""
 
 _TOTAL = {"total": _NUMBERS.pop("total")}
 
 
-def inventory_of(body: Mapping[str, Any]) -> Inventory:
-    """Read an inventory from a body that the schema admits.
+def read_inventory(body: Mapping[str, Any]) -> Inventory:
+    """Read an inventory from a validated body.
 
     Raises:
         ApiError: 400 if `consumes` names an inventory twice.
@@ -111,7 +111,7 @@ def inventory_of(body: Mapping[str, Any]) -> Inventory:
 
 
 def _optional(version: Version) -> dict[str, Schema]:
-    """Return what may be left out of an inventory (contract page 102, section 2)."""
+    """Return the schemas of the optional members of an inventory (contract page 102, section 2)."""
     if not version.is_extended:
         return _NUMBERS
     return _NUMBERS | {"consumes": _READER.schema["properties"]["consumes"]}
@@ -131,7 +131,7 @@ def changed_inventory(version: Version) -> Schema:
 def all_inventories(version: Version) -> Schema:
     """Return the schema of PUT /resource_providers/{uuid}/inventories.
 
-    Keys of another form are let through here: they are answered like unknown classes.
+    Keys of any form are valid here; malformed ones are answered as unknown classes.
     """
     inventory = record(_TOTAL, _optional(version) | GENERATION)
     inventories: Schema = {"type": "object", "additionalProperties": inventory}
@@ -139,7 +139,7 @@ def all_inventories(version: Version) -> Schema:
 
 
 def with_class_names(schema: Schema) -> Schema:
-    """Say in a copy of the schema of all inventories which keys clients should send."""
+    """Add the form of class names to a copy of the schema of all inventories."""
     schema["properties"]["inventories"]["propertyNames"] = {"pattern": CLASS_NAME}
     return schema
 
@@ -150,7 +150,7 @@ CONSUMED: dict[str, Schema] = {
         "items": record({"provider": STRING, "resource_class": STRING, "amount": INTEGER}),
     }
 }
-"""The consumption of an inventory, which the extension shows."""
+"""The consumption of an inventory in responses of the extension."""
 
 FIELDS = record(_FIELDS, CONSUMED)
 _INVENTORY = record(_FIELDS | GENERATION, CONSUMED)

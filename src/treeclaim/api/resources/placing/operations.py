@@ -2,39 +2,217 @@
 """POST /treeclaim/candidates, …/placements and …/capacity (contract page 98, sections 3 to 5)."""
 
 import time
+from http import HTTPStatus
 from itertools import chain
+from typing import Annotated, Any, Literal
 
 from oslo_config import cfg
+from pydantic import ConfigDict, Field, model_validator
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.request.bodies import (
+    OR_NULL,
+    Alternatives,
+    Body,
+    ConsumerUuid,
+    Domains,
+    HoldUuids,
+    Parts,
+    Positive,
+    Query,
+    ShortText,
+    items,
+)
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    BOOLEAN,
+    CLASS_NAME,
+    INTEGER,
+    ROOTS,
+    STRING,
+    STRINGS,
+    TEXT_OR_NULL,
+    Schema,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
-from treeclaim.api.resources.candidates.operations import arrival_of, require_may_draw
+from treeclaim.api.resources.allocations.hold_terms import HoldBody
+from treeclaim.api.resources.candidates import schemas as candidates
+from treeclaim.api.resources.candidates.operations import require_may_draw, start_search
 from treeclaim.api.resources.candidates.queries import Queries
-from treeclaim.api.resources.placing import bodies
+from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
 from treeclaim.api.resources.placing.placements import PlacementCall
-from treeclaim.api.resources.planning.assumptions import answer_under, read_assumptions
+from treeclaim.api.resources.planning.assumptions import (
+    ASSUMED,
+    QuestionBody,
+    answer_under,
+    read_assumptions,
+)
 from treeclaim.forest.placing.capacity import CapacityLimits
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.replica.questions import alternatives_question, capacity_question, key_of
 
+_MOST_REQUESTS = 64
+_MOST_OTHERS = 1_000
+_MOST_SKEW = 1_000
+_KINDS = ("max_per_domain", "max_skew", "same_domain")
+
+NamedQueries = Annotated[dict[str, Query], Field(min_length=1, max_length=256)]
+"""Queries by names of the client's choice."""
+
+
+class AlternativesBody(QuestionBody):
+    """Alternative queries; the first with a candidate applies."""
+
+    alternatives: Alternatives
+
+
+class PlacementRequest(Body):
+    """Consumers to place by the same queries."""
+
+    model_config = ConfigDict(json_schema_extra=TYPE_UNLESS_HOLD)
+
+    alternatives: Alternatives
+    consumers: Annotated[tuple[ConsumerUuid, ...], items(1)]
+    project_id: ShortText
+    user_id: ShortText
+    consumer_type: Annotated[ShortText, Field(pattern=CLASS_NAME)] | None = None
+    hold: HoldBody | None = OR_NULL
+    from_holds: HoldUuids = ()
+
+
+class PlacementRule(Body):
+    """A rule between placements, of one kind."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [kind]} for kind in _KINDS]}
+    )
+
+    domains: Domains
+    max_per_domain: Positive | None = None
+    max_skew: Annotated[int, Field(ge=1, le=_MOST_SKEW)] | None = None
+    same_domain: Literal[True] | None = None
+    others: Annotated[tuple[ConsumerUuid, ...], items(0, _MOST_OTHERS)] = Field((), alias="with")
+    requests: Annotated[frozenset[Annotated[int, Field(ge=0)]], Field(strict=False)] | None = None
+    soft: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any) -> Any:
+        if isinstance(value, dict) and sum(kind in value for kind in _KINDS) != 1:
+            raise ValueError("one of 'max_per_domain', 'max_skew' and 'same_domain' is required")
+        return value
+
+
+class PlacementsBody(QuestionBody):
+    """Consumers to place, and the rules between them."""
+
+    requests: Annotated[tuple[PlacementRequest, ...], items(1, _MOST_REQUESTS)]
+    rules: Annotated[tuple[PlacementRule, ...], items()] = ()
+    partial: bool = False
+    dry_run: bool = False
+    explain: bool = False
+
+
+class CapacityBody(QuestionBody):
+    """Queries of consumers to count."""
+
+    requests: NamedQueries
+    domains: Domains | None = None
+    limit: Parts = 1_000
+
+
+_INTEGER_OR_NULL: Schema = {"type": ["integer", "null"]}
+_FOUND: Schema = candidates.CANDIDATES.body or {}
+
+FOUND = DescribedResponse(
+    body=_FOUND
+    | {
+        "properties": _FOUND["properties"]
+        | {
+            "alternative": _INTEGER_OR_NULL,
+            "scores": {"type": "array", "items": {"type": "number"}},
+            "approximate": {"type": "boolean"},
+            "given": ASSUMED,
+        },
+        "required": ["alternative", *_FOUND["required"]],
+    }
+)
+"""The candidates of the first query with candidates."""
+
+_PLACED = record(
+    {
+        "placements": {
+            "type": "array",
+            "items": record(
+                {
+                    "consumer": STRING,
+                    "alternative": INTEGER,
+                    "root_providers": ROOTS,
+                    "allocations": mapping(".*", record({"resources": AMOUNTS})),
+                    "mappings": {"type": ["object", "null"]},
+                    "dropped": {"type": "array", "items": INTEGER},
+                    "consumer_generation": _INTEGER_OR_NULL,
+                },
+                {"approximate": {"type": "boolean"}},
+            ),
+        },
+        "unplaced": STRINGS,
+    },
+    {"explanation": candidates.EXPLANATION.body or {}, "given": ASSUMED},
+)
+
+PLACED = DescribedResponse(HTTPStatus.CREATED, body=_PLACED, dated=False)
+NOTHING_WRITTEN = DescribedResponse(HTTPStatus.OK, body=_PLACED, dated=False)
+"""The places of consumers in a dry run, or of consumers that were placed before."""
+
+CAPACITY = DescribedResponse(
+    body=record(
+        {
+            "capacity": mapping(
+                ".*",
+                record(
+                    {
+                        "fits": INTEGER,
+                        "at_most": {"type": ["integer", "null"]},
+                        "when_empty": INTEGER,
+                        "complete": BOOLEAN,
+                    },
+                    {
+                        "domains": {
+                            "type": "array",
+                            "items": record(
+                                {"uuid": STRING, "name": TEXT_OR_NULL, "fits": INTEGER}
+                            ),
+                        }
+                    },
+                ),
+            )
+        },
+        {"given": ASSUMED},
+    ),
+    dated=False,
+)
+
+
 _SHARE_OF_TIME = 0.8
-"""Share of the deadline of searches in which numbers are counted: the rest is for writing the answer."""
+"""Share of the deadline of searches for counting; the remainder is for writing the answer."""
 
 
 @operation(
     "POST /treeclaim/candidates",
     policy="placement:allocation_candidates:list",
-    answers=(bodies.FOUND,),
+    answers=(FOUND,),
     only_reads=True,
 )
-def find_alternatives(call: Call, body: bodies.AlternativesBody) -> Reply:
+def find_alternatives(call: Call, body: AlternativesBody) -> Reply:
     """List the candidates of the first of some queries that has any."""
     texts = body.alternatives
-    arrival = arrival_of(call)
+    arrival = start_search(call)
     queries = Queries(call, arrival, [*texts, *body.placed_queries])
     requests = {
         f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
@@ -46,19 +224,19 @@ def find_alternatives(call: Call, body: bodies.AlternativesBody) -> Reply:
     key = None if assumptions else key_of("alternatives", call.version, *parts)
     question = alternatives_question(requests, call.services.search, key)
     pieces = answer_under(call, question, assumptions, arrival)
-    return Reply(body=pieces, modified_at=now())
+    return Reply(body=pieces)
 
 
 @operation(
     "POST /treeclaim/placements",
     policy="treeclaim:placements:create",
-    answers=(bodies.PLACED, bodies.NOTHING_WRITTEN),
+    answers=(PLACED, NOTHING_WRITTEN),
     most_values=MOST_VALUES_OF_SOME,
     negotiates=True,
 )
-def place_consumers(call: Call, body: bodies.PlacementsBody) -> Reply:
+def place_consumers(call: Call, body: PlacementsBody) -> Reply:
     """Find places for consumers, and claim them in one transaction."""
-    arrival = arrival_of(call)
+    arrival = start_search(call)
     texts = chain.from_iterable(request.alternatives for request in body.requests)
     queries = Queries(call, arrival, chain(texts, body.placed_queries))
     placing = read_placing(call, body, queries)
@@ -72,12 +250,12 @@ def place_consumers(call: Call, body: bodies.PlacementsBody) -> Reply:
 @operation(
     "POST /treeclaim/capacity",
     policy="placement:allocation_candidates:list",
-    answers=(bodies.CAPACITY,),
+    answers=(CAPACITY,),
     only_reads=True,
 )
-def count_fitting(call: Call, body: bodies.CapacityBody) -> Reply:
+def count_fitting(call: Call, body: CapacityBody) -> Reply:
     """Count how many consumers of some requests fit."""
-    arrival = arrival_of(call)
+    arrival = start_search(call)
     queries = Queries(call, arrival, [*body.requests.values(), *body.placed_queries])
     seconds = arrival.seconds
     fitting = CapacityLimits(
@@ -94,8 +272,8 @@ def count_fitting(call: Call, body: bodies.CapacityBody) -> Reply:
     return Reply(body=pieces)
 
 
-def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> Placing:
-    """Read a call that places consumers; how many there are of everything is checked first.
+def read_placing(call: Call, body: PlacementsBody, queries: Queries) -> Placing:
+    """Read a call that places consumers; its numbers of consumers and rules are checked first.
 
     Raises:
         ApiError: 400, 403.
@@ -110,12 +288,12 @@ def read_placing(call: Call, body: bodies.PlacementsBody, queries: Queries) -> P
         for number, rule in enumerate(body.rules)
     )
     placing = Placing(requests, rules, partial=body.partial, explain=body.explain)
-    _require_apart(placing)
+    _require_disjoint(placing)
     _require_one_place(placing)
     return placing
 
 
-def _require_few(body: bodies.PlacementsBody, options: cfg.ConfigOpts.GroupAttr) -> None:
+def _require_few(body: PlacementsBody, options: cfg.ConfigOpts.GroupAttr) -> None:
     consumers = sum(len(request.consumers) for request in body.requests)
     if consumers > options.max_placing_consumers:
         raise bad_request(
@@ -130,10 +308,10 @@ def _require_few(body: bodies.PlacementsBody, options: cfg.ConfigOpts.GroupAttr)
 
 
 def _read_request(
-    call: Call, queries: Queries, place: str, request: bodies.PlacementRequest
+    call: Call, queries: Queries, place: str, request: PlacementRequest
 ) -> PlacingRequest:
-    hold = hold_terms.hold_of(call, request.hold)
-    consumer_type = hold_terms.type_of(request.consumer_type, hold)
+    hold = hold_terms.read_hold(call, request.hold)
+    consumer_type = hold_terms.require_type(request.consumer_type, hold)
     if consumer_type == HOLD_TYPE and hold is None:
         raise bad_request(f"{place}: only a hold has the type {HOLD_TYPE}.")
     return PlacingRequest(
@@ -145,13 +323,13 @@ def _read_request(
         project_id=request.project_id,
         user_id=request.user_id,
         consumer_type=consumer_type,
-        from_holds=hold_terms.sources_of(call, request.from_holds),
+        from_holds=hold_terms.require_sources(call, request.from_holds),
         hold=hold,
-        texts=kept_requests.kept_texts(call, request.alternatives),
+        texts=kept_requests.storable_request(request.alternatives),
     )
 
 
-def _read_rule(place: str, rule: bodies.PlacementRule, count: int) -> Rule:
+def _read_rule(place: str, rule: PlacementRule, count: int) -> Rule:
     requests = frozenset(range(count)) if rule.requests is None else rule.requests
     if any(request >= count for request in requests):
         raise bad_request(f"{place}: 'requests' names a request that is not in the call.")
@@ -168,9 +346,9 @@ def _read_rule(place: str, rule: bodies.PlacementRule, count: int) -> Rule:
     )
 
 
-def _require_apart(placing: Placing) -> None:
-    """Check that each consumer is named once, and that none is in `with` or drawn from."""
-    hold_terms.require_apart(
+def _require_disjoint(placing: Placing) -> None:
+    """Require that each consumer is named once, and is neither in `with` nor a source of draws."""
+    hold_terms.require_disjoint(
         (request.consumers, request.hold, request.from_holds) for request in placing.requests
     )
     named = [consumer for request in placing.requests for consumer in request.consumers]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searching and claiming in rounds, until no other writer was there first (page 98, section 4)."""
+"""Searches and claims in rounds until no other writer interferes (page 98, section 4)."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
@@ -40,14 +40,14 @@ class PlacementCall:
         is_dry: bool,
         assumptions: AssumptionSet,
     ) -> None:
-        """Find nothing yet.
+        """Prepare; `place` searches and claims.
 
         Args:
             call: The call.
             placing: Its requests and rules.
-            arrival: When it came, and how long it may take.
-            is_dry: Whether nothing is to be written.
-            assumptions: The assumptions, if nothing is written.
+            arrival: Its arrival and deadline.
+            is_dry: Whether the call writes nothing.
+            assumptions: The assumptions of a dry run.
         """
         self._call = call
         self._store = call.services.store
@@ -60,12 +60,12 @@ class PlacementCall:
         }
 
     def place(self) -> Reply:
-        """Search and claim, again while other writers are first.
+        """Search and claim; repeat both while other writers interfere.
 
         Raises:
-            ApiError: 409 if not all can be placed, or some consumer holds something else.
-            SearchGivenUpError: if it takes longer than a search may.
-            ConcurrentChangeError: if others were first again and again.
+            ApiError: 409 if a consumer cannot be placed, or has other allocations already.
+            SearchGivenUpError: if the deadline of searches has passed.
+            ConcurrentChangeError: if other writers interfered in all attempts.
         """
         placing = self._placing
         if placing.is_single and not self._is_dry:
@@ -95,14 +95,14 @@ class PlacementCall:
             except PlacementRefusedError:
                 continue
             except PlacedMeanwhileError:
-                # A hold from which everything is drawn holds nothing, but exists.
+                # An exhausted hold exists without allocations.
                 may_be_holds = True
             else:
                 return self._reply(outcome, holders, HTTPStatus.CREATED)
         raise ConcurrentChangeError
 
     def _find_removed(self) -> AbstractSet[str]:
-        """Return the uuids of consumers, and of providers, that the assumptions remove."""
+        """Return the UUIDs of the consumers and providers that the assumptions remove."""
         assumptions = self._assumptions
         if not assumptions.without:
             return frozenset(assumptions.release)
@@ -113,11 +113,11 @@ class PlacementCall:
     def _find_holders(
         self, removed_uuids: AbstractSet[str], *, may_be_holds: bool
     ) -> dict[str, Holder]:
-        """Return which consumers hold something already, with their alternative, or only counted.
+        """Return the consumers with allocations; a consumer of the call has its alternative, one of a rule has -1.
 
         Raises:
-            ApiError: 409 if a consumer of the call holds what it was not asked for.
-            SearchGivenUpError: if the time of the call is over.
+            ApiError: 409 if a consumer of the call has other allocations than its request, or another owner.
+            SearchGivenUpError: if the deadline of the call has passed.
         """
         rule_members = {consumer for rule in self._placing.rules for consumer in rule.others}
         named = sorted(self._requests.keys() | rule_members)
@@ -154,7 +154,7 @@ class PlacementCall:
         return holders
 
     def _alternatives_by_sum(self, request: PlacingRequest) -> "Mapping[_Sum, int]":
-        """Return the numbers of the first alternatives of a request by what they add up to."""
+        """Return the number of the first alternative of a request for each sum of amounts."""
         numbers: dict[_Sum, int] = {}
         for number, alternative in enumerate(request.alternatives):
             self._arrival.check()
@@ -162,10 +162,10 @@ class PlacementCall:
         return numbers
 
     def _require_sources(self, holders: Container[str]) -> None:
-        """Check that who is to be placed may draw from the holds of its request (page 100, section 2).
+        """Require that new consumers may draw from the holds of their requests (page 100, section 2).
 
         Raises:
-            HoldRefusedError: for the first hold that does not exist, or does not let its project draw.
+            HoldRefusedError: for the first unknown hold, or the first hold that does not admit the project.
         """
         drawing = [
             request
@@ -214,7 +214,7 @@ class PlacementCall:
 def _without_removed(
     held: Mapping[str, StoredHolder], removed_uuids: AbstractSet[str]
 ) -> Mapping[str, StoredHolder]:
-    """Return those holders that hold something which the assumptions do not remove."""
+    """Return the holders with allocations that the assumptions do not remove."""
     if not removed_uuids:
         return held
     remaining_holders = {
@@ -233,7 +233,7 @@ def _without_removed(
 
 
 _Sum = frozenset[tuple[str, int]]
-"""Amounts by resource class; those that are 0 do not count."""
+"""Amounts by resource class, without zeros."""
 
 
 def _sum_of(parts: Iterable[Mapping[str, int]]) -> _Sum:

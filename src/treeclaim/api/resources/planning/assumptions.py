@@ -20,9 +20,8 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.request.schemas import INTEGER, MOST_NAMED, record
 from treeclaim.api.resources.candidates.queries import Queries
-from treeclaim.api.resources.conditions import ConditionBody, condition_of
-from treeclaim.api.resources.extension.batches import read_entries
-from treeclaim.api.resources.extension.parts import ProviderEntry
+from treeclaim.api.resources.conditions import ConditionBody, read_condition
+from treeclaim.api.resources.extension.provider_batch import ProviderEntry, read_entries
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS
@@ -32,14 +31,14 @@ from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import question_under
 
 LIST_RULE = "placement:allocations:list"
-"""Policy rule of questions about consumers."""
+"""Policy rule of calls that return consumers."""
 
 _MOST_QUERIES = 64
 _MOST_PLACED = 100_000
 
 
 class AssumedProvider(ProviderEntry):
-    """A provider as it would be: an entry of a batch, with conditions (page 102, section 3)."""
+    """An assumed provider: an entry of a batch, with conditions (page 102, section 3)."""
 
     conditions: (
         Annotated[
@@ -61,17 +60,17 @@ class AmountOfQuery(Body):
 
 
 class AssumedPlacement(Body):
-    """Consumers that are placed."""
+    """Consumers that are assumed to be placed."""
 
     requests: Annotated[tuple[AmountOfQuery, ...], items(0, _MOST_QUERIES)]
 
 
 class Assumptions(Body):
-    """The assumptions of a question, in the order in which they are applied."""
+    """The assumptions of a question, in the order of their application."""
 
     release: Consumers = ()
     without: Providers = ()
-    # Each entry is checked by itself, to report all faults.
+    # Each entry is validated separately, to report all faults.
     providers: Annotated[
         tuple[dict[str, Any], ...],
         items(0, MOST_NAMED),
@@ -81,13 +80,13 @@ class Assumptions(Body):
 
 
 class QuestionBody(Body):
-    """The body of a question that may be about assumptions."""
+    """A body with optional assumptions."""
 
     given: Assumptions | None = None
 
     @property
     def placed(self) -> tuple[AmountOfQuery, ...]:
-        """Return the requests of consumers that are placed before."""
+        """Return the requests of the consumers that are assumed to be placed."""
         return () if self.given is None else self.given.place.requests
 
     @property
@@ -132,19 +131,19 @@ def _read_entries(call: Call, documents: Sequence[Mapping[str, Any]]) -> Iterato
     for body in call.deadline.each(read_entries(call, documents, _ENTRY)):
         entry: BatchEntry = body.read()
         if body.conditions is not None:
-            read = (condition_of(call, key, value) for key, value in body.conditions.items())
+            read = (read_condition(call, key, value) for key, value in body.conditions.items())
             entry = replace(entry, values={**entry.values, CONDITIONS.name: tuple(sorted(read))})
         yield entry
 
 
 def answer_under(
-    call: Call, question: Question, given: AssumptionSet, arrival: Arrival
+    call: Call, question: Question, assumptions: AssumptionSet, arrival: Arrival
 ) -> Iterable[Piece]:
-    """Answer a question as things are, or as they would be.
+    """Answer a question for the present inventory, or under assumptions.
 
     Raises:
-        TreeclaimError: what the question gives reason for; BatchRefusedError for faulty assumptions.
+        TreeclaimError: as the question; BatchRefusedError for invalid assumptions.
     """
-    if not given:
+    if not assumptions:
         return call.services.replica.answer(question, arrival)
-    return call.services.replica.answer(question_under(given, question), arrival)
+    return call.services.replica.answer(question_under(assumptions, question), arrival)

@@ -41,21 +41,21 @@ from treeclaim.model.extension.planning import Document, Empty, Fit, Goal, Keep,
 
 
 class FitGoal(Body):
-    """A number of further consumers of a request fit."""
+    """The goal that a number of further consumers of a request fit."""
 
     query: Query
     amount: Positive
 
 
 class KeepGoal(Body):
-    """As much room as possible for a mix."""
+    """The goal of as much room as possible for a mix."""
 
     mix: str
     empty_trees: bool = False
 
 
 class GoalBody(Body):
-    """The goal of moves: one of several kinds."""
+    """The goal of moves, of exactly one kind."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -74,7 +74,7 @@ class GoalBody(Body):
 
 
 class MovableBody(Body):
-    """The consumers that may be moved."""
+    """The movable consumers."""
 
     consumer_types: ConsumerTypes | None = None
     projects: (
@@ -83,7 +83,7 @@ class MovableBody(Body):
     excepted: Consumers = Field((), alias="except")
 
     def read(self) -> Movable:
-        """Return them as a plan needs them."""
+        """Return the movable consumers for a plan."""
         return Movable(self.consumer_types, self.projects, frozenset(self.excepted))
 
 
@@ -151,7 +151,7 @@ MOVES = DescribedResponse(
     only_reads=True,
 )
 def plan_moves(call: Call, body: MovesBody) -> Reply:
-    """Say which moves empty hosts, or make room."""
+    """Plan moves that empty hosts, or make room."""
     plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
     goal = _read_goal(call, body.goal, plan.queries)
     moves = Moves(

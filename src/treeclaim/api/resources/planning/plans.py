@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The members and the work that plans share (contract page 101, sections 4 and 5)."""
+"""Common members of the bodies of plans, and their answers (contract page 101, sections 4 and 5)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,9 +19,8 @@ from treeclaim.api.protocol.request.bodies import (
     items,
 )
 from treeclaim.api.protocol.request.schemas import MOST_NAMED, TYPE_NAME
-from treeclaim.api.protocol.request.validation import query_pairs
-from treeclaim.api.resources.candidates.parameters import candidate_request
-from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.protocol.request.validation import parse_query_string
+from treeclaim.api.resources.candidates.queries import Queries, parse_pairs
 from treeclaim.api.resources.planning.assumptions import (
     LIST_RULE,
     QuestionBody,
@@ -35,13 +34,13 @@ from treeclaim.replica.planning import Planner, plan_question
 _MOST_RULES = 16
 
 _GRACE = 30.0
-"""Seconds beyond the deadline of plans until a child that does not finish is killed: it has to write its
-answer then, and may be in a step that checks no clock."""
+"""Seconds after the deadline of plans until an unfinished child is killed: the child writes its answer then, and may be
+in a step that does not check the deadline."""
 
 ConsumerTypes = Annotated[
     frozenset[Annotated[str, Field(pattern=TYPE_NAME)]], Field(strict=False, max_length=1_000)
 ]
-"""Names of consumer types, and the word that stands for none."""
+"""Names of consumer types, or the word for consumers without a type."""
 
 
 def _read_requests(value: Any, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def _read_requests(value: Any, read: Callable[[Any], dict[str, Any]]) -> dict[st
 
 
 class ConsumerRule(Body):
-    """A rule between consumers that are placed again, or moved."""
+    """A rule between consumers that are moved or placed again."""
 
     domains: Domains
     consumers: Consumers
@@ -73,16 +72,16 @@ class PlanBody(QuestionBody):
 
 @dataclass(frozen=True, slots=True)
 class PlanCall:
-    """A call for a plan, whose common members are read.
+    """A call for a plan.
 
     Attributes:
         call: The call.
         body: Its body.
-        arrival: When it came.
-        end: When the best plan so far is returned, by the monotonic clock.
-        queries: Reads more queries of the call.
-        assumptions: What is assumed.
-        rules: Rules for consumers that are placed again, or moved.
+        arrival: Its arrival and deadline.
+        end: Time at which the best plan so far is returned, of the monotonic clock.
+        queries: Parses further queries of the call.
+        assumptions: The assumptions of the plan.
+        rules: Rules for consumers that are moved or placed again.
         parsed: The parsed queries of consumers, by their places.
     """
 
@@ -132,19 +131,19 @@ class PlanCall:
         """Answer with a plan.
 
         Args:
-            planner: Makes the plan.
+            planner: Computes the plan.
             parsed: Further parsed queries by their places.
-            holds: The holds whose amounts are needed.
+            holds: The holds whose amounts the plan uses.
 
         Raises:
             ApiError: 400, 409.
-            OverloadedError: if another plan is made.
+            OverloadedError: while another plan is being computed.
         """
         most_groups = self.call.services.options.max_request_groups
         version = self.call.version
 
         def read_kept(text: str) -> CandidateRequest:
-            return candidate_request(query_pairs(text), version, most_groups)
+            return parse_pairs(parse_query_string(text), version, most_groups)
 
         question = plan_question(
             self.assumptions,

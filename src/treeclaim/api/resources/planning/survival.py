@@ -6,7 +6,7 @@ from pydantic import Field
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import Domains, HoldUuids, Parts
 from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
-from treeclaim.api.resources.allocations.hold_terms import sources_of
+from treeclaim.api.resources.allocations.hold_terms import require_sources
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.planning.assumptions import ASSUMED
 from treeclaim.api.resources.planning.plans import ConsumerTypes, PlanBody, PlanCall
@@ -65,8 +65,8 @@ SURVIVAL = DescribedResponse(
     only_reads=True,
 )
 def survive_failures(call: Call, body: SurvivalBody) -> Reply:
-    """Say which failures are survived: whether all consumers find a place elsewhere."""
-    holds = sources_of(call, body.from_holds)
+    """Check which failures are survived: whether all consumers find a place elsewhere."""
+    holds = require_sources(call, body.from_holds)
     plan = PlanCall.read(call, body)
     failures = Failures(
         domains=body.domains or None,

@@ -29,13 +29,12 @@ from treeclaim.api.protocol.request.schemas import (
     text,
 )
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
-    path_of,
     provider_json,
     provider_list_json,
+    provider_path,
     require_row,
 )
 from treeclaim.forest.listing.selection import matching_providers, provider_list
@@ -74,9 +73,9 @@ def _parent(version: Version) -> dict[str, Schema]:
 
 
 def with_name(schema: Schema) -> Schema:
-    """Say in a copy of the schema of a new provider that its name is not empty.
+    """Require a name that is not empty in a copy of the schema of a new provider.
 
-    The handler refuses an empty name itself. (A provider that is there may lose its name.)
+    The handler rejects an empty name. An update may set an empty name.
     """
     schema["properties"]["name"]["minLength"] = 1
     return schema
@@ -116,7 +115,7 @@ PROVIDERS = DescribedResponse(
     body=record({"resource_providers": {"type": "array", "items": _PROVIDER}})
 )
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
-"""Characters that are stripped from an element of a list: regular expressions differ about blanks."""
+"""Characters that are stripped from an element of a list, as regular expressions define blanks differently."""
 
 _ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _ANY_SIGNED_TRAITS = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
@@ -126,7 +125,7 @@ _ANY_SELECTION: dict[str, Schema] = {
     "required": text(f"(in:{list_pattern(_ANY_TRAIT)}|{_ANY_SIGNED_TRAITS})"),
     "member_of": MEMBER_OF,
 }
-"""Filters with names of every form: whether a name exists is not asked where the other filters leave no provider."""
+"""Filters with names of any form: unknown names are no error if the other filters match no provider."""
 
 
 @operation(
@@ -135,7 +134,7 @@ _ANY_SELECTION: dict[str, Schema] = {
     answers=(PROVIDERS,),
     query=QUERY,
     forms=ValueForms(query=_ANY_SELECTION),
-    refusals=(lists.classes_named_by("resources"),),
+    refusals=(lists.unknown_class_refusal("resources"),),
 )
 def list_providers(call: Call) -> Reply:
     """List resource providers (section 2)."""
@@ -155,9 +154,8 @@ def list_providers(call: Call) -> Reply:
 
 
 def _list_reply(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
-    """Return the answer with a list, and when its last change was."""
-    modified_at = now() if newest is None else newest
-    return Reply(body=body, modified_at=modified_at)
+    """Return the answer with a list and the time of its last change."""
+    return Reply(body=body, modified_at=newest)
 
 
 def _provider_query(call: Call) -> ProviderQuery:
@@ -167,7 +165,7 @@ def _provider_query(call: Call) -> ProviderQuery:
     membership = value_parsers.parse_member_of(memberships, call.version)
     required = [value for name, value in pairs if name == "required"]
     if not call.has(Feature.ANY_TRAITS):
-        # The last one counts.
+        # The last value applies.
         required = required[-1:]
     traits = value_parsers.Traits.together(
         value_parsers.parse_required(value, call.version) for value in required
@@ -208,7 +206,7 @@ def create_provider(call: Call) -> Reply:
     except InvalidParentError as error:
         text = f'Unable to create resource provider "{name}", {provider_uuid}: {error}'
         raise api_error(error, text) from error
-    location = path_of(provider.uuid)
+    location = provider_path(provider.uuid)
     if not call.has(Feature.CREATED_PROVIDER_SHOWN):
         return Reply(HTTPStatus.CREATED, location=location)
     return _shown(call, provider, location)
@@ -270,4 +268,4 @@ def update_provider(call: Call) -> Reply:
 def delete_provider(call: Call) -> Reply:
     """Delete a resource provider (section 6)."""
     call.services.store.write(store.delete, call.arguments["uuid"])
-    return Reply(HTTPStatus.NO_CONTENT)
+    return Reply()

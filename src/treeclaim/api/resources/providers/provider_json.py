@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provider that a path names, and providers as JSON bytes (contract page 20, section 1).
 
-Providers differ in uuids, a name and a generation. The rest is written once for each microversion: to fill a template
-takes a fifteenth of the time of writing a document.
+Providers differ only in UUIDs, name and generation. The other text is a template for each microversion: filling it
+takes a fifteenth of the time of serializing a document.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,25 +27,25 @@ _LINKS = (
     (Feature.TRAITS, "traits"),
     (Feature.ALLOCATIONS_LINK, "allocations"),
 )
-"""Relations of a provider, and the feature that brought each."""
+"""Relations of a provider, and the feature that introduced each."""
 
 _AT_ONCE = 500
-"""Providers written at a time: for a millisecond, in which no other thread can go on."""
+"""Providers serialized at once: this takes a millisecond, during which other threads wait."""
 
 _UUID = b"\0"
-"""Stands for the uuid of the provider; no JSON has this byte."""
+"""Placeholder for the UUID of the provider; JSON never contains this byte."""
 
 _WHOLE_LIST = 5_000
-"""Providers in a list that is made in one piece, of four megabytes."""
+"""Most providers of a list that is one piece, of four megabytes."""
 
 
-def path_of(provider_uuid: str) -> str:
+def provider_path(provider_uuid: str) -> str:
     """Return the path of a provider."""
     return f"/resource_providers/{provider_uuid}"
 
 
 def provider_json(provider: Provider, call: Call) -> bytes:
-    """Write a provider as clients see it."""
+    """Serialize a provider."""
     row = (
         provider.uuid.encode(),
         provider.name,
@@ -58,9 +58,9 @@ def provider_json(provider: Provider, call: Call) -> bytes:
 
 
 def provider_list_json(providers: ProviderList, call: Call) -> Iterable[bytes]:
-    """Write a list of providers: in one piece, or piece by piece while it is sent.
+    """Serialize a list of providers: at once, or piece by piece while it is sent if it is long.
 
-    So a long one takes little memory, and lets other threads go on in between.
+    A long list then needs little memory, and other threads run between its pieces.
     """
     pieces = _pieces(providers, _template(call.link(""), call.version))
     return pieces if len(providers) > _WHOLE_LIST else list(pieces)
@@ -81,7 +81,7 @@ def _pieces(providers: ProviderList, template: bytes) -> Iterator[bytes]:
 def _write_rows(
     template: bytes, rows: Iterable[tuple[bytes, str, int, bytes, bytes, bool]]
 ) -> list[bytes]:
-    """Write rows of uuid, name, generation, parent, root, and whether there is no parent."""
+    """Serialize rows of UUID, name, generation, parent, root, and whether the provider is a root."""
     return [
         (
             template
@@ -93,8 +93,8 @@ def _write_rows(
 
 @cache_short()
 def _template(prefix: str, version: Version) -> bytes:
-    """Return how providers are written under a mount prefix at a microversion."""
-    path = orjson.dumps(f"{prefix}{path_of('')}")[1:-1].replace(b"%", b"%%") + _UUID
+    """Return the template of providers for a mount prefix and a microversion."""
+    path = orjson.dumps(f"{prefix}{provider_path('')}")[1:-1].replace(b"%", b"%%") + _UUID
     links = [b'{"rel":"self","href":"%b"}' % path]
     links += [
         b'{"rel":"%b","href":"%b/%b"}' % (name.encode(), path, name.encode())
@@ -102,17 +102,17 @@ def _template(prefix: str, version: Version) -> bytes:
         if feature is None or version.has(feature)
     ]
     is_nested = version.has(Feature.NESTED_PROVIDERS)
-    # An argument with the precision 0 is left out.
+    # The precision 0 omits the argument.
     tree = b',"parent_provider_uuid":%b,"root_provider_uuid":"%b"' if is_nested else b"%.0b%.0b"
     opening = b'{"uuid":"' + _UUID + b'","name":%b,"generation":%d,"links":['
     return opening + b",".join(links) + b"]" + tree + b"}"
 
 
 def require_row(forest: Forest, uuid: str) -> int:
-    """Return the row of a provider by exactly this uuid.
+    """Return the row of the provider with exactly this UUID.
 
     Raises:
-        ProviderNotFoundError: if there is none.
+        ProviderNotFoundError: if no provider has it.
     """
     row = forest.row_of(uuid)
     if row is None:
@@ -121,13 +121,12 @@ def require_row(forest: Forest, uuid: str) -> int:
 
 
 def json_for_provider(call: Call) -> Any:
-    """Return the checked body of a write to the path's provider.
+    """Return the validated body of a write to the path's provider.
 
-    If the body is refused, a provider that does not exist is reported first. For a good body the
-    write itself finds out.
+    An unknown provider takes precedence over an invalid body. With a valid body, the write detects it.
 
     Raises:
-        ProviderNotFoundError: if the body is refused and the provider does not exist.
+        ProviderNotFoundError: if the body is invalid and the provider does not exist.
         ApiError: as `Call.json`.
     """
     try:
@@ -141,4 +140,4 @@ GENERATION_CHANGED = Refusal(
     "Resource provider's generation already changed. Please update the generation and try again.",
     ProviderGenerationConflictError,
 )
-"""The 409 for clients that replace a part of a provider that has changed."""
+"""The 409 for replacing a part of a provider that has changed."""

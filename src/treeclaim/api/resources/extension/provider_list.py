@@ -20,9 +20,8 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     text,
 )
-from treeclaim.api.protocol.texts import now
 from treeclaim.api.resources.extension import lists
-from treeclaim.api.resources.extension.parts import SHOWN
+from treeclaim.api.resources.extension.provider_batch import SHOWN
 from treeclaim.forest.listing.selection import Page, page_of, select_rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
@@ -39,16 +38,16 @@ _INCLUDES = {
     **{part.name: part.read_rule for part in SHOWN_PARTS},
     _ALLOCATIONS: "placement:resource_providers:allocations:list",
 }
-"""Values of `include`, each with the rule of its own URL (contract page 98, section 1)."""
+"""Values of `include` with the policy rules of the corresponding URLs (contract page 98, section 1)."""
 
 _KIND = "providers"
 
 _MOST_WITH_ALLOCATIONS = 1_000
-"""Providers of a page with their allocations, of which a host may have hundreds."""
+"""Most providers of a page with allocations, of which a host may have hundreds."""
 
 
 class ProvidersQuery(lists.SelectionQuery):
-    """Filters of providers, and the parts that are included."""
+    """Filters of providers, and the included parts."""
 
     name: str | None = None
     uuid: Uuids = ()
@@ -86,23 +85,23 @@ _PROVIDER = record(
 
 
 _PREPARED_AT_ONCE = 1_000
-"""Providers whose texts are written before others have their turn at the Forest: 10 ms."""
+"""Providers whose texts are prepared in one turn at the Forest, within 10 ms."""
 
 _PREPARED_WITH_ATTRIBUTES = 100
-"""The bound where there are attributes: 10 ms if each of them has 64."""
+"""The corresponding number if providers have attributes: 10 ms if each has 64."""
 
 _FEW_GROUPS_OF = 4_096
-"""The same where each has classes of its own: as many classes as go with so many rows that are copied."""
+"""Most copied rows of a turn; it bounds the providers of a turn if each has different classes."""
 
 _MOST_TURNS = 120
-"""Turns in which texts are prepared; whatever changes faster than that is written in the last."""
+"""Most turns for preparing texts; texts that change faster are written in the final turn."""
 
 
 @operation(
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
-    answers=(lists.page_answer(_KIND, _PROVIDER),),
-    refusals=(lists.classes_named_by("resources"),),
+    answers=(lists.describe_page(_KIND, _PROVIDER),),
+    refusals=(lists.unknown_class_refusal("resources"),),
 )
 def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
     """List resource providers in bulk, with everything that belongs to them."""
@@ -119,7 +118,7 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
     tail = orjson.dumps({"cursor": page.cursor, "links": links})
     texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
     body = b"".join([b'{"providers":[', *texts, b"],", tail[1:]])
-    return Reply(body=[body], modified_at=now())
+    return Reply(body=[body])
 
 
 def _require_allowed(call: Call, query: ProvidersQuery) -> None:
@@ -131,7 +130,7 @@ def _require_allowed(call: Call, query: ProvidersQuery) -> None:
 
 
 def _prepare(call: Call, query: ProvidersQuery) -> None:
-    """Write the texts that the page needs, some in each turn, so that others get theirs."""
+    """Prepare the texts of the page in several turns, so that other requests get their turns at the Forest."""
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
         call.deadline.check()
@@ -146,13 +145,13 @@ def _prepare(call: Call, query: ProvidersQuery) -> None:
 
 
 class _TakenPage(NamedTuple):
-    """A page as it was taken from the Forest.
+    """A page of providers at one moment.
 
     Attributes:
         ids: Ids of the providers in the database.
-        texts: JSON of each, without the closing brace.
-        cursor: The moment, as clients have it.
-        next_after: Id behind which the next page begins.
+        texts: JSON of each provider, without the closing brace.
+        cursor: The moment, as a cursor of the change feed.
+        next_after: Id after which the next page begins; None for the last page.
     """
 
     ids: list[int]

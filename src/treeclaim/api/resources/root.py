@@ -3,7 +3,6 @@
 
 from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.schemas import LINKS, STRING, record
-from treeclaim.api.protocol.texts import now
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
 VERSIONS = DescribedResponse(
@@ -34,7 +33,7 @@ DESCRIPTION = DescribedResponse(body={"type": "object"}, dated=False)
     answers=(VERSIONS,),
 )
 def show_versions(_call: Call) -> Reply:
-    """Say which versions are served."""
+    """Show the supported microversions."""
     return _versions(str(MINIMUM), str(MAXIMUM))
 
 
@@ -44,7 +43,7 @@ def show_versions(_call: Call) -> Reply:
     answers=(VERSIONS,),
 )
 def show_extension_versions(_call: Call) -> Reply:
-    """Say which versions of the extension are served."""
+    """Show the supported versions of the extension."""
     return _versions(EXTENSION_VERSION, EXTENSION_VERSION)
 
 
@@ -56,7 +55,7 @@ def _versions(lowest: str, highest: str) -> Reply:
         "status": "CURRENT",
         "links": [{"rel": "self", "href": ""}],
     }
-    return Reply(body={"versions": [version]}, modified_at=now())
+    return Reply(body={"versions": [version]})
 
 
 @operation(

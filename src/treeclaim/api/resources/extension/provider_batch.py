@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a provider in the documents of bulk reads and writes (page 99)."""
+"""Entries of providers, and applying them in bulk: POST /treeclaim/providers (contract page 99, section 8)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import (
@@ -13,11 +13,14 @@ from pydantic import (
     model_validator,
 )
 
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     AggregateUuid,
     AnyUuid,
     Body,
+    BodyReader,
     ProviderUuid,
     ShortText,
     different,
@@ -26,6 +29,7 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.request.schemas import (
     BOOLEAN,
+    INTEGER,
     STRING,
     STRINGS,
     TEXT_OR_NULL,
@@ -36,7 +40,12 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
 from treeclaim.model.claim import Omission
-from treeclaim.model.extension.batches.batch import BatchEntry
+from treeclaim.model.extension.batches.batch import (
+    MOST_PROBLEMS,
+    BatchEntry,
+    BatchResult,
+    EntryOutcome,
+)
 from treeclaim.model.parts import (
     AGGREGATES,
     ATTRIBUTES,
@@ -56,6 +65,8 @@ from treeclaim.model.provider import (
     is_attribute_name,
     is_attribute_value,
 )
+from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.operations.providers.entries import apply
 
 _KINDS: Schema = {"type": ["boolean", "integer", "string"]}
 
@@ -122,7 +133,7 @@ class AttributesBody(Body):
 
 
 class ProviderEntry(Body):
-    """The wanted state of a provider; absent members keep their values."""
+    """The desired state of a provider; absent members keep their values."""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
@@ -132,7 +143,7 @@ class ProviderEntry(Body):
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     generation: int | None = None
     parent_provider_uuid: AnyUuid | None = OR_NULL
-    # It follows from the parent; what was listed may be sent back.
+    # Ignored, as it follows from the parent: clients may send back listed providers.
     root_provider_uuid: AnyUuid | None = OR_NULL
     inventories: (
         Annotated[dict[str, InventoryBody], Field(max_length=MOST_VALUES, fail_fast=True)] | None
@@ -174,3 +185,115 @@ class ProviderEntry(Body):
             self.generation,
             values,
         )
+
+
+_MOST_ENTRIES = 1_000
+"""Providers in one call."""
+
+_ENTRY = BodyReader(ProviderEntry)
+
+
+class BatchBody(Body):
+    """Desired states of providers; each entry is validated separately, to report all faults."""
+
+    providers: Annotated[
+        tuple[dict[str, Any], ...],
+        items(1, _MOST_ENTRIES),
+        WithJsonSchema(
+            {"type": "array", "minItems": 1, "maxItems": _MOST_ENTRIES, "items": _ENTRY.schema}
+        ),
+    ]
+    create_names: bool = False
+    dry_run: bool = False
+
+
+_APPLIED = DescribedResponse(
+    body=record(
+        {
+            "providers": {
+                "type": "array",
+                "items": record(
+                    {
+                        "uuid": STRING,
+                        "generation": INTEGER,
+                        "result": {"enum": [result.value for result in BatchResult]},
+                        "changed": STRINGS,
+                    }
+                ),
+            }
+        }
+    ),
+    dated=False,
+)
+"""The outcome of each entry, in the order of the request."""
+
+_RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update")
+
+
+class _DryRunError(Exception):
+    """Rolls back a dry run, and carries its outcome."""
+
+    def __init__(self, applied: Sequence[EntryOutcome]) -> None:
+        super().__init__()
+        self.applied = applied
+
+
+@operation(
+    "POST /treeclaim/providers",
+    policy="placement:resource_providers:list",
+    answers=(_APPLIED,),
+)
+def apply_providers(call: Call, body: BatchBody) -> Reply:
+    """Create or change many resource providers, all or none."""
+    _require_allowed(call, body)
+    read_bodies = read_entries(call, body.providers)
+    entries = [entry.read() for entry in call.deadline.each(read_bodies)]
+    applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
+    return Reply(body={"providers": applied})
+
+
+def _apply(
+    call: Call, entries: Sequence[BatchEntry], *, create_names: bool, dry_run: bool
+) -> Sequence[EntryOutcome]:
+    def operation(transaction: WriteTransaction) -> Sequence[EntryOutcome]:
+        applied = apply(transaction, entries, call.is_allowed, create_names=create_names)
+        if dry_run:
+            raise _DryRunError(applied)
+        return applied
+
+    try:
+        return call.services.store.write(operation)
+    except _DryRunError as undone:
+        return undone.applied
+
+
+def _require_allowed(call: Call, body: BatchBody) -> None:
+    named = set().union(*body.providers)
+    for part in PARTS:
+        if part.name in named:
+            call.require_allowed(part.write_rule)
+    if body.create_names:
+        for rule in _RULES_OF_NAMES:
+            call.require_allowed(rule)
+
+
+def read_entries(
+    call: Call, documents: Sequence[Mapping[str, Any]], reader: BodyReader = _ENTRY
+) -> list[Any]:
+    """Parse the entries of a batch into the model of a reader, and collect the faults of all entries.
+
+    Raises:
+        ApiError: 400 with an error for each faulty entry.
+        RequestGivenUpError: if the deadline has passed.
+    """
+    entries, wrong = [], []
+    for index, document in enumerate(call.deadline.each(documents)):
+        try:
+            entries.append(reader.read(document))
+        except ApiError as error:
+            wrong.append(bad_request(f"providers[{index}]: {error.detail}"))
+        if len(wrong) == MOST_PROBLEMS:
+            break
+    if wrong:
+        raise ApiError(wrong[0].status, wrong[0].detail, others=wrong[1:])
+    return entries

@@ -10,7 +10,7 @@ from treeclaim.api.protocol.request.bodies import ShortText
 from treeclaim.api.protocol.request.query_models import ClassNames, Membership, Time, Uuids
 from treeclaim.api.protocol.request.schemas import HELD, STRING, TYPE_NAME, record
 from treeclaim.api.resources.allocations import hold_terms
-from treeclaim.api.resources.allocations.schemas import KEPT, OWNED
+from treeclaim.api.resources.allocations.operations import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
 from treeclaim.model.query import value_parsers
@@ -23,7 +23,7 @@ _KIND = "consumers"
 
 
 class ConsumersQuery(lists.ListQuery):
-    """Filters of consumers, and whether the requests that they were placed by are included."""
+    """Filters of consumers, and whether their stored requests are included."""
 
     consumer: Uuids = ()
     project_id: ShortText | None = None
@@ -61,8 +61,8 @@ CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
 @operation(
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
-    answers=(lists.page_answer(_KIND, CONSUMER),),
-    refusals=(lists.classes_named_by("resource_class"),),
+    answers=(lists.describe_page(_KIND, CONSUMER),),
+    refusals=(lists.unknown_class_refusal("resource_class"),),
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
     """List consumers in bulk, with everything that they hold."""
@@ -78,7 +78,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
     cursor, (consumers, next_after), kept = call.services.store.read(read)
     for consumer in consumers:
         uuid = consumer["uuid"]
-        consumer.update(hold_terms.shown(kept, uuid))
+        consumer.update(hold_terms.render_terms(kept, uuid))
         if has_requests:
             consumer["request"] = kept.requests.get(uuid)
     return lists.page_reply(call, _KIND, consumers, cursor, next_after)
