@@ -16,6 +16,8 @@ from treeclaim.replica.question import HoldsQuery
 from treeclaim.replica.questions import candidate_question, explain_question
 from treeclaim.store.schema.tables import holds
 
+_TURN_SECONDS = 10.0
+
 HOST, HOLD, TAKER = (str(uuid.uuid5(uuid.UUID(int=3), name)) for name in "abc")
 
 
@@ -104,7 +106,8 @@ def test_reading_all_holds_does_not_block_the_forest(service):
 
     def somebody_comes():
         turn = services.replica.turn
-        found.append(turn.acquire(0))
+        # The upkeep of the Forest may have the turn for a moment; the reader would keep it.
+        found.append(turn.acquire(_TURN_SECONDS))
         if found[-1]:
             turn.release()
 
