@@ -91,6 +91,8 @@ providers:
         ("providers: [{name: a, inventories: {VCPU: 3000000000}}]", 1, "VCPU.total: it must be"),
         ("providers: [{name: a, inventories: {VCPU: true}}]", 1, "not 'true'"),
         ("providers: [{name: a, inventories: {MEMORY_MB: 64GB}}]", 1, "not '64GB'"),
+        ("providers: [{name: a, inventories: {VCPU: 010}}]", 1, "not '010'"),
+        ("providers: [{name: a, inventories: {VCPU: 1_000}}]", 1, "not '1_000'"),
         ("providers: [{name: a, inventories: {VCPU: {total: 1, reserved: 2}}}]", 1, "reserved"),
         ("providers: [{name: a, inventories: {VCPU: {allocation_ratio: .nan}}}]", 1, "ratio"),
         ("providers: [{name: a, inventories: {vcpu: 1}}]", 1, "capital"),
@@ -115,7 +117,7 @@ providers:
         ("*a", 1, "not YAML"),
         ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "count: it must be"),
     ],
-    ids=range(39),
+    ids=range(41),
 )
 def test_errors_are_reported_with_their_lines(text, line, said):
     faults = problems(text)

@@ -30,6 +30,7 @@ from treeclaim.model.provider import (
     is_attribute_value,
 )
 
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,3})?")
 _INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,18})")
 _PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
 
@@ -113,6 +114,13 @@ def _read_uuid(text: str) -> str:
     return canonical
 
 
+def _check_number(value: Any) -> Any:
+    """Refuse texts that YAML, Python and people read as different numbers, such as 010 and 1_000."""
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+        raise ValueError(f"it must be a number, not {value[:40]!r}")
+    return value
+
+
 def _read_card(name: Any) -> Card:
     if name not in tuple(CARDS):
         raise ValueError(unknown_word(str(name), tuple(CARDS)))
@@ -121,7 +129,8 @@ def _read_card(name: Any) -> Card:
 
 _Text = Annotated[str, Field(min_length=1)]
 _CustomName = Annotated[_Text, AfterValidator(_check_custom)]
-_Count = Annotated[int, Field(ge=1, le=MAXIMUM_INTEGER)]
+_Number = BeforeValidator(_check_number)
+_Count = Annotated[int, _Number, Field(ge=1, le=MAXIMUM_INTEGER)]
 
 
 class _Model(BaseModel):
@@ -133,18 +142,18 @@ class _Consumed(_Model):
 
     provider: _Text
     resource_class: _Text
-    amount: Annotated[int, Field(ge=1, le=MOST_CONSUMED_UNITS)]
+    amount: Annotated[int, _Number, Field(ge=1, le=MOST_CONSUMED_UNITS)]
 
 
 class _Inventory(_Model):
     """Fields of an inventory; a number alone is its total."""
 
     total: _Count = 0
-    reserved: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
+    reserved: Annotated[int, _Number, Field(ge=0, le=MAXIMUM_INTEGER)] = 0
     min_unit: _Count = 1
     max_unit: _Count = 1
     step_size: _Count = 1
-    allocation_ratio: Annotated[float, Field(ge=0, le=MAXIMUM_ALLOCATION_RATIO)] = 1.0
+    allocation_ratio: Annotated[float, _Number, Field(ge=0, le=MAXIMUM_ALLOCATION_RATIO)] = 1.0
     consumes: list[_Consumed] = []
 
     @model_validator(mode="before")
@@ -321,8 +330,6 @@ def _problem(fault: Mapping[str, Any], entry: Members) -> DocumentFault:
     words = fault["msg"].replace("Input should", "it must").replace("Field required", "is needed")
     if fault["type"] == "value_error":
         words = str(fault["ctx"]["error"])
-    elif "_parsing" in fault["type"]:
-        words = f"it must be a number, not {str(fault['input'])[:40]!r}"
     elif fault["type"] == "extra_forbidden":
         models: Mapping[int, type[BaseModel]] = {1: _Members, 3: _Inventory}
         member_fields = models.get(len(path), _Consumed).model_fields
