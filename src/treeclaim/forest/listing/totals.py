@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over the inventories of all matching providers, and of groups of them (page 99, section 3).
 
-The bounds of sums are those of `table/sums.py`.
+The bounds of sums are those of `table/columns.py`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
