@@ -108,6 +108,7 @@ class Exploration:
             self.begun += 1
             watch = Watch(frontier, len(choices), before, self._observations(frontier))
             course, outcome = self._run(choices, watch)
+            frontier.follow_guests()
             if outcome is not None:
                 self.count += 1
                 yield course, outcome

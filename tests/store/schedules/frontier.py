@@ -2,7 +2,7 @@
 """Choice of schedules: all with few preemptions, each state continued once.
 
 The schedules that begin alike are a tree, whose nodes are the moments at which a session is chosen.
-Two reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says why nothing is lost.
+Three reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says why nothing is lost.
 
 - A state that was reached before, by other orders of independent steps, with the same session under
   way and no more preemptions, has been gone on from. Beginnings with fewer preemptions are tried
@@ -11,15 +11,56 @@ Two reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says why 
 - Nobody is let in before a statement that is independent of all that the others ever do: to let
   them in after it is the same. What they do is learned on the way; when something is learned that
   such a statement depends on, the others are let in before it after all.
+- A session that was let in before a step of another is not let in after it if that leads to the same
+  state (`Frontier._followed`). One schedule shows this for all steps of a transaction that holds the
+  lock for which the session waits.
 """
 
 import heapq
-from itertools import count
+from dataclasses import dataclass
 
 from tests.store.schedules.footprints import depends_on_some
 from tests.store.schedules.orders import Histories, Order
+from tests.store.schedules.schedule import Step
 
 _NEVER = 1 << 30
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The node to which a step led.
+
+    Attributes:
+        node: The state by what is observed, and the session that may be interrupted there.
+        step: The last step.
+        has_ids: Whether that was answered ids of sequences, of which others are only told that they are others.
+    """
+
+    node: tuple
+    step: Step
+    has_ids: bool
+
+    @property
+    def state(self):
+        """Return the state of the node."""
+        return self.node[0]
+
+
+@dataclass
+class Guest:
+    """A session that was let in between two steps of another one, its host.
+
+    Attributes:
+        without: The state before it was let in, and later after further steps of the host without it.
+        number: Of the guest.
+        waits: Whether it waited at once.
+        state: The state in which it went on no more, and later after the same steps of the host.
+    """
+
+    without: tuple
+    number: int
+    waits: bool
+    state: tuple
 
 
 class Frontier:
@@ -41,9 +82,10 @@ class Frontier:
         self.observed = Histories()
         self._spent = {}
         self._led_to = {}
+        self._ended_at = {}
+        self._guests = []
         self._pending = []
         self._put_off = []
-        self._ages = count()
 
     def beginnings(self):
         """Yield the choices to begin with, of which more may be added meanwhile."""
@@ -55,8 +97,12 @@ class Frontier:
                 tried = self._pending[0][0]
                 self._taken_up()
             spent, _, choices, node, before = heapq.heappop(self._pending)
-            after = self._led_to.get(before)
-            if self._spent.get(node, _NEVER) > spent and self._spent.get(after, _NEVER) > spent:
+            nodes = [node]
+            if before in self._led_to:
+                nodes.append(self._led_to[before].node)
+            if spent == self.preemptions:
+                nodes.append(self._ended_at.get(before))
+            if all(self._spent.get(one, _NEVER) > spent for one in nodes):
                 yield choices, before
 
     def enter(self, nodes, spent):
@@ -67,10 +113,47 @@ class Frontier:
             self._spent[node] = spent
         return True
 
-    def leads(self, before, after):
+    def leads(self, before, arrival):
         """Note to which node the step of a session led."""
         if before is not None:
-            self._led_to[before] = after
+            self._led_to[before] = arrival
+
+    def add_guest(self, guest):
+        """Learn from a session that was let in between two steps of another, and goes on no more."""
+        self._guests.append(guest)
+
+    def follow_guests(self):
+        """Learn from the schedules where a session leads that is let in later than it was."""
+        self._guests = [guest for guest in self._guests if self._followed(guest)]
+
+    def _followed(self, guest):
+        """Learn from the steps of the host after a guest; False once later steps tell no more.
+
+        To let the guest in after a step is the same if that does what it does without the guest, and the guest
+        what it does without the step. This is so for a step
+
+        - that frees no lock while the guest waits since it was let in: its lock is held before and after it;
+        - that is independent of all that the guest does;
+        - that only reads, and is answered the same, no ids among it.
+        """
+        host = 1 - guest.number
+        while True:
+            alone = self._led_to.get((guest.without, host))
+            together = self._led_to.get((guest.state, host))
+            if alone is None or together is None:
+                return True
+            step = together.step
+            if step.meets_all or alone.state[host] != together.state[host]:
+                return False
+            guest.without, guest.state = alone.state, together.state
+            if guest.waits and not step.footprint.frees:
+                self._led_to.setdefault((guest.without, guest.number), together)
+            elif (step.reads_only and not together.has_ids) or not self.matters(
+                host, step.footprint
+            ):
+                self._ended_at[guest.without, guest.number] = together.node
+            else:
+                return False
 
     def add(self, spent, choices, node, before):
         """Add a beginning.
@@ -82,8 +165,8 @@ class Frontier:
             before: The state and the session of that step; None if the state is not known.
         """
         node = node if self.reduced else choices
-        # Those with the same number of preemptions come depth first.
-        heapq.heappush(self._pending, (spent, -next(self._ages), choices, node, before))
+        # The short ones first: what they show spares longer ones.
+        heapq.heappush(self._pending, (spent, len(choices), choices, node, before))
 
     def put_off(self, session, footprint, beginning):
         """Add a beginning only if others turn out to do what a statement of a session depends on."""
@@ -122,6 +205,10 @@ class Watch:
         self._frontier = frontier
         self._prescribed = prescribed
         self._before = before
+        self._let_in = before
+        self._step = None
+        self._ids = None
+        self._waits = False
         self._order = Order(frontier.histories, len(frontier.sessions))
         self._observations = observations
         self._choices = []
@@ -133,13 +220,15 @@ class Watch:
         self._others = []
         if moment.number < self._prescribed:
             return True
-        nodes = [(self._order.state, moment.last)]
+        nodes = [(self._order.state, moment.last), (self._order.state, moment.interrupted)]
         observed = None
         if self._observations is not None:
             observed = self._observations.state
-            nodes.append((observed, moment.last))
-            self._frontier.leads(self._before, nodes[-1])
+            nodes.append((observed, moment.interrupted))
+            ids, self._ids = self._ids, self._observations.number_of_ids
+            self._frontier.leads(self._before, Arrival(nodes[-1], self._step, ids != self._ids))
             self._before = (observed, chosen)
+            self._see_guest(moment, chosen, observed)
         if not self._frontier.enter(nodes, moment.spent):
             return False
         self._putting_off = chosen == moment.last and not self._frontier.matters(
@@ -156,6 +245,17 @@ class Watch:
                 self._others.append((spent, (*self._choices, other), (state, other), before))
         return True
 
+    def _see_guest(self, moment, chosen, observed):
+        """Note the state in which the session that was let in goes on no more."""
+        if moment.number == 0:
+            self._let_in = (observed, chosen)
+        elif moment.number == self._prescribed:
+            self._waits = self._step.waited
+        if self._let_in is not None and chosen != self._let_in[1]:
+            without, guest = self._let_in
+            self._frontier.add_guest(Guest(without, guest, self._waits, observed))
+            self._let_in = None
+
     def stepped(self, step):
         """See a step after it was done."""
         for beginning in self._others:
@@ -168,3 +268,4 @@ class Watch:
         self._order.add(step.session, step.statement, step.footprint, meets_all=step.meets_all)
         if self._observations is not None:
             self._observations.add(step)
+        self._step = step

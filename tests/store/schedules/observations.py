@@ -38,6 +38,11 @@ class Observations:
         ids = [found for one in self._ids for found in one]
         return (*self._past, committed.marked, renamed([*ids, *committed.ids]))
 
+    @property
+    def number_of_ids(self):
+        """Return how many ids sessions were answered."""
+        return sum(map(len, self._ids))
+
     def add(self, step):
         """Add a step."""
         if step.footprint.shows:

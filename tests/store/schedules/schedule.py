@@ -5,14 +5,15 @@ import time
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tests.store.schedules.footprints import Footprint
+from tests.store.schedules.footprints import Footprint, takes_snapshot
 from tests.store.schedules.sessions import LIMIT, StuckError
 
 _USUAL = 0.004
 """Seconds in which nearly every statement that need not wait is done; then the locks are looked at."""
 
 _PAUSE = 0.001
-"""Seconds between two looks at the server's locks."""
+_LONGEST_PAUSE = 0.064
+"""Seconds between two looks at the server's locks; each pause is twice as long as the one before."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,13 @@ class Step:
     footprint: Footprint
     waited: bool
     meets_all: bool
+
+    @property
+    def reads_only(self):
+        """Return whether it does nothing to other sessions, and all that it is answered is of this moment."""
+        footprint = self.footprint
+        writes = footprint.locks or footprint.shows or footprint.frees
+        return not writes and not takes_snapshot(footprint)
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,11 @@ class Moment:
     def usual(self):
         """Return the session that continues by default: the present one for as long as it can."""
         return self.last if self.last in self.able else self.able[0]
+
+    @property
+    def interrupted(self):
+        """Return the session that goes on unless it is interrupted; None if nobody can be."""
+        return self.last if self.last in self.able and len(self.able) > 1 else None
 
     def spent_by(self, chosen):
         """Preemptions after it, with a choice."""
@@ -180,9 +193,12 @@ class Scheduler:
         deadline = time.monotonic() + LIMIT
         if session.reported(usual):
             return True
+        pause = _PAUSE
         while not self._place.waiting([session]):
-            if session.reported(_PAUSE):
+            if session.reported(pause):
                 return True
+            # A statement that is only slow is slower the more the server is asked.
+            pause = min(2 * pause, _LONGEST_PAUSE)
             if time.monotonic() > deadline:
                 raise StuckError(session.name)
         # It may have been waiting for no more than the moment of looking.
