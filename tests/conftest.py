@@ -83,6 +83,7 @@ LONGEST = (
     "test_attacks.py",
     "test_readers_miss_nothing.py",
     "test_claims_match_the_model.py",
+    "test_the_store_matches_the_model.py",
     "test_consumption.py",
     "test_gabbits.py",
     "test_recipes.py",

@@ -48,6 +48,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
         "tests/conformance/test_placing.py",
         "tests/conformance/test_gabbits.py",
         "tests/properties/test_claims_match_the_model.py",
+        "tests/properties/test_the_store_matches_the_model.py",
     ),
     "ui": ("tests/ui",),
     "watching": ("tests/watching", "tests/api/resources/extension"),

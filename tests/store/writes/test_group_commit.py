@@ -11,8 +11,6 @@ import sqlalchemy as sa
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
-    AllocationProviderNotFoundError,
-    AllocationsNotFoundError,
     CapacityExceededError,
     ConsumerGenerationConflictError,
     InvalidValueError,
@@ -54,33 +52,6 @@ def rows_of(store, table):
         return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar()
 
 
-def test_refused_claim_does_not_affect_its_group(store):
-    host, spare = create_host(store, 4), create_host(store, 4)
-    nowhere = str(uuid.uuid4())
-    known, *new = (str(uuid.uuid4()) for _ in range(6))
-    store.replace_allocations([claim(known, {host: 2})])
-    assert written(
-        store,
-        ClaimRequest([claim(new[0], {host: 3}, None)]),
-        ClaimRequest([claim(known, {spare: 2}, 7)]),
-        ClaimRequest([claim(new[1], {nowhere: 1}, None)]),
-        ClaimRequest([claim(new[2], {spare: 1}), claim(new[3], {host: 2})]),
-        ClaimRequest.release(nowhere),
-        ClaimRequest([claim(new[4], {host: 1}, None)]),
-    ) == [
-        CapacityExceededError,
-        ConsumerGenerationConflictError,
-        AllocationProviderNotFoundError,
-        None,
-        AllocationsNotFoundError,
-        CapacityExceededError,
-    ]
-    assert used_of(store, host) == (4, 3)
-    assert used_of(store, spare) == (1, 2)
-    # Of the refused ones nothing is left.
-    assert rows_of(store, consumers) == 3
-
-
 def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(store):
     host, spare = create_host(store, 20), create_host(store, 20)
     requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for _ in range(5)]
@@ -89,25 +60,6 @@ def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(sto
     assert written(store, *requests) == [None] * 6
     assert used_of(store, host) == (6, 7)
     assert used_of(store, spare) == (1, 2)
-
-
-def test_amounts_freed_by_a_claim_are_usable_later_in_its_group(store):
-    host, spare = create_host(store, 4), create_host(store, 4)
-    moves, leaves, comes, follows = (str(uuid.uuid4()) for _ in range(4))
-    store.replace_allocations([claim(moves, {host: 2})])
-    store.replace_allocations([claim(leaves, {host: 2})])
-    assert (
-        written(
-            store,
-            ClaimRequest([claim(moves, {spare: 2}, 1)]),
-            ClaimRequest([claim(comes, {host: 2}, None)]),
-            ClaimRequest.release(leaves),
-            ClaimRequest([claim(follows, {host: 2}, None)]),
-        )
-        == [None] * 4
-    )
-    assert used_of(store, host)[0] == 4
-    assert used_of(store, spare)[0] == 2
 
 
 def test_group_of_refused_claims_leaves_nothing(store):

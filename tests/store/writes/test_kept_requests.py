@@ -42,17 +42,6 @@ def claim(consumer, amount, generation, **more):
     return make_claim(consumer, {HOST: amount} if amount else {}, generation, **more)
 
 
-def test_request_returns_with_its_consumer(placed, ahead):
-    placed.delete_allocations(SERVER)
-    placed.housekeeper.prune(KEEP)
-    ahead[0] = 20
-    placed.replace_allocations([claim(SERVER, 1, None)])
-    placed.delete_allocations(SERVER)
-    ahead[0] = 30
-    placed.housekeeper.prune(KEEP)
-    assert placed.read(load_requests, [SERVER]) == {SERVER: REQUEST}
-
-
 def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
     """Of those removed by a Placement service too."""
     rows = [{"consumer_uuid": str(number), "request": "[]"} for number in range(1_001)]

@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One state machine of claims for all drivers: random calls, which must do what the model says.
+
+The model is `tests.reference.model` (contract pages 70, 100 and 102). What must hold whatever the model says, for
+example that no amount is lost between a hold and who draws from it, is judged by what the driver shows alone.
+"""
+
+import copy
+import itertools
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.properties.claim_calls import (
+    CHILD,
+    CONDITION_KEYS,
+    CONSUMERS,
+    CONSUMES,
+    HOLDS,
+    INCOMPLETE,
+    KEYS,
+    MOVER,
+    NEWEST,
+    OTHERS,
+    PARENTS,
+    PROVIDERS,
+    REQUESTS,
+    ROOT,
+    SHARED,
+    STEP_SIZES,
+    TERMS,
+    TOTALS,
+    VERSIONS,
+    Picture,
+    is_expected,
+    minor_of,
+    several_claims,
+    text_of,
+)
+from tests.reference.model import HOLD, Claim, Condition, Model
+from treeclaim.store.database import transactions
+from treeclaim.store.housekeeping import Housekeeper
+from treeclaim.store.operations.allocations import conditions as condition_claims
+from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.providers import conditions as condition_writes
+
+STEPS_OF_A_HISTORY = 40
+START = datetime(2026, 1, 1)  # noqa: DTZ001 - the tables have no time zones
+DAY = 86_400
+"""Seconds."""
+
+CONDITIONS = st.sampled_from(
+    [
+        Condition(),
+        Condition(effect="leave"),
+        Condition(on_use=True, began=False),
+        Condition(on_use=True, began=False),
+        Condition(on_use=True),
+        2,
+    ]
+)
+"""Conditions; a number is one that ends so many seconds from now."""
+
+
+class Clock:
+    """The clock of the database, which the tests set."""
+
+    time = START
+
+    @classmethod
+    def now(cls, _connection):
+        """Return the present time."""
+        return cls.time
+
+
+class ClaimMachine(RuleBasedStateMachine):
+    """A history of calls to a driver and to the model.
+
+    A subclass is the driver. What it sends is written, and it returns the reason of a refusal in the words of the
+    model, None for none; exceptions are named.
+
+    Attributes:
+        store: Of the database.
+        send_claim, send_claims: Write claims of the model as a client of a version does.
+        send_release: Remove the allocations of a consumer.
+        send_reshape: Write claims and all inventories of some providers, whose capacities are given.
+        send_providers: Write the inventories of providers; with `is_whole` create them, and move them to where they
+            are at first. It is never refused.
+        send_parent: Move a provider.
+        send_terms: Change terms of holds; returns how many exist.
+        send_requests: Keep or forget requests; returns the consumers that do not exist.
+        send_condition, send_no_condition: Write and delete a condition; the latter returns whether there was one.
+        shown: Returns the `Picture` of the database.
+        sums: By returning hold, its held and drawn amounts after the last call.
+        used: By inventory, the used amounts after the last call.
+        changed: The holds whose sums the last call may have changed; None: all.
+    """
+
+    store: Any
+    send_claim: Any
+    send_claims: Any
+    send_release: Any
+    send_reshape: Any
+    send_providers: Any
+    send_parent: Any
+    send_terms: Any
+    send_requests: Any
+    send_condition: Any
+    send_no_condition: Any
+    shown: Any
+
+    def __init__(self):
+        super().__init__()
+        self.model = Model(
+            {key: TOTALS[key[1]] for key in KEYS},
+            {key: STEP_SIZES[key[1]] for key in KEYS},
+            PARENTS,
+            CONSUMES,
+        )
+        self.remove_everything()
+        self.sums, self.used, self.changed = {}, {}, None
+
+    def remove_everything(self):
+        """Bring the database to the state of a new model."""
+        for uuid in CONSUMERS:
+            self.send_release(uuid, NEWEST)
+        for _ in range(2):
+            self.store.housekeeper.prune(timedelta(days=30))
+            Clock.time += timedelta(days=2)
+        for provider, key in itertools.product(PROVIDERS, CONDITION_KEYS):
+            self.send_no_condition(provider, key)
+        self.store.housekeeper.end_expired()
+        self.send_providers(self.model.capacity, PROVIDERS, is_whole=True)
+
+    def adapted(self, claims, version):
+        """Return the claims as a client of a version can write them."""
+        minor = minor_of(version)
+        present = sorted(self.model.holds.keys() - {claim.consumer for claim in claims})
+        for claim in claims:
+            record = self.model.consumers.get(claim.consumer)
+            claim.sources = list(
+                dict.fromkeys(nearby_hold(present, source) for source in claim.sources)
+            )
+            claim.knows_holds = version == NEWEST
+            if not claim.knows_holds:
+                claim.hold, claim.sources, claim.request = None, [], "unchanged"
+                claim.tolerates = frozenset()
+            if claim.hold is not None and isinstance(claim.hold["until"], int):
+                until = Clock.time + timedelta(seconds=claim.hold["until"])
+                claim.hold = claim.hold | {"until": until}
+            if claim.generation == "actual":
+                claim.generation = record["generation"] if record else None
+            if minor < 28:
+                claim.generation = "unchecked"
+            if minor < 38:
+                claim.type = record["type"] if record else "unknown"
+            if minor < 8:
+                claim.project = INCOMPLETE
+        return claims
+
+    def write_model(self, claims, model=None, **options):
+        """Return why the model refuses a write."""
+        return (model or self.model).write(claims, Clock.time, **options)
+
+    @staticmethod
+    def compare(reason, expected, *, exactly):
+        """Compare outcomes; of several reasons the driver may name another one."""
+        assert (reason is None) == (expected is None), (reason, expected)
+        if exactly and reason != "conflict":
+            assert is_expected(reason, expected), (reason, expected)
+
+    # -- claims ---------------------------------------------------------------------------------
+
+    @initialize(place=st.sampled_from(PROVIDERS))
+    def begin_with_holds_and_a_condition(self, place):
+        """Create holds to draw from, and a condition that waits for its first use."""
+        self.make_holds()
+        self.put_condition(place, "ONCE", Condition(on_use=True, began=False))
+
+    @rule()
+    def make_holds(self):
+        """Create the holds that do not exist."""
+        held = {KEYS[0]: 3, KEYS[1]: 2, KEYS[2]: 1, KEYS[5]: 1}
+        for uuid, returns, projects in zip(
+            HOLDS, (True, True, False), (["q"], [], []), strict=False
+        ):
+            if uuid not in self.model.holds:
+                terms = {"until": None, "returns": returns, "projects": projects}
+                claim = Claim(uuid, dict(held), "p", "actual", HOLD, hold=terms)
+                self.replace([claim], NEWEST)
+
+    @rule(claims=several_claims(1), version=st.sampled_from(VERSIONS))
+    def replace(self, claims, version):
+        """Write one claim."""
+        (claim,) = self.adapted(claims, version)
+        if minor_of(version) < 28 and not claim.amounts:
+            return
+        self.compare(self.send_claim(claim, version), self.write_model([claim]), exactly=True)
+        self.changed = {claim.consumer}
+
+    @rule(claims=several_claims(), version=st.sampled_from(VERSIONS))
+    def replace_several(self, claims, version):
+        """Write several claims, all or nothing."""
+        if minor_of(version) < 13:
+            return
+        claims = self.adapted(claims, version)
+        reason = self.send_claims(claims, version)
+        self.compare(reason, self.write_model(claims), exactly=len(claims) == 1)
+        self.changed = {claim.consumer for claim in claims}
+
+    @rule(
+        number=st.integers(0, 3),
+        version=st.sampled_from(VERSIONS[2:]),
+        moves_all=st.booleans(),
+        project=st.sampled_from([None, None, "p", "q"]),
+    )
+    def hand_over(self, number, version, moves_all, project):
+        """Give most or all of a consumer's allocations to a new one, as a migration of Nova does."""
+        present = sorted(self.model.consumers.keys() - self.model.holds.keys())
+        absent = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
+        if not present or not absent:
+            return
+        old = present[number % len(present)]
+        record = self.model.consumers[old]
+        kept = {} if moves_all else dict.fromkeys(list(record["amounts"])[:1], 2)
+        claims = [
+            Claim(old, kept, record["project"], "actual"),
+            Claim(absent[0], dict(record["amounts"]), project or record["project"], "actual"),
+        ]
+        self.replace_several(claims[:: 1 if number else -1], version)
+
+    @rule(
+        number=st.integers(0, 3), amount=st.integers(1, 8), version=st.sampled_from(VERSIONS[1:])
+    )
+    def resize(self, number, amount, version):
+        """Change one amount of a consumer, which may draw from all holds."""
+        present = sorted(self.model.consumers.keys() - self.model.holds.keys())
+        if not present:
+            return
+        consumer = present[number % len(present)]
+        record = self.model.consumers[consumer]
+        sources = [HOLDS[:3], HOLDS[2::-1], HOLDS[1:3], []][number]
+        amounts = record["amounts"] | {KEYS[0]: amount}
+        claim = Claim(consumer, amounts, record["project"], "actual", sources=sources)
+        self.replace([claim], version)
+
+    @rule(
+        many=st.integers(2, 9),
+        few=st.integers(1, 8),
+        order=st.permutations(HOLDS[:3]),
+        taker=st.sampled_from([None, "p", "q"]),
+        version=st.sampled_from(VERSIONS[2:]),
+    )
+    def draw_from_several(self, many, few, order, taker, version):
+        """Draw from holds one after the other, and give part back, or pass it on."""
+        absent = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
+        if len(absent) < 2:
+            return
+        drawing = Claim(absent[0], {KEYS[0]: many}, "p", "actual", sources=list(order))
+        self.replace([drawing], NEWEST)
+        if taker is None:
+            self.replace([Claim(absent[0], {KEYS[0]: few}, "p", "actual")], version)
+        else:
+            growing = Claim(absent[1], {KEYS[0]: few}, taker, "actual")
+            self.replace_several([Claim(absent[0], {}, "p", "actual"), growing], version)
+
+    @rule(number=st.integers(0, 15), version=st.sampled_from(VERSIONS))
+    def delete(self, number, version):
+        """Remove all allocations, mostly of a consumer that exists."""
+        present = sorted(self.model.consumers.keys() - self.model.holds.keys()) or CONSUMERS
+        consumer = [*present * 8][number] if number < 8 else CONSUMERS[number - 8]
+        reason = self.send_release(consumer, version)
+        claim = Claim(consumer, {}, "", "unchecked", knows_holds=False)
+        self.compare(reason, self.model.write([claim], Clock.time, "release"), exactly=True)
+        self.changed = {consumer}
+
+    # -- inventories ----------------------------------------------------------------------------
+
+    @rule(
+        claims=several_claims(),
+        totals=st.dictionaries(
+            st.sampled_from(SHARED), st.sampled_from([None, 4, 10, 12, 12]), max_size=2
+        ),
+        version=st.sampled_from(["1.30", "1.39", NEWEST, NEWEST]),
+    )
+    def reshape(self, claims, totals, version):
+        """Reshape: create, change and delete inventories with their allocations."""
+        claims = self.adapted(claims, version)
+        for claim in claims:
+            claim.sources, claim.tolerates = [], frozenset()
+        capacity = self.model.capacity | totals
+        providers = {uuid for uuid, _ in totals} or {ROOT}
+        if any(capacity[key] is None and key[1] == "VCPU" for key in SHARED):
+            # Without room for what is moved, nearly all calls would be refused.
+            capacity |= {
+                key: 20 for key in SHARED if key[1] == "VCPU" and capacity[key] is not None
+            }
+            providers = {ROOT, CHILD}
+        totals = {key: capacity[key] for key in KEYS if key[0] in providers}
+        reason = self.send_reshape(claims, capacity, providers, version)
+        expected = self.write_model(claims, kind="reshape", capacity=totals)
+        self.compare(reason, expected, exactly=False)
+        self.changed = None
+
+    @rule(provider=st.sampled_from([ROOT, CHILD]))
+    def reshape_vcpus(self, provider):
+        """Move the VCPU of a provider with all its allocations to another one, as a driver does."""
+        if not self.model.draws:
+            return
+        source, target = (provider, "VCPU"), (CHILD if provider == ROOT else ROOT, "VCPU")
+        claims = []
+        for uuid, record in sorted(self.model.consumers.items()):
+            amounts = dict(record["amounts"])
+            if uuid in self.model.holds and source not in amounts:
+                continue
+            amounts[target] = amounts.pop(source, 0) + amounts.get(target, 0)
+            kept = {key: amount for key, amount in amounts.items() if amount}
+            kind = HOLD if uuid in self.model.holds else "INSTANCE"
+            claims.append(Claim(uuid, kept, record["project"], "actual", kind))
+        self.reshape(claims, {source: None, target: 20}, NEWEST)
+
+    @rule(key=st.sampled_from(KEYS), total=st.sampled_from([4, 10, 12, 12]))
+    def change_total(self, key, total):
+        """Change what there is, also below what is used."""
+        capacity = self.model.capacity | {key: total}
+        self.send_providers(capacity, [key[0]])
+        self.model.capacity = capacity
+        self.changed = set()
+
+    @rule(
+        provider=st.sampled_from([MOVER, MOVER, CHILD, ROOT]),
+        parent=st.sampled_from([None, *PROVIDERS]),
+    )
+    def move_provider(self, provider, parent):
+        """Give a provider another parent: consumption must stay in reach."""
+        reason = self.send_parent(provider, parent)
+        moved = copy.deepcopy(self.model)
+        moved.parents[provider] = parent
+        is_loop = parent is not None and provider in self.model.ancestors(parent)
+        is_legal = not is_loop and all(
+            at in moved.ancestors(uuid)
+            for (uuid, _), consumed in CONSUMES.items()
+            for at, _ in consumed
+        )
+        assert (reason is None) == is_legal, reason
+        if is_legal:
+            self.model = moved
+        self.changed = set()
+
+    # -- terms, requests, conditions and time ---------------------------------------------------
+
+    @rule(holds=st.dictionaries(st.sampled_from(CONSUMERS), TERMS, min_size=1, max_size=2))
+    def change_terms(self, holds):
+        """Change terms of holds."""
+        terms = {}
+        for uuid, changes in holds.items():
+            seconds = changes["until"]
+            until = None if seconds is None else Clock.time + timedelta(seconds=seconds)
+            terms[uuid] = changes | {"until": until}
+        assert self.send_terms(terms) == self.model.change_terms(terms, Clock.time)
+        self.changed = set(holds)
+
+    @rule(
+        requests=st.dictionaries(
+            st.sampled_from(CONSUMERS), st.sampled_from(REQUESTS[3:]), min_size=1
+        )
+    )
+    def change_requests(self, requests):
+        """Keep or forget requests."""
+        unknown = self.send_requests(requests)
+        assert unknown == sorted(requests.keys() - self.model.consumers.keys())
+        self.model.change_requests(requests)
+        self.changed = set()
+
+    @rule(
+        provider=st.sampled_from(PROVIDERS),
+        key=st.sampled_from(CONDITION_KEYS),
+        condition=CONDITIONS,
+    )
+    def put_condition(self, provider, key, condition):
+        if isinstance(condition, int):
+            condition = Condition(until=Clock.time + timedelta(seconds=condition))
+        self.send_condition(provider, key, condition)
+        self.model.conditions[provider, key] = condition
+        self.changed = set()
+
+    @rule(provider=st.sampled_from(PROVIDERS), key=st.sampled_from(CONDITION_KEYS))
+    def delete_condition(self, provider, key):
+        condition = self.model.conditions.get((provider, key))
+        is_present = condition is not None and condition.is_present(Clock.time)
+        assert self.send_no_condition(provider, key) == is_present
+        if is_present:
+            del self.model.conditions[provider, key]
+        self.changed = set()
+
+    @rule()
+    def delete_all_conditions(self):
+        """Remove all conditions, so that later claims are not all refused."""
+        for provider, key in list(self.model.conditions):
+            self.delete_condition(provider, key)
+
+    @rule(seconds=st.sampled_from([1, 2, 1, 2, 1, 2, DAY, DAY + 1]), is_tidied=st.booleans())
+    def wait(self, seconds, is_tidied):
+        """Let time pass, without the removal of holds that have ended."""
+        Clock.time += timedelta(seconds=seconds)
+        if is_tidied:
+            self.store.housekeeper.prune(timedelta(days=30))
+            self.model.prune_requests(Clock.time)
+
+    @rule()
+    def remove_ended(self):
+        """Remove ended holds and conditions, as each worker does in time."""
+        self.store.housekeeper.end_expired()
+        self.model.expire(Clock.time)
+        self.model.remove_ended_conditions(Clock.time)
+        self.changed = set()
+
+    # -- comparison -----------------------------------------------------------------------------
+
+    @invariant()
+    def database_and_model_are_equal(self):
+        """Compare what the driver shows with the model."""
+        shown = self.shown()
+        assert shown == picture_of(self.model)
+        self.judge_responses(shown)
+
+    def judge_responses(self, shown):
+        """Check by the responses alone that nothing is promised twice, and nothing is lost."""
+        used = Counter()
+        for record in shown.consumers.values():
+            used.update(self.model.with_consumed(record["amounts"]))
+        for key in KEYS:
+            assert used[key] <= max(self.model.capacity[key] or 0, self.used.get(key, 0))
+        drawn_by_hold = {uuid: Counter() for uuid in shown.holds}
+        drawn_by_consumer = Counter()
+        for (uuid, hold), drawn in shown.draws.items():
+            drawn_by_hold[hold].update(drawn)
+            drawn_by_consumer.update({(uuid, key): amount for key, amount in drawn.items()})
+        for (uuid, key), amount in drawn_by_consumer.items():
+            assert amount <= shown.consumers[uuid]["amounts"][key]
+        assert drawn_by_hold == shown.drawn_by_hold
+        sums = {
+            uuid: Counter(shown.consumers[uuid]["amounts"]) + drawn_by_hold[uuid]
+            for uuid, terms in shown.holds.items()
+            if terms["returns"]
+        }
+        if self.changed is not None:
+            for uuid in sums.keys() & self.sums.keys() - self.changed:
+                assert sums[uuid] == self.sums[uuid]
+        self.sums, self.used = sums, used
+
+
+def nearby_hold(present, source):
+    """Return a hold that exists, for three of four sources."""
+    position = CONSUMERS.index(source)
+    return present[position % len(present)] if present and position in range(3) else source
+
+
+def picture_of(model):
+    """Return what the service must show of a model."""
+    holds = {
+        uuid: terms | {"until": text_of(terms["until"])} for uuid, terms in model.holds.items()
+    }
+    drawn_by_hold, draws = {uuid: {} for uuid in holds}, {}
+    for uuid, key, hold, amount in model.draws:
+        draws.setdefault((uuid, hold), {})[key] = amount
+        drawn_by_hold[hold][key] = drawn_by_hold[hold].get(key, 0) + amount
+    requests = {
+        uuid: model.requests[uuid][0] if uuid in model.requests else None
+        for uuid, record in model.consumers.items()
+        if record["amounts"]
+    }
+    conditions = {
+        place: (condition.effect, text_of(condition.until), condition.on_use, condition.began)
+        for place, condition in model.conditions.items()
+        if condition.is_present(Clock.time)
+    }
+    return Picture(model.consumers, holds, drawn_by_hold, draws, requests, conditions)
+
+
+def run_histories(machine, monkeypatch, steps, **members):
+    """Make random calls, so many, to a driver with members such as its store."""
+    Clock.time = START
+    for module in (transactions, hold_writes, condition_claims, condition_writes):
+        monkeypatch.setattr(module, "read_clock", Clock.now)
+    # The work of this thread is a rule here, so that calls before it are tried too.
+    monkeypatch.setattr(Housekeeper, "start", lambda _housekeeper: None)
+    run_state_machine_as_test(
+        type("CallsHere", (machine,), members),
+        settings=settings(
+            max_examples=max(1, steps // STEPS_OF_A_HISTORY),
+            stateful_step_count=STEPS_OF_A_HISTORY,
+            deadline=None,
+            # Shrinking would take minutes, and such histories are short enough to read.
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        ),
+    )
