@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
+from tests.bodies import claim_of
 from tests.databases import empty_database
-from tests.faults.harness.holds import HELD, OWNER, VERSION
 from tests.faults.harness.load import CAPACITY, Load, build
 from tests.faults.harness.service import client_of, running
 from tests.resources import needs
 from tests.servers import eventually
 
 WRITES = 30
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 
 pytestmark = pytest.mark.slow
 
@@ -69,15 +70,11 @@ def test_hold_expires_by_the_database_clock(kind, ahead, clock, tmp_path):
             client_of(service.url) as client,
         ):
             client.headers.update(VERSION)
-            world = build(service.url)
-            host, hold = next(iter(world.holds.items()))
-            more = {"VCPU": CAPACITY["VCPU"] - HELD + 1}
-            other = {
-                "allocations": {host: {"resources": more}},
-                "consumer_generation": None,
-                "consumer_type": "INSTANCE",
-                **OWNER,
-            }
+            host, hold = build(service.url).hosts[0], str(uuid.uuid4())
+            held = claim_of({host: {"resources": {"VCPU": 1}}}, consumer_type="TREECLAIM_HOLD")
+            put = client.put(f"/allocations/{hold}", json=held | {"hold": {}})
+            assert put.status_code == 204, put.text
+            other = claim_of({host: {"resources": {"VCPU": CAPACITY["VCPU"]}}})
             for leap in (ahead, "-86400", "+86400", ahead):
                 clock.write_text(leap)
                 # An end that has come by the worker's clock has not, and the other way round.

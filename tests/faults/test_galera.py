@@ -92,7 +92,7 @@ def services(cluster, tmp_path_factory):
 
 
 def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
-    provider = build(services[0].url, with_holds=False).hosts[0]
+    provider = build(services[0].url).hosts[0]
     with ExitStack() as stack:
         clients = [stack.enter_context(client_of(service.url)) for service in services]
         for turn in range(12):
@@ -106,7 +106,7 @@ def test_acknowledged_write_is_seen_at_once_on_other_nodes(services):
 @pytest.mark.parametrize("source", ["candidates", "inventory"])
 def test_worker_on_a_lagging_node_waits_for_current_data(cluster, services, source):
     read_total = {"candidates": total_in_candidates, "inventory": total_stored}[source]
-    provider = build(services[0].url, with_holds=False).hosts[0]
+    provider = build(services[0].url).hosts[0]
     engine = sa.create_engine(cluster[1].url("mysql"))
     with (
         client_of(services[0].url) as writing,

@@ -74,7 +74,7 @@ def lock(connection, provider):
 
 
 def test_deadlocked_claim_is_retried(place):
-    world = build(place.service.url, with_holds=False)
+    world = build(place.service.url)
     with place.engine.connect() as holder:
         if place.server.user == "postgres":
             # Only the other one looks for deadlocks, so it is the victim.
@@ -95,7 +95,7 @@ def test_deadlocked_claim_is_retried(place):
 def test_claim_outlasts_the_lock_wait_timeout_of_the_server(place):
     if place.server.user == "postgres":
         pytest.skip("PostgreSQL lets everybody wait without end")
-    world = build(place.service.url, with_holds=False)
+    world = build(place.service.url)
     with place.engine.connect() as holder:
         limit = holder.exec_driver_sql("SELECT @@global.innodb_lock_wait_timeout").scalar()
         assert limit < Timeouts().lock

@@ -2,8 +2,7 @@
 """Is there one order of all that clients saw of a provider in which every answer is right?
 
 A provider is a counter with a bound: successful claims move its usage and its generation, a
-refusal says that there was no room, a read says what both were. A hold there is a second counter: what
-a claim takes of it is as much as it wants, or all there is, and adds nothing to the usage. Each happened
+refusal says that there was no room, a read says what both were. Each happened
 at one moment between its request and its answer. The search is that of Wing, Gong and Lowe: take any step that
 no other step must precede, and go back where that leads nowhere. Since writes commute, the state
 follows from the set of steps taken, so a set is tried once.
@@ -35,9 +34,6 @@ class Step:
     answer got lost. `consumers` has, for a success, the number of the write in the consumer's
     life, and whether the consumer is on the provider afterwards; for a read that lists consumers,
     the number of the last write of each one that is there, else None.
-
-    `held` is what a success adds to what the hold has; `wanted` what a claim would take of the hold at
-    most, None if it names none; `seen` what the hold must have at that moment, None if that is unknown.
     """
 
     kind: str
@@ -46,9 +42,6 @@ class Step:
     usage: int
     generation: int | None = 0
     consumers: dict | None = field(default=None, hash=False, compare=False)
-    held: int = 0
-    wanted: int | None = None
-    seen: int | None = None
 
     @property
     def changes(self):
@@ -57,36 +50,28 @@ class Step:
 
     def fits(self, state, capacity):
         """Return whether the step is possible in a state."""
-        if self.seen not in {None, state.held}:
-            return False
         if self.kind == "read":
             return state.usage == self.usage and self.generation in {None, state.generation}
-        drawn = min(self.wanted or 0, state.held)
         if self.kind == "refusal":
-            return state.usage + self.usage - drawn > capacity
-        if self.wanted is not None and self.held != -drawn:
-            return False
+            return state.usage + self.usage > capacity
         return state.usage + self.usage <= capacity or self.usage <= 0
 
     @property
     def effect(self):
         """Return the key by which concurrent steps differ."""
-        return self.usage, self.generation, self.held, self.wanted, self.seen
+        return self.usage, self.generation
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of a provider: used amount, generation, and amounts of its hold."""
+    """The state of a provider: used amount and generation."""
 
     usage: int = 0
     generation: int = 0
-    held: int = 0
 
     def after(self, step):
         """The state after a success."""
-        return State(
-            self.usage + step.usage, self.generation + step.generation, self.held + step.held
-        )
+        return State(self.usage + step.usage, self.generation + step.generation)
 
 
 def explained(steps, capacity, state=State()):

@@ -78,7 +78,7 @@ class Placing:
         self.load.placed(lost, result, end)
         self.keep_placed(result)
 
-    def keep_placed(self, found):
+    def keep_placed(self, placed):
         """Take over consumers that are placed, as those that were claimed for."""
         raise NotImplementedError
 
@@ -106,27 +106,27 @@ def amounts_told(told):
     }
 
 
-def is_whole(lost, found):
+def is_whole(lost, allocations):
     """Return whether all consumers of a call have the requested amounts, on different hosts."""
-    hosts = [host for amounts in found.values() for host in amounts]
+    hosts = [host for amounts in allocations.values() for host in amounts]
     return (
-        list(found) == lost.consumers
-        and all(list(amounts.values()) == [lost.amount] for amounts in found.values())
+        list(allocations) == lost.consumers
+        and all(list(amounts.values()) == [lost.amount] for amounts in allocations.values())
         and len(set(hosts)) == len(hosts)
     )
 
 
-def judge_lost(client, lost, found):
-    """Nothing is placed in half, and the call finds what it may have told before.
+def judge_lost(client, lost, allocations):
+    """Check that nothing is placed in half, and that the call finds what it placed before.
 
     Args:
         client: Of the service.
         lost: The call.
-        found: What its consumers hold.
+        allocations: Amounts of its consumers by provider.
     """
-    held = {consumer: amounts for consumer, amounts in found.items() if amounts}
-    assert not held or is_whole(lost, held), (lost, found)
-    if held:
+    placed = {consumer: amounts for consumer, amounts in allocations.items() if amounts}
+    assert not placed or is_whole(lost, placed), (lost, allocations)
+    if placed:
         again = body_of(client, PATH, method="POST", json=lost.body, headers=VERSION)
-        assert amounts_told(again) == held
-    return bool(held)
+        assert amounts_told(again) == placed
+    return bool(placed)
