@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
 import unittest
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -25,7 +26,8 @@ import httpx
 import sqlalchemy as sa
 from gabbi.fixture import GabbiFixture
 
-from treeclaim.api.routes import OPERATIONS
+from treeclaim.api.admission import WaitKind
+from treeclaim.api.routes import OPERATIONS, find
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -74,7 +76,46 @@ def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Ite
         return []
     environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
     require_unchanged_by_extension(environ, Current.application)
-    return Current.application(environ, start_response)
+    return respond_without_forest(environ, start_response)
+
+
+_FOREST = threading.local()
+"""Whether the thread of a request has used the Forest, as its member `used`."""
+
+
+def noting_use(catch_up: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that brings the Forest up to date, and notes that for its thread."""
+
+    def noted(*arguments: Any) -> Any:
+        _FOREST.used = True
+        return catch_up(*arguments)
+
+    return noted
+
+
+def respond_without_forest(
+    environ: dict[str, Any], start_response: Callable[..., Any]
+) -> Iterable[bytes]:
+    """Respond to a request; a write that succeeds without the extension must not use the Forest.
+
+    The Forest may be far behind, or busy: such a write would wait for all that others have committed.
+    """
+    begun: list[str] = []
+
+    def start(status: str, headers: list[tuple[str, str]], error: Any = None) -> Any:
+        begun.append(status)
+        return start_response(status, headers, error)
+
+    route = find(environ["PATH_INFO"])
+    operation = route and route.operations.get(environ["REQUEST_METHOD"])
+    _FOREST.used = False
+    assert Current.application is not None
+    body = list(Current.application(environ, start))
+    is_write = operation is not None and operation.kind is WaitKind.WRITE
+    is_extended = "treeclaim" in environ.get("HTTP_OPENSTACK_API_VERSION", "")
+    if is_write and not is_extended and begun[0].startswith("2"):
+        assert not _FOREST.used, f"{operation.name} has used the Forest"
+    return body
 
 
 def require_unchanged_by_extension(environ: Mapping[str, Any], application: Application) -> None:
