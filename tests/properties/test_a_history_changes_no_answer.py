@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that has followed any writes answers, byte for byte, as one that has just started.
+"""A worker that has followed any writes, its own and those of another one, answers, byte for byte, as a new one.
 
 Every operation that reads is asked, with every parameter and every member of a body that the
 description of the API has: what is added there fails here until it has values."""
@@ -416,6 +416,7 @@ def write(draw, service):
             "aggregates",
             "attributes",
             "condition",
+            "names",
             "parent",
             "delete",
             "claim",
@@ -441,6 +442,9 @@ def write(draw, service):
         call(service, "PUT", f"/treeclaim/providers/{provider}/attributes", body)
     elif kind == "condition":
         condition(draw, service, provider)
+    elif kind == "names":
+        body = {"names": {draw.choice(AGGREGATES): draw.choice([None, "rack 7", "rack 8"])}}
+        call(service, "POST", "/treeclaim/aggregates/names", body)
     elif kind == "parent":
         body = {
             "name": f"p{PROVIDERS.index(provider)}",
@@ -522,7 +526,7 @@ def test_worker_with_a_history_responds_like_a_new_one(seed, tmp_path):
     draw = random.Random(seed)
     url = fresh_database(tmp_path)
     seen = Counter()
-    with start_on(url, tmp_path) as old:
+    with start_on(url, tmp_path) as old, start_on(url, tmp_path) as other:
         for name in TRAITS[:2]:
             call(old, "PUT", f"/traits/{name}", None)
         for _ in range(3 * len(PROVIDERS)):
@@ -534,7 +538,7 @@ def test_worker_with_a_history_responds_like_a_new_one(seed, tmp_path):
             for question in round_of_questions:
                 asked(old, question)
             for _ in range(WRITES_EACH):
-                write(draw, old)
+                write(draw, draw.choice([old, other]))
             with start_on(url, tmp_path) as new:
                 while round_of_questions:
                     question = round_of_questions.pop()
