@@ -45,7 +45,6 @@ ROOMS: Mapping[str, Sequence[str]] = {
         "tests/store/test_store_keeps_its_word.py",
         "tests/store/writes",
         "tests/api/resources/extension/test_batches.py",
-        "tests/conformance/test_placing.py",
         "tests/conformance/test_gabbits.py",
         "tests/properties/test_claims_match_the_model.py",
         "tests/properties/test_the_store_matches_the_model.py",

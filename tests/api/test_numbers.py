@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pytest
 
 from tests.api.described import (
-    CONSUMER,
     DESCRIBED,
     FORMS,
     HOST,
@@ -20,7 +19,7 @@ from tests.api.described import (
     parameters,
 )
 from tests.api.raw import require_sound, send
-from tests.bodies import add_hosts, wanted_by
+from tests.bodies import add_hosts
 from tests.service import client_of, make_application
 
 VERSION = "1.39, treeclaim latest"
@@ -131,40 +130,6 @@ def test_samples_pass_schema_validation(application):
     assert refused == []
     paths = {path for path, methods in DESCRIBED.items() if "requestBody" in str(methods)}
     assert len({call[1] for call in tried}) > len(paths) / 2
-
-
-@pytest.mark.parametrize("amount", [2**63, 2**64 + 1, 10**399 + 7])
-def test_explanations_repeat_the_amount_exactly(application, amount):
-    query = f"resources=VCPU:{amount}"
-    path = "/allocation_candidates/explain"
-    answer = send(application, "GET", path, query=query.encode(), version=VERSION)
-    assert answer.status == 200
-    assert str(amount).encode() in answer.body
-    assert answer.json()["feasible"] is False
-    body = json.dumps({"requests": [wanted_by([CONSUMER], query)], "explain": True}).encode()
-    answer = send(application, "POST", "/treeclaim/placements", body=body, version=VERSION)
-    assert answer.status == 409
-    assert f'"requested":{amount}'.encode() in answer.body.replace(b": ", b":")
-
-
-@pytest.mark.parametrize("written", ["1", "1.0", "1e0", "10e-1", "0.1E+1"])
-def test_a_whole_number_may_be_written_with_a_fraction_or_an_exponent(application, written):
-    """JSON has one kind of numbers; to a schema each of these is an integer."""
-    body = f'{{"requests":{{"a":"resources=VCPU:1"}},"domains":"tree","limit":{written}}}'
-    answer = send(application, "POST", "/treeclaim/capacity", body=body.encode(), version=VERSION)
-    assert answer.status == 200
-    assert len(answer.json()["capacity"]["a"]["domains"]) == 1
-
-
-def test_huge_limit_is_no_limit(application):
-    for limit in ("9" * 19, "9" * 400, "9" * 5000):
-        query = f"resources=VCPU:1&limit={limit}".encode()
-        answer = send(application, "GET", "/allocation_candidates", query=query)
-        assert answer.status == 200
-        assert len(answer.json()["allocation_requests"]) == 1
-    for limit in ("0", "0" * 400, "01", "-1", "1" * 400 + "x"):
-        query = f"resources=VCPU:1&limit={limit}".encode()
-        assert send(application, "GET", "/allocation_candidates", query=query).status == 400
 
 
 @pytest.mark.slow

@@ -21,10 +21,14 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
 A rule may change rows beside the service: `SQL: [statement, ...]` instead of a request; such a suite has the fixture
 `InProcessService`.
 
+Long lists are written as `!list [number, member]` and `!mapping [number, [name, value]]`; in each member or pair,
+NUMBER stands for its number, from 1, and UUID for a UUID of its own.
+
 `<name>` stands for the UUID of a name, anywhere in a suite that has a world; in capitals, for that UUID in
 capitals.
 """
 
+import json
 import re
 import uuid
 from pathlib import Path
@@ -38,6 +42,23 @@ from tests.conformance.services import ANEW, BY_HAND
 _ON_SQLITE_ALONE: set[str] = set()
 
 
+class _Loader(yaml.CSafeLoader):
+    """The loader in C: that in Python takes seconds for all suites."""
+
+
+def _list(loader: Any, node: Any) -> list[Any]:
+    count, member = loader.construct_sequence(node, deep=True)
+    text = json.dumps(member)
+    return [
+        json.loads(text.replace("NUMBER", str(number)).replace("UUID", str(uuid.UUID(int=number))))
+        for number in range(1, count + 1)
+    ]
+
+
+_Loader.add_constructor("!list", _list)
+_Loader.add_constructor("!mapping", lambda loader, node: dict(_list(loader, node)))
+
+
 def load(yaml_file: str, **_: Any) -> dict[str, Any]:
     """Read a suite, and turn its rules and questions into tests."""
     text = Path(yaml_file).read_text()
@@ -46,8 +67,7 @@ def load(yaml_file: str, **_: Any) -> dict[str, Any]:
         page = re.search(r"^page: (\d+)$", text, re.MULTILINE)
         namespace = uuid.UUID(int=int(page[1]) if page else 97)
         text = re.sub(r"<([\w -]+)>", lambda name: _uuid_of(name[1], namespace), text)
-    # The loader in Python takes seconds for all suites.
-    suite = yaml.load(text, Loader=yaml.CSafeLoader)
+    suite = yaml.load(text, Loader=_Loader)
     if suite.pop("databases", None) == ["sqlite"]:
         _ON_SQLITE_ALONE.add(Path(yaml_file).stem)
     _configure_fixture(suite, Path(yaml_file).stem)
