@@ -243,22 +243,6 @@ def test_hostile_text_in_headers_is_handled(application, text):
             require_sound(send(application, method, path, body=body, **{name: sent}))
 
 
-def test_an_error_page_shows_markup_as_text(application):
-    """A browser that opens a link to us runs nothing of it."""
-    name = "a & b < c > d <i>e</i> <script"
-    answer = send(
-        application,
-        "GET",
-        "/traits",
-        query=b"name=" + encoded(name),
-        http_accept="text/html,application/json",
-    )
-    assert answer.status == 400
-    assert b"a &amp; b &lt; c &gt; d e &lt;script" in answer.body
-    assert b"<script" not in answer.body
-    assert b"<i>" not in answer.body
-
-
 def test_location_header_is_escaped(application):
     for prefix in ("/placement", "/pl\xc3\xa4 ce\n"):
         answer = send(application, "PUT", "/traits/CUSTOM_PLACE", script_name=prefix)

@@ -2,9 +2,7 @@
 """Small Forests for tests, built from records."""
 
 import json
-import sys
 import uuid
-from contextlib import contextmanager
 from dataclasses import replace
 
 from treeclaim.forest.bounds.budget import Budget
@@ -145,39 +143,3 @@ def distinct(answer):
         json.dumps(allocation_request, sort_keys=True)
         for allocation_request in answer["allocation_requests"]
     }
-
-
-def own_classes(count):
-    """Hosts with a class each that no other has."""
-    return [
-        replace(
-            record(number),
-            inventories=(InventoryRecord(_FIRST_OWN + number, Inventory(total=8), 0, 0.0),),
-        )
-        for number in range(1, count + 1)
-    ]
-
-
-def with_own_classes(count):
-    """A Forest of these, in which their classes have names."""
-    forest = Forest()
-    numbers = range(_FIRST_OWN + 1, _FIRST_OWN + count + 1)
-    names = [CatalogueEntry(number, f"CUSTOM_{number}", 0.0) for number in numbers]
-    catalogue = Catalogue.of(CATALOGUE.trait_by_id.values(), names)
-    forest.apply(replace(complete(own_classes(count)), catalogue=catalogue))
-    return forest
-
-
-@contextmanager
-def calls_counted():
-    """Count the calls of functions, of Python and of C."""
-    count = [0]
-
-    def note(_frame, event, _argument):
-        count[0] += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        yield count
-    finally:
-        sys.setprofile(None)

@@ -90,9 +90,12 @@ def test_expired_token_is_refused(http, keystone):
 
 
 def test_system_and_domain_tokens_are_refused(http, keystone):
+    # A service that passes such a token on changes nothing.
+    service = {"x-service-token": keystone.token("service", "service")}
     for token in (keystone.system_token(), keystone.domain_token()):
-        for path in ("/resource_providers", "/traits", "/usages"):
-            assert http.get(path, headers=with_token(token)).status_code == 403
+        for headers in (with_token(token), with_token(token) | service):
+            for path in ("/resource_providers", "/traits", "/usages"):
+                assert http.get(path, headers=headers).status_code == 403
 
 
 def test_forged_identity_headers_are_ignored(http, keystone):

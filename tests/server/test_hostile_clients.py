@@ -2,7 +2,6 @@
 """Clients that wait, dawdle or do not read take nothing away from the others."""
 
 import contextlib
-import socket
 import threading
 from contextlib import ExitStack
 from functools import partial
@@ -235,22 +234,6 @@ def test_application_detects_a_disconnected_client():
             client.sendall(HELLO)
             assert begun.wait(60)
         assert seen.wait(60)
-
-
-@pytest.mark.slow
-def test_half_closed_client_gets_all_pipelined_responses():
-    number = 3_000
-    with running() as server, server.connect() as client:
-        answers = threading.Thread(
-            target=lambda: (client.sendall(HELLO * number), client.shutdown(socket.SHUT_WR))
-        )
-        answers.start()
-        data = bytearray()
-        while piece := client.recv(1 << 16):
-            data += piece
-        answers.join()
-        assert data.count(b"HTTP/1.1 200 OK") == number
-        assert data.count(b"HTTP/1.1") - data.count(b"HTTP/1.1 100 Continue") == number
 
 
 @pytest.mark.slow

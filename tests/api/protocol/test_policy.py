@@ -6,12 +6,9 @@ import os
 import time
 
 import pytest
-from keystoneauth1 import access
-from keystonemiddleware.auth_token import _request, _user_plugin
 
 from tests.api.raw import send
 from tests.service import make_application
-from treeclaim.api.middleware import authentication
 from treeclaim.api.protocol import policy as policies
 from treeclaim.api.protocol.callers import policy_credentials, read_identity
 from treeclaim.model.errors import PolicyFileError
@@ -174,45 +171,6 @@ def test_credentials_have_the_keys_of_oslo_context():
     credentials = policy_credentials(read_identity({"HTTP_X_USER_ID": "u"}).values)
     assert set(credentials) == set(RequestContext(overwrite=False).to_policy_values())
     assert credentials["is_admin_project"] is True
-
-
-def token(*, system):
-    """A token as keystonemiddleware knows it after it has asked Keystone."""
-    domain = {"id": "default", "name": "Default"}
-    made = {
-        "user": {"id": "somebody", "name": "somebody", "domain": domain},
-        "roles": [{"id": "1", "name": "admin"}],
-        "methods": ["password"],
-        "issued_at": "2030-01-01T00:00:00.000000Z",
-        "expires_at": "2130-01-01T00:00:00.000000Z",
-    }
-    if system:
-        made["system"] = {"all": True}
-    else:
-        made["project"] = {"id": "project", "name": "project", "domain": domain}
-    return access.create(body={"token": made}, auth_token="x")
-
-
-@pytest.mark.parametrize("is_system", [True, False])
-@pytest.mark.parametrize("service", [None, True, False])
-def test_service_token_does_not_change_the_scope_of_the_user(path, is_system, service):
-    """System-scoped callers are refused (page 05, section 2.3), whoever passes their token on."""
-    user = token(system=is_system)
-    beside = None if service is None else token(system=service)
-    request = _request._AuthTokenRequest.blank("/resource_providers")
-    request.set_user_headers(user)
-    if beside is not None:
-        request.set_service_headers(beside)
-    request.token_auth = _user_plugin.UserAuthPlugin(user, beside)
-    seen = []
-
-    def application(environment, _start):
-        seen.append(read_identity(environment))
-        return []
-
-    authentication._RequireUser(application)(request.environ, lambda *_: None)
-    assert seen[0].system_scope == ("all" if is_system else None)
-    assert seen[0].project_id == (None if is_system else "project")
 
 
 def test_missing_authentication_is_logged(tmp_path, caplog):

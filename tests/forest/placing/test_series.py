@@ -8,7 +8,6 @@ import pytest
 
 from tests.forest.building import (
     CLASSES,
-    calls_counted,
     complete,
     news,
     provider_uuid,
@@ -136,20 +135,3 @@ def test_use_of_a_pool_is_seen_by_requests_for_the_pool():
 def test_series_raises_when_its_time_is_over(forest):
     with pytest.raises(OutOfTimeError):
         placed(Series(forest, BYTES), seconds=-1)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_placement_cost_does_not_grow_with_cached_searches(kind):
-    """Work is counted as calls of functions."""
-    forest = with_a_pool()
-    series = Series(forest, 100 * BYTES)
-    counts = []
-    for kept in (2, 60):
-        for number in range(kept):
-            assert series.place(wanted_by(KINDS[kind], number), thread_time() + LONG)
-        with calls_counted() as calls:
-            assert series.may_follow(forest)
-            assert series.place(wanted_by(KINDS[kind], 0), thread_time() + LONG)
-        counts.append(calls[0])
-    few, many = counts
-    assert many <= 1.2 * few
