@@ -18,7 +18,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica.question import HoldsQuery
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.unread import changes_since
+from treeclaim.store.feed.unread import load_changes
 
 _LARGE_FOREST = 10_000
 """Providers of a Forest from which on the garbage collector ignores it."""
@@ -93,7 +93,7 @@ class Follower:
 
     def catch_up_within(self, transaction: ReadTransaction) -> None:
         """Apply everything that a new transaction sees, so that the Forest equals its snapshot."""
-        self._apply_news(partial(changes_since, transaction))
+        self._apply_news(partial(load_changes, transaction))
 
     def with_holds(self, holds: HoldsQuery) -> Forest:
         """Return the Forest with the queried amounts of holds, both of one snapshot.

@@ -28,7 +28,7 @@ from treeclaim.store.database.transactions import ReadTransaction, WriteTransact
 from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.streams import StreamPool
-from treeclaim.store.feed.unread import changes_since
+from treeclaim.store.feed.unread import load_changes
 from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import placements as placement_writes
@@ -123,7 +123,7 @@ class Store:
         if cursor is not None:
             with suppress(LoadRequiredError):
                 return self._poller.since(cursor)
-        return self.read(changes_since, cursor)
+        return self.read(load_changes, cursor)
 
     def positions(self) -> Positions:
         """Return the position of each stream of the change feed; raise as `fetch`."""

@@ -16,8 +16,8 @@ from treeclaim.model.extension.cursor_text import write_cursor
 from treeclaim.model.extension.news import News
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.news import load_roots, news_since, news_within
-from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.feed.news import load_news, load_roots, select_news
+from treeclaim.store.feed.unread import load_cursor
 from treeclaim.watching.change_log import (
     ChangeLog,
     LogEntry,
@@ -228,7 +228,7 @@ class Hub:
         """
         with self._lock_feed():
             if self._cursor is None:
-                self._cursor = self._store.read(present_cursor)
+                self._cursor = self._store.read(load_cursor)
                 self.log = self.log.at(write_cursor(self._cursor))
             else:
                 # A watch does not get earlier commits.
@@ -267,7 +267,7 @@ class Hub:
         watches = list(self._watches)
         if entry is None:
             # A restored database, or a row of another release: each client must read everything again.
-            self._cursor = self._store.read(present_cursor)
+            self._cursor = self._store.read(load_cursor)
             self.log = self.log.broken(write_cursor(self._cursor))
         else:
             self._cursor = entry.message.news.cursor
@@ -281,7 +281,7 @@ class Hub:
 
     def _read_entry(self, transaction: ReadTransaction, cursor: Cursor) -> LogEntry | None:
         """Return the news and, from the same snapshot, the news for watches of providers that may have moved."""
-        news = news_since(transaction, cursor)
+        news = load_news(transaction, cursor)
         if news is None:
             return None
         moves = {uuid for uuid, change in news.changes.items() if change.may_be_a_move}
@@ -289,7 +289,7 @@ class Hub:
         for watch in list(self._watches) if moves else ():
             if watch.roots is not None and not moves.isdisjoint(watch.roots):
                 roots = load_roots(transaction, watch.roots.keys())
-                moved[watch] = MovedNews(news_within(transaction, news, roots), roots)
+                moved[watch] = MovedNews(select_news(transaction, news, roots), roots)
         entry = LogEntry.of(news, moved)
         # Serialized here for all watches of everything, and not in the event loop.
         _ = entry.message.event

@@ -13,8 +13,8 @@ from treeclaim.model.extension.audit import FindingKind, RepairResult
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit import repairs
-from treeclaim.store.feed.news import load_roots, news_since, news_within
-from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.feed.news import load_news, load_roots, select_news
+from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.operations.locks import provider_rows
 from treeclaim.store.operations.providers import providers
@@ -114,12 +114,12 @@ def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
         add(store, name)
     below = add(store, "below", "right")
     give_root(store, "below", "wrong")
-    cursor = store.read(present_cursor)
+    cursor = store.read(load_cursor)
     assert mend(store, FindingKind.BROKEN_ROOT, provider=below) is RepairResult.DONE
 
     def told(transaction, name):
-        news = news_since(transaction, cursor)
-        return news_within(transaction, news, load_roots(transaction, [uuid_of(name)])).changes
+        news = load_news(transaction, cursor)
+        return select_news(transaction, news, load_roots(transaction, [uuid_of(name)])).changes
 
     for name in ("right", "wrong"):
         assert store.read(told, name).keys() == {below}

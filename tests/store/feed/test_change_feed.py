@@ -26,7 +26,7 @@ def test_large_backlog_is_replaced_by_full_load(store, monkeypatch):
     for is_complete, count in ((False, 3), (True, 8)):
         for _ in range(count):
             create_host(store, 8)
-        changes = store.read(unread.changes_since, changes.cursor)
+        changes = store.read(unread.load_changes, changes.cursor)
         assert changes.complete is is_complete
         forest.apply(changes)
         fresh = Forest()

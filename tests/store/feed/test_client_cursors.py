@@ -13,9 +13,9 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import pruning
-from treeclaim.store.feed.news import news_since
+from treeclaim.store.feed.news import load_news
 from treeclaim.store.feed.streams import StreamPool
-from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.housekeeping import KEEP
 from treeclaim.store.schema.tables import streams
 
@@ -38,14 +38,14 @@ def open_streams(store):
 
 def present_text(store):
     """The present cursor as a client has it."""
-    text = cursor_text.write_cursor(store.read(present_cursor))
+    text = cursor_text.write_cursor(store.read(load_cursor))
     assert len(text) <= cursor_text.LONGEST
     return text
 
 
 def told_since(store, text):
     """The providers that changed since a client's cursor; None if it has expired."""
-    news = store.read(news_since, cursor_text.read(text))
+    news = store.read(load_news, cursor_text.read(text))
     return None if news is None else set(news.changes)
 
 

@@ -19,10 +19,10 @@ from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER
 from treeclaim.store.feed.unread import (
     StreamRow,
-    feed_since,
     has_gap,
+    load_feed_rows,
+    load_streams,
     make_cursor,
-    stream_rows,
 )
 from treeclaim.store.schema.tables import feed, resource_providers
 
@@ -44,24 +44,24 @@ _WITH_ID, _WITH_UUID, _IN_TREES = (
 )
 
 
-def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
+def load_news(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
     """Return the changes committed since a cursor; None if the feed does not have them any more.
 
     The result is None where a reader of the feed would load everything (decision 0002), and where a
     row has another format.
     """
-    rows = stream_rows(transaction)
+    rows = load_streams(transaction)
     cursor = since if isinstance(since, Cursor) else resolve_cursor(rows, since)
     if cursor is None or has_gap(rows, cursor):
         return None
-    feed_rows = feed_since(transaction, rows, cursor.positions, _CHANGES)
+    feed_rows = load_feed_rows(transaction, rows, cursor.positions, _CHANGES)
     if any(row.format != FORMAT for row in feed_rows):
         return None
     changes = _changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
     return News(make_cursor(rows), changes, any(row.kind == CATALOGUE for row in feed_rows))
 
 
-def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
+def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
     """Return the part of news that concerns the trees of some providers.
 
     If one of these providers may have moved, the result has all providers of its former and its

@@ -29,7 +29,7 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
 from treeclaim.store.feed.unread import StreamRow, has_gap, make_cursor
-from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
+from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
 from treeclaim.store.reading.providers.some_providers import PART_QUERIES, make_records
 from treeclaim.store.schema import tables
 
@@ -147,7 +147,7 @@ class FeedPoller:
         if delta.provider_ids:
             load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.rows(load.sql, load.parameters)
-            loaded = rows_by_name(rows)
+            loaded = group_rows(rows)
             if make_cursor([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
                 raise LoadRequiredError
             records = make_records(loaded)

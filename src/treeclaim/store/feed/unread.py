@@ -51,9 +51,9 @@ class StreamRow(NamedTuple):
     closed_in: int | None
 
 
-def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
+def load_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
     """Load the changes committed since a cursor, or everything if the feed does not have them."""
-    rows = stream_rows(transaction)
+    rows = load_streams(transaction)
     reached = make_cursor(rows)
     delta = None
     if cursor is not None and not has_gap(rows, cursor):
@@ -64,7 +64,7 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
         or _is_load_cheaper(transaction, len(delta.provider_ids), _LOAD_SHARE)
     ):
         # This module imports numpy, 14 MB of memory, which processes without a Forest save.
-        from treeclaim.store.reading.providers.whole import whole_inventory  # noqa: PLC0415
+        from treeclaim.store.reading.providers.whole import load_whole_inventory  # noqa: PLC0415
 
         catalogue = load_catalogue(transaction)
         transaction.extend_timeouts()
@@ -74,7 +74,7 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
             records=(),
             removed=(),
             catalogue=catalogue,
-            whole=whole_inventory(transaction),
+            whole=load_whole_inventory(transaction),
         )
     records = some_providers(transaction, delta.provider_ids)
     return delta.to_changes(
@@ -89,7 +89,7 @@ def _load_delta(
     commits = sum(max(row.position - seen.get(row.identity, 0), 0) for row in rows)
     if _is_load_cheaper(transaction, commits, _COUNT_SHARE):
         return None
-    return FeedDelta.of(feed_since(transaction, rows, seen, _COUNTED))
+    return FeedDelta.of(load_feed_rows(transaction, rows, seen, _COUNTED))
 
 
 def _is_load_cheaper(transaction: ReadTransaction, number: int, share: int) -> bool:
@@ -100,12 +100,12 @@ def _is_load_cheaper(transaction: ReadTransaction, number: int, share: int) -> b
     return share * number > int(transaction.scalar(count))
 
 
-def present_cursor(transaction: ReadTransaction) -> Cursor:
+def load_cursor(transaction: ReadTransaction) -> Cursor:
     """Return the end of the change feed in the snapshot of a transaction."""
-    return make_cursor(stream_rows(transaction))
+    return make_cursor(load_streams(transaction))
 
 
-def stream_rows(transaction: ReadTransaction) -> list[StreamRow]:
+def load_streams(transaction: ReadTransaction) -> list[StreamRow]:
     """Return the rows of all streams and epochs."""
     return [StreamRow(*row) for row in transaction.rows(_STREAMS)]
 
@@ -150,7 +150,7 @@ def _went_back(row: StreamRow | None, read_position: int) -> bool:
     return last_commit < read_position
 
 
-def feed_since(
+def load_feed_rows(
     transaction: ReadTransaction,
     rows: Sequence[StreamRow],
     seen: Positions,

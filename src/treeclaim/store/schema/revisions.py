@@ -52,7 +52,7 @@ def sync(engine: Engine) -> None:
                 connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
             else:
                 _require_known(revision)
-            if own_revision(connection) is None:
+            if read_own_revision(connection) is None:
                 _create_own_tables(connection)
             connection.commit()
     except SQLAlchemyError as error:
@@ -85,7 +85,7 @@ def version(connection: Connection) -> str | None:
     return _read_revision(connection, alembic_version)
 
 
-def own_revision(connection: Connection) -> str | None:
+def read_own_revision(connection: Connection) -> str | None:
     """Return the revision of Treeclaim's own tables; None if they are incomplete.
 
     Raises:
@@ -126,7 +126,7 @@ def _require_known(revision: str) -> None:
 
 
 def _require_own(connection: Connection) -> None:
-    if own_revision(connection) is None:
+    if read_own_revision(connection) is None:
         raise SchemaRevisionError(
             "The database has Placement's tables but not all of Treeclaim's own. Run 'treeclaim "
             "db sync', or set [placement_database]/sync_on_startup."

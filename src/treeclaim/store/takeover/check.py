@@ -15,12 +15,12 @@ from treeclaim.store.database.systems import DatabaseSettings
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.reading.providers.some_providers import load_catalogue
-from treeclaim.store.reading.providers.whole import whole_inventory
+from treeclaim.store.reading.providers.whole import load_whole_inventory
 from treeclaim.store.schema.revisions import (
     Columns,
     missing_columns,
-    own_revision,
     present_columns,
+    read_own_revision,
 )
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
@@ -160,7 +160,7 @@ def _check_own_tables(connection: Connection, present: Columns) -> Finding:
     if own_version.name not in present:
         return passed(subject, "not there yet; 'treeclaim db sync' makes them")
     try:
-        revision = own_revision(connection)
+        revision = read_own_revision(connection)
     except SchemaRevisionError as error:
         return failed(subject, str(error), "")
     if revision is None:
@@ -237,7 +237,7 @@ def _load_inventory(connection: Connection, *, has_own_tables: bool) -> Finding:
     transaction = ReadTransaction(connection)
     try:
         load_catalogue(transaction)
-        inventory = whole_inventory(transaction, has_own_tables=has_own_tables)
+        inventory = load_whole_inventory(transaction, has_own_tables=has_own_tables)
     except (SQLAlchemyError, ArithmeticError, TypeError, ValueError) as error:
         return failed(
             "inventory",

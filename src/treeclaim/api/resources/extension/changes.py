@@ -22,8 +22,8 @@ from treeclaim.model.extension.news import News
 from treeclaim.model.names import quote_value
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.news import load_roots, news_since, news_within
-from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.feed.news import load_news, load_roots, select_news
+from treeclaim.store.feed.unread import load_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
 MOST_TREES = 2_000
@@ -145,10 +145,10 @@ def _read_news(
     The changes are None if the cursor is too old; the roots are None if no tree is named.
     """
     if since is None:
-        news: News | None = News(present_cursor(transaction), {}, catalogue=False)
+        news: News | None = News(load_cursor(transaction), {}, catalogue=False)
     else:
-        news = news_since(transaction, since)
+        news = load_news(transaction, since)
     if news is None or not trees:
         return news, None
     roots = load_roots(transaction, trees)
-    return news_within(transaction, news, roots), roots
+    return select_news(transaction, news, roots), roots

@@ -15,7 +15,7 @@ from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
 from treeclaim.model.query import value_parsers
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
 from treeclaim.store.reading.holders import ConsumerDetails, load_details
 
@@ -70,7 +70,7 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
     has_requests = query.include is not None
 
     def read(transaction: ReadTransaction) -> tuple[Cursor, Page, ConsumerDetails]:
-        cursor = present_cursor(transaction)
+        cursor = load_cursor(transaction)
         page = load_consumer_page(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page[0]]
         return cursor, page, load_details(transaction, uuids, has_requests=has_requests)

@@ -16,7 +16,7 @@ from treeclaim.api.resources.allocations.operations import SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
 from treeclaim.store.reading.consumers import Page
@@ -83,7 +83,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Reply:
     )
 
     def read(transaction: ReadTransaction) -> tuple[Cursor, Page]:
-        return present_cursor(transaction), load_hold_page(transaction, hold_filter)
+        return load_cursor(transaction), load_hold_page(transaction, hold_filter)
 
     cursor, (holds, next_after) = call.services.store.read(read)
     return lists.page_reply(call, _KIND, holds, cursor, next_after)

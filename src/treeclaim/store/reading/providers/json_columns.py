@@ -38,7 +38,7 @@ def as_rows(name: str, rows: sa.Select[Any]) -> sa.Select[Any]:
     return rows.with_only_columns(*name_and_row, maintain_column_froms=True)
 
 
-def rows_by_name(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]:
+def group_rows(rows: Iterable[Sequence[str]]) -> Mapping[str, list[list[Any]]]:
     """Return the rows of queries made by `as_rows`, by their names; an empty list for a name without rows."""
     by_name: defaultdict[str, list[list[Any]]] = defaultdict(list)
     for name, text in rows:

@@ -14,7 +14,7 @@ from treeclaim.model.whole import NO_PARENT
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import Key, ReadTransaction, chunks, seconds
 from treeclaim.store.reading.providers import parts
-from treeclaim.store.reading.providers.json_columns import as_rows, rows_by_name
+from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
 from treeclaim.store.reading.providers.parts import make_attributes, make_condition
 from treeclaim.store.schema.tables import resource_classes, traits
 
@@ -66,7 +66,7 @@ def some_providers(
     records: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
         rows = transaction.rows(_LOAD, ids=ids)
-        records += make_records(rows_by_name(rows))
+        records += make_records(group_rows(rows))
     return records
 
 

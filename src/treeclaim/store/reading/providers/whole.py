@@ -70,7 +70,7 @@ _AGGREGATE_NAMES = sa.select(placement_aggregates.c.id, placement_aggregates.c.u
 )
 
 
-def whole_inventory(
+def load_whole_inventory(
     transaction: ReadTransaction, *, has_own_tables: bool = True
 ) -> WholeInventory:
     """Load all providers with all their parts.
