@@ -103,7 +103,13 @@ class Exploration:
         for session in sessions:
             session.touched = NOTHING
         alike = len(set(self._scripts)) == 1
-        frontier = Frontier(sessions, self._preemptions, reduced=self._reduced, alike=alike)
+        frontier = Frontier(
+            sessions,
+            self._preemptions,
+            reduced=self._reduced,
+            alike=alike,
+            keeps_locks=self._place.locks_until_the_end,
+        )
         for choices, before in frontier.beginnings():
             self.begun += 1
             watch = Watch(frontier, len(choices), before, self._observations(frontier))

@@ -54,12 +54,14 @@ class Guest:
         without: The state before it was let in, and later after further steps of the host without it.
         number: Of the guest.
         waits: Whether it waited at once.
+        keeps_locks: Whether it waits after other steps, and has every lock that it got since it was let in.
         state: The state in which it went on no more, and later after the same steps of the host.
     """
 
     without: tuple
     number: int
     waits: bool
+    keeps_locks: bool
     state: tuple
 
 
@@ -71,11 +73,13 @@ class Frontier:
         preemptions: Most of a schedule.
         reduced: False for all schedules, however alike they are.
         alike: Whether all sessions do the same, so that it does not matter who begins.
+        keeps_locks: Whether only the end or the failure of a transaction lets a lock go.
     """
 
-    def __init__(self, sessions, preemptions, *, reduced=True, alike=False):
+    def __init__(self, sessions, preemptions, *, reduced=True, alike=False, keeps_locks=False):
         self.sessions = sessions
         self.alike = alike and reduced
+        self.keeps_locks = keeps_locks
         self.preemptions = preemptions
         self.reduced = reduced
         self.histories = Histories()
@@ -133,6 +137,7 @@ class Frontier:
         what it does without the step. This is so for a step
 
         - that frees no lock while the guest waits since it was let in: its lock is held before and after it;
+        - that frees no lock while the guest waits and has all its locks: none of them is in the way of the step;
         - that is independent of all that the guest does;
         - that only reads, and is answered the same, no ids among it.
         """
@@ -146,10 +151,13 @@ class Frontier:
             if step.meets_all or alone.state[host] != together.state[host]:
                 return False
             guest.without, guest.state = alone.state, together.state
-            if guest.waits and not step.footprint.frees:
+            frees = bool(step.footprint.frees)
+            if guest.waits and not frees:
                 self._led_to.setdefault((guest.without, guest.number), together)
-            elif (step.reads_only and not together.has_ids) or not self.matters(
-                host, step.footprint
+            elif (
+                (guest.keeps_locks and not frees)
+                or (step.reads_only and not together.has_ids)
+                or not self.matters(host, step.footprint)
             ):
                 self._ended_at[guest.without, guest.number] = together.node
             else:
@@ -209,6 +217,7 @@ class Watch:
         self._step = None
         self._ids = None
         self._waits = False
+        self._keeps_locks = frontier.keeps_locks
         self._order = Order(frontier.histories, len(frontier.sessions))
         self._observations = observations
         self._choices = []
@@ -253,7 +262,8 @@ class Watch:
             self._waits = self._step.waited
         if self._let_in is not None and chosen != self._let_in[1]:
             without, guest = self._let_in
-            self._frontier.add_guest(Guest(without, guest, self._waits, observed))
+            keeps_locks = self._keeps_locks and self._step.waited
+            self._frontier.add_guest(Guest(without, guest, self._waits, keeps_locks, observed))
             self._let_in = None
 
     def stepped(self, step):
@@ -269,3 +279,6 @@ class Watch:
         if self._observations is not None:
             self._observations.add(step)
         self._step = step
+        if len(self._choices) >= self._prescribed:
+            has_failed = step.meets_all and not step.waited
+            self._keeps_locks &= not (step.footprint.frees or has_failed)
