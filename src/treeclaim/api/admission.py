@@ -72,8 +72,8 @@ class Admission:
             yield
             return
         end = time.monotonic() + LONGEST_WAIT
-        mine = self._kinds[kind]
-        mine.enter(end, is_gone)
+        kind_gate = self._kinds[kind]
+        kind_gate.enter(end, is_gone)
         try:
             self._all.enter(end, is_gone)
             try:
@@ -83,9 +83,9 @@ class Admission:
                 raise
             self._all.leave(None)
         except BaseException as error:
-            mine.leave(error)
+            kind_gate.leave(error)
             raise
-        mine.leave(None)
+        kind_gate.leave(None)
 
 
 class _Class(Gate):

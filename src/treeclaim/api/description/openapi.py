@@ -242,8 +242,8 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     described: list[Schema] = []
     for name, checked_by in (schema.get("properties", {}) | suffixed).items():
         parameter: Schema = {"name": name, "in": "query", "required": name in required}
-        words = description_of(operation, name, is_suffixed=name in suffixed)
-        if words:
-            parameter["description"] = words
+        help_text = description_of(operation, name, is_suffixed=name in suffixed)
+        if help_text:
+            parameter["description"] = help_text
         described.append(parameter | {"schema": query_form(operation, name, checked_by)})
     return described

@@ -55,7 +55,7 @@ class TokenGuard(auth_token.AuthProtocol):
     ) -> None:
         self._admission = admission
         self._request = threading.local()
-        self._known = ByteCache(_MOST_BYTES)
+        self._cached = ByteCache(_MOST_BYTES)
         super().__init__(application, {"oslo_config_config": options})  # type: ignore[no-untyped-call]
         self._seconds = float(self._option("token_cache_time"))
         # Without the option the library would read it from Keystone while it rejects a request.
@@ -93,7 +93,7 @@ class TokenGuard(auth_token.AuthProtocol):
         return data
 
     def _find(self, key: bytes) -> Any:
-        cached_token = cast("_KnownToken | None", self._known.find(key))
+        cached_token = cast("_CachedToken | None", self._cached.find(key))
         return (
             json.loads(cached_token.data)
             if cached_token and monotonic() < cached_token.end
@@ -110,8 +110,8 @@ class TokenGuard(auth_token.AuthProtocol):
             metrics.TOKEN_SECONDS.observe(perf_counter() - begin)
         is_shared = self._token_cache.has_found
         seconds = min(self._seconds, _MEMCACHED_SECONDS) if is_shared else self._seconds
-        self._known.take(key)
-        self._known.keep(key, _KnownToken(json.dumps(data).encode(), monotonic() + seconds))
+        self._cached.take(key)
+        self._cached.keep(key, _CachedToken(json.dumps(data).encode(), monotonic() + seconds))
         return data
 
     def _option(self, name: str, group: str = _GROUP) -> Any:
@@ -127,7 +127,7 @@ class TokenGuard(auth_token.AuthProtocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownToken:
+class _CachedToken:
     data: bytes
     end: float
 

@@ -79,7 +79,7 @@ def list_aggregates(call: Call) -> Reply:
     """Show the aggregates of a resource provider (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _shown(call, forest.aggregates(row), forest.provider(row).generation)
+        return _make_reply(call, forest.aggregates(row), forest.provider(row).generation)
 
 
 @operation(
@@ -101,10 +101,10 @@ def replace_aggregates(call: Call) -> Reply:
     generation = call.services.store.write(
         providers.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
     )
-    return _shown(call, aggregates, generation)
+    return _make_reply(call, aggregates, generation)
 
 
-def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
+def _make_reply(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     body: dict[str, object] = {"aggregates": aggregates}
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation

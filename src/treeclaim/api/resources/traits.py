@@ -162,7 +162,7 @@ def list_provider_traits(call: Call) -> Reply:
         names = forest.traits(row)
         existing_names = [name for name in names if name in forest.catalogue.traits]
         modified_at = _newest(forest.catalogue, existing_names)
-        return _shown(names, forest.provider(row).generation, modified_at)
+        return _make_reply(names, forest.provider(row).generation, modified_at)
 
 
 @operation(
@@ -184,10 +184,10 @@ def replace_provider_traits(call: Call) -> Reply:
         body["traits"],
     )
     names = list(dict.fromkeys(body["traits"]))
-    return _shown(names, replaced.generation, replaced.modified_at)
+    return _make_reply(names, replaced.generation, replaced.modified_at)
 
 
-def _shown(names: list[str], generation: int, modified_at: float | None) -> Reply:
+def _make_reply(names: list[str], generation: int, modified_at: float | None) -> Reply:
     return Reply(
         body={"traits": names, "resource_provider_generation": generation},
         modified_at=modified_at,

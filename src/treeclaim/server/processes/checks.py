@@ -240,8 +240,8 @@ def _database_faults_as_unusable() -> Iterator[None]:
     except DBAPIError as error:
         raise UnusableError(f"the database: {error.orig}") from error
     except (SQLAlchemyError, ImportError, ValueError) as error:
-        words = describe_engine_error(error)
-        raise UnusableError(f"[placement_database]/connection: {words}") from error
+        fault = describe_engine_error(error)
+        raise UnusableError(f"[placement_database]/connection: {fault}") from error
     except SchemaRevisionError as error:
         raise UnusableError(f"the database cannot be used: {error}") from error
     except StoreUnavailableError as error:

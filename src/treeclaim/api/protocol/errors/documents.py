@@ -122,8 +122,8 @@ def add_details(
         error.code = DEADLINE
     elif error.status == HTTPStatus.CONFLICT:
         _add_conflict(error, cause)
-    elif replica is not None and (near := ", ".join(_find_near_names(cause, replica))):
-        error.detail += f" Did you mean {near}?"
+    elif replica is not None and (suggestions := ", ".join(_suggest_names(cause, replica))):
+        error.detail += f" Did you mean {suggestions}?"
     return error
 
 
@@ -149,7 +149,7 @@ def _fault_error(fault: EntryFault, version: Version, replica: Replica | None) -
     return add_details(error, fault.error, version, replica)
 
 
-def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[str]:
+def _suggest_names(cause: BaseException | None, replica: Replica) -> Iterator[str]:
     """Yield the existing names most similar to the first unknown classes or traits of an error."""
     while cause is not None:
         cause = cause.error if isinstance(cause, QueryError) else cause
@@ -168,12 +168,12 @@ def _find_near_names(cause: BaseException | None, replica: Replica) -> Iterator[
                 # The error is answered without a suggestion.
                 return
             for name in unknown:
-                yield from _near(name, known)
+                yield from _find_similar(name, known)
             return
         cause = cause.__cause__
 
 
-def _near(name: str, known: Sequence[str]) -> list[str]:
+def _find_similar(name: str, known: Sequence[str]) -> list[str]:
     """Return the most similar name, if any. Comparing all of many thousands of names would take seconds."""
 
     def count_shared(other: str) -> int:

@@ -189,18 +189,18 @@ def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
 def _describe_problem(error: ValidationError, body: Any, within: str) -> str:
     first = error.errors(include_url=False)[0]
     kind, steps = first["type"], list(first["loc"])
-    words = dict(first.get("ctx", {}), value=shown_value(first["input"]))
+    values = dict(first.get("ctx", {}), value=shown_value(first["input"]))
     noun = _NOUNS.get(kind)
     if kind == "missing":
         text = f"{steps.pop()!r} is required"
     elif kind == "string_pattern_mismatch":
-        pattern = words["pattern"]
+        pattern = values["pattern"]
         choices = pattern.strip("^()$").replace("|", ", ")
-        text = f"{words['value']} is not {_FORMS.get(pattern, f'one of {choices}')}"
+        text = f"{values['value']} is not {_FORMS.get(pattern, f'one of {choices}')}"
     elif noun is not None:
-        text = f"{words['value']} is not {noun}"
+        text = f"{values['value']} is not {noun}"
     else:
-        text = _WORDS[kind].format(**words) if kind in _WORDS else first["msg"]
+        text = _WORDS[kind].format(**values) if kind in _WORDS else first["msg"]
         text = _MEMBER.sub(r"\1", text)
     place = ".".join(filter(None, (within, _place(body, steps))))
     return f"{place}: {text}" if place else text

@@ -214,7 +214,7 @@ def show_allocations(call: Call) -> Reply:
     body: dict[str, Any] = {"allocations": {}}
     modified_at = None
     if consumer is not None and (consumer[0]["allocations"] or uuid in kept.holds):
-        body, modified_at = _shown(call, consumer[0]), consumer[1]
+        body, modified_at = _consumer_document(call, consumer[0]), consumer[1]
     amounts = {provider: share["resources"] for provider, share in body["allocations"].items()}
     if is_extended:
         # Page 100.
@@ -232,7 +232,7 @@ _MEMBERS = {
 """The feature that introduced each member of a consumer."""
 
 
-def _shown(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
+def _consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any]:
     members = {name: consumer[name] for name, feature in _MEMBERS.items() if call.has(feature)}
     return {"allocations": consumer["allocations"], **members}
 

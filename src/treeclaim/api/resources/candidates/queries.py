@@ -104,7 +104,7 @@ class Mixes:
         names = () if request.order is None else request.order.mix_names
         return with_mixes(request, self.named(names)) if names else request
 
-    def require(self, name: str, where: str) -> Mix:
+    def require(self, name: str, place: str) -> Mix:
         """Return the mix that a call names at a place.
 
         Raises:
@@ -113,7 +113,7 @@ class Mixes:
         """
         by_name = self.named((name,))
         if name not in by_name:
-            raise bad_request(f"{where}: there is no mix {quote_value(name)!r}.", BAD_VALUE)
+            raise bad_request(f"{place}: there is no mix {quote_value(name)!r}.", BAD_VALUE)
         return by_name[name]
 
     def named(self, names: Collection[str]) -> dict[str, Mix]:
@@ -173,7 +173,7 @@ class Queries:
         self._mixes = Mixes(call, arrival.check)
         self._groups = 0
 
-    def at(self, where: str, query: str) -> CandidateRequest:
+    def at(self, place: str, query: str) -> CandidateRequest:
         """Parse the query at a place; the text of an error begins with the place.
 
         Raises:
@@ -186,12 +186,12 @@ class Queries:
         if cached_request is not None:
             return cached_request
         if len(query) > _LONGEST_QUERY:
-            raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
+            raise bad_request(f"{place}: a query is longer than {_LONGEST_QUERY} characters.")
         try:
             request = parse_request(query, self._version, self._most_groups)
             request = self._mixes.add_to_order(request)
         except InvalidQueryError as error:
-            raise api_error(error, f"{where}: {error}") from error
+            raise api_error(error, f"{place}: {error}") from error
         # The constructor does not count parameters with encoded names.
         self._groups += len(request.groups)
         _require_few_groups(self._groups)
@@ -211,17 +211,17 @@ class Queries:
         """Return the mixes of the orders as texts, for the cache keys of answers."""
         return self._mixes.texts
 
-    def without_holds(self, where: str, query: str) -> CandidateRequest:
+    def without_holds(self, place: str, query: str) -> CandidateRequest:
         """Parse a query of a call that has `from_holds` as a separate member.
 
         Raises:
             ApiError: 400.
             SearchGivenUpError, ClientGoneError: as `at`.
         """
-        request = self.at(where, query)
+        request = self.at(place, query)
         if request.from_holds:
             raise bad_request(
-                f"{where}: Invalid query string parameters: 'from_holds' is a member of the "
+                f"{place}: Invalid query string parameters: 'from_holds' is a member of the "
                 "request, beside 'alternatives'.",
                 BAD_VALUE,
             )

@@ -26,7 +26,7 @@ def list_attributes(call: Call) -> Reply:
     """Show the attributes of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _shown(forest.attributes_of(row), forest.provider(row).generation)
+        return _make_reply(forest.attributes_of(row), forest.provider(row).generation)
 
 
 @operation(
@@ -45,10 +45,10 @@ def replace_attributes(call: Call) -> Reply:
         body.resource_provider_generation,
         body.attributes,
     )
-    return _shown(body.attributes, generation)
+    return _make_reply(body.attributes, generation)
 
 
-def _shown(attributes: Attributes, generation: int) -> Reply:
+def _make_reply(attributes: Attributes, generation: int) -> Reply:
     body = {
         "resource_provider_generation": generation,
         ATTRIBUTES.name: ATTRIBUTES.written(attributes),

@@ -244,7 +244,7 @@ def repair_findings(call: Call, body: RepairsBody) -> Reply:
         if not not_tried and call.deadline.is_over:
             not_tried = _LATE
         if not_tried:
-            results.append(_shown(item, RepairOutcome(RepairResult.REFUSED, not_tried)))
+            results.append(_repair_document(item, RepairOutcome(RepairResult.REFUSED, not_tried)))
             continue
         try:
             outcome = _repair(call, item, dry_run=body.dry_run)
@@ -253,7 +253,7 @@ def repair_findings(call: Call, body: RepairsBody) -> Reply:
                 raise
             outcome = RepairOutcome(RepairResult.REFUSED, str(error))
             not_tried = _LATE if call.deadline.is_over else _FAILED
-        results.append(_shown(item, outcome))
+        results.append(_repair_document(item, outcome))
     return Reply(body={"repairs": results})
 
 
@@ -274,7 +274,7 @@ def _repair(call: Call, item: Repair, *, dry_run: bool) -> RepairOutcome:
     return repair(services.store, item.kind, document, owner, until=until, dry_run=dry_run)
 
 
-def _shown(item: Repair, outcome: RepairOutcome) -> dict[str, Any]:
+def _repair_document(item: Repair, outcome: RepairOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {**item.model_dump(), "result": outcome.result}
     if outcome.detail is not None:
         document["detail"] = outcome.detail

@@ -55,7 +55,7 @@ def list_mixes(call: Call) -> Reply:
 )
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was written."""
-    name = _existing(call)
+    name = _require_valid_name(call)
     texts = call.services.store.read(mixes.load_texts, [name])
     if name not in texts:
         raise not_found(f"No mix named {name} found.")
@@ -80,10 +80,10 @@ def put_mix(call: Call, body: MixBody) -> Reply:
         raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
     queries = Queries(call, start_search(call), texts.values())
     parsed = {
-        quote_value(where): queries.at(quote_value(where), query) for where, query in texts.items()
+        quote_value(place): queries.at(quote_value(place), query) for place, query in texts.items()
     }
-    for where, request in parsed.items():
-        _require_plain(where, request)
+    for place, request in parsed.items():
+        _require_plain(place, request)
     require_names(call, parsed)
     call.services.store.write(mixes.put, name, document)
     return Reply()
@@ -95,11 +95,11 @@ def put_mix(call: Call, body: MixBody) -> Reply:
 )
 def delete_mix(call: Call) -> Reply:
     """Delete a mix."""
-    call.services.store.write(mixes.delete, _existing(call))
+    call.services.store.write(mixes.delete, _require_valid_name(call))
     return Reply()
 
 
-def _existing(call: Call) -> str:
+def _require_valid_name(call: Call) -> str:
     """Return the name in the path.
 
     Raises:
@@ -111,11 +111,11 @@ def _existing(call: Call) -> str:
     return name
 
 
-def _require_plain(where: str, request: CandidateRequest) -> None:
+def _require_plain(place: str, request: CandidateRequest) -> None:
     """Reject an order, a limit and holds: a request of a mix contains only needed resources."""
     if request.order is not None or request.limit is not None or request.from_holds:
         raise bad_request(
-            f"{where}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "
+            f"{place}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "
             "'limit' and 'from_holds'.",
             BAD_VALUE,
         )

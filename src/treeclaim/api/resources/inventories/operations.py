@@ -41,7 +41,7 @@ _CAPACITY_REFUSED = Refusal(
 )
 
 
-def shown(
+def inventory_document(
     call: Call, inventory: Inventory, consumes: Sequence[Consumes] | None = None
 ) -> dict[str, Any]:
     """Return the document of an inventory at the call's version.
@@ -88,7 +88,7 @@ def list_inventories(call: Call) -> Reply:
         body={
             _GENERATION: generation,
             "inventories": {
-                entry.resource_class: shown(call, entry.inventory, entry.consumes)
+                entry.resource_class: inventory_document(call, entry.inventory, entry.consumes)
                 for entry in entries
             },
         },
@@ -124,7 +124,7 @@ def add_inventory(call: Call) -> Reply:
         least_capacity=_least_capacity(call),
     )
     return Reply(
-        body=shown(call, inventory) | {_GENERATION: generation},
+        body=inventory_document(call, inventory) | {_GENERATION: generation},
         location=f"{provider_path(provider_uuid)}/inventories/{resource_class}",
     )
 
@@ -163,7 +163,8 @@ def replace_inventories(call: Call) -> Reply:
         body={
             _GENERATION: generation,
             "inventories": {
-                name: shown(call, inventory, kept.get(name)) for name, inventory in new.items()
+                name: inventory_document(call, inventory, kept.get(name))
+                for name, inventory in new.items()
             },
         },
     )
@@ -197,7 +198,7 @@ def show_inventory(call: Call) -> Reply:
         raise InventoryNotFoundError(provider_uuid, resource_class)
     entry = entries[resource_class]
     return Reply(
-        body=shown(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
+        body=inventory_document(call, entry.inventory, entry.consumes) | {_GENERATION: generation},
         modified_at=entry.modified_at,
     )
 
@@ -231,7 +232,7 @@ def replace_inventory(call: Call) -> Reply:
         least_capacity=_least_capacity(call),
     )
     kept = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
-    return Reply(body=shown(call, inventory, kept) | {_GENERATION: generation})
+    return Reply(body=inventory_document(call, inventory, kept) | {_GENERATION: generation})
 
 
 @operation(

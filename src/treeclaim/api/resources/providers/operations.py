@@ -209,10 +209,10 @@ def create_provider(call: Call) -> Reply:
     location = provider_path(provider.uuid)
     if not call.has(Feature.CREATED_PROVIDER_SHOWN):
         return Reply(HTTPStatus.CREATED, location=location)
-    return _shown(call, provider, location)
+    return _make_reply(call, provider, location)
 
 
-def _shown(call: Call, provider: Provider, location: str | None = None) -> Reply:
+def _make_reply(call: Call, provider: Provider, location: str | None = None) -> Reply:
     return Reply(
         body=[provider_json(provider, call)],
         location=location,
@@ -229,7 +229,7 @@ def show_provider(call: Call) -> Reply:
     """Show a resource provider (section 4)."""
     with call.services.replica.current() as forest:
         provider = forest.provider(require_row(forest, call.arguments["uuid"]))
-    return _shown(call, provider)
+    return _make_reply(call, provider)
 
 
 @operation(
@@ -255,7 +255,7 @@ def update_provider(call: Call) -> Reply:
         parent=parent,
         may_reparent=call.has(Feature.REPARENTING),
     )
-    return _shown(call, provider)
+    return _make_reply(call, provider)
 
 
 @operation(
