@@ -61,7 +61,7 @@ class Hostile:
             # It has no end, and uuids alone.
             return self._application(environment, start_response)
         begun = []
-        chunks = self._application(environment, lambda *given: begun.append(given))
+        chunks = self._application(environment, lambda *arguments: begun.append(arguments))
         try:
             body = b"".join(chunks)
         finally:
@@ -106,6 +106,8 @@ def fill(client):
     # The queries of a mix cannot be hostile, for the service reads them.
     requests = {f"request{PAYLOAD}": {"query": "resources=VCPU:1", "weight": 1}}
     client.call("PUT", f"/treeclaim/mixes/{MIX}", {"requests": requests})
+    condition = {"effect": "no_new", "reason": PAYLOAD}
+    client.call("PUT", f"/treeclaim/providers/{FULL}/conditions/BROKEN", condition)
     generation = client.get(f"/resource_providers/{FULL}")["generation"]
     body = {"resource_provider_generation": generation, "total": 4, "reserved": 0}
     client.call("PUT", f"/resource_providers/{FULL}/inventories/VCPU", json=body)
@@ -124,7 +126,9 @@ def hostile_service(folder):
         running(application, threads=8) as plain,
         running(Hostile(application), threads=8) as server,
     ):
-        addresses = [f"http://127.0.0.1:{each.address[1]}" for each in (plain, server)]
+        addresses = [
+            f"http://127.0.0.1:{running_server.address[1]}" for running_server in (plain, server)
+        ]
         with Client(addresses[0], "admin") as client:
             fill(client)
         environment = usual_environment(

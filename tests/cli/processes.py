@@ -67,16 +67,19 @@ def call_program(program, environment, *arguments, output=None):
 def logging_kept():
     """Undo what a command does to loggers: other tests would keep all that services log."""
     named = logging.root.manager.loggerDict.values()
-    loggers = [logging.root, *(one for one in named if isinstance(one, logging.Logger))]
+    loggers = [
+        logging.root,
+        *(kept_logger for kept_logger in named if isinstance(kept_logger, logging.Logger)),
+    ]
     before = [
         (logger, logger.level, list(logger.handlers), logger.propagate) for logger in loggers
     ]
     try:
         yield
     finally:
-        for one, level, handlers, propagate in before:
-            one.setLevel(level)
-            one.handlers, one.propagate = handlers, propagate
+        for kept_logger, level, handlers, propagate in before:
+            kept_logger.setLevel(level)
+            kept_logger.handlers, kept_logger.propagate = handlers, propagate
 
 
 def run_placement(environment, name, *arguments):

@@ -56,10 +56,10 @@ def environment(tmp_path_factory):
         yield environment
 
 
-def end_of(program, environment, words, *, is_buffered):
+def end_of(program, environment, arguments, *, is_buffered):
     """Run a program whose output nobody reads; return whether it printed, and its exit code."""
     with closing(Unread(is_buffered=is_buffered)) as unread:
-        result = call_program(program, environment, *words, output=unread)
+        result = call_program(program, environment, *arguments, output=unread)
         assert "unexpected" not in result.stderr
         assert "roken" not in result.stderr
         return unread.is_written, result.returncode
@@ -68,21 +68,21 @@ def end_of(program, environment, words, *, is_buffered):
 @pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "at once"])
 @pytest.mark.parametrize("line", PRINTING)
 def test_command_survives_closed_stdout(environment, line, is_buffered):
-    words = [str(EXAMPLE) if word == "TOPOLOGY" else word for word in line.split()]
+    arguments = [str(EXAMPLE) if word == "TOPOLOGY" else word for word in line.split()]
     # argparse itself ignores that nobody reads its help.
     is_help = "--help" in line or line == "--version"
     status = 0 if is_help and not is_buffered else GONE
-    assert end_of(main, environment, words, is_buffered=is_buffered) == (True, status)
+    assert end_of(main, environment, arguments, is_buffered=is_buffered) == (True, status)
 
 
 @pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "at once"])
 def test_silent_command_succeeds_with_closed_stdout(environment, is_buffered):
-    words = ["condition", "set", "host-1", "CLEANING"]
-    assert end_of(main, environment, words, is_buffered=is_buffered) == (False, 0)
+    arguments = ["condition", "set", "host-1", "CLEANING"]
+    assert end_of(main, environment, arguments, is_buffered=is_buffered) == (False, 0)
 
 
 @pytest.mark.parametrize(
-    ("program", "words"), [(manage, ["db", "version"]), (status, ["upgrade", "check"])]
+    ("program", "arguments"), [(manage, ["db", "version"]), (status, ["upgrade", "check"])]
 )
-def test_placement_programs_survive_closed_stdout(environment, program, words):
-    assert end_of(program, environment, words, is_buffered=True) == (True, GONE)
+def test_placement_programs_survive_closed_stdout(environment, program, arguments):
+    assert end_of(program, environment, arguments, is_buffered=True) == (True, GONE)

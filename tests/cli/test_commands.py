@@ -30,9 +30,9 @@ def set_revision(folder, revision):
 
 def test_db_sync_creates_the_schema_and_is_idempotent(environment):
     assert call(environment, "db", "version").stdout == "None\n"
-    for said in ("Made ", "none was made"):
+    for message in ("Made ", "none was made"):
         synced = call(environment, "db", "sync")
-        assert (synced.returncode, said in synced.stdout) == (0, True), synced.stdout
+        assert (synced.returncode, message in synced.stdout) == (0, True), synced.stdout
     assert call(environment, "db", "version").stdout == "a082b8bb98d0\n"
     assert "0 rows" in call(environment, "db", "prune").stdout
 

@@ -177,10 +177,10 @@ def write_files(folder):
         "inventories": {f"CUSTOM_NEW{PAYLOAD}": {"total": 1}},
         "aggregates": [f"rack{PAYLOAD}"],
     }
-    there = {"name": f"other{PAYLOAD}", "uuid": PROVIDER, "traits": [], "inventories": {}}
+    provider = {"name": f"other{PAYLOAD}", "uuid": PROVIDER, "traits": [], "inventories": {}}
     mix = {"requests": {f"request{PAYLOAD}": {"query": f"resources={PAYLOAD}:1", "weight": 1}}}
     documents = {
-        "TOPOLOGY": {"providers": [entry, there]},
+        "TOPOLOGY": {"providers": [entry, provider]},
         "WRONG": {"providers": [entry | {f"unknown{PAYLOAD}": PAYLOAD}]},
         "FLAVORS": {f"flavor{PAYLOAD}": {"vcpus": 1}},
         "LIVING": {f"KIND{PAYLOAD}": []},
@@ -216,17 +216,17 @@ def test_command_output_has_no_control_sequences(there, command):
     printed = list(texts_of(CASES[command], there))
     assert [(line, harm) for line, text in printed if (harm := harm_in(text))] == []
     assert [text for _, text in printed if "unexpected" in text or "Traceback" in text] == []
-    seen = [text for _, text in printed if MARK in text]
-    assert seen or command in WITHOUT_NAMES
+    marked = [text for _, text in printed if MARK in text]
+    assert marked or command in WITHOUT_NAMES
 
 
 @pytest.mark.parametrize("command", CASES)
 def test_terminal_output_has_only_own_control_sequences(there, command):
-    own = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+    styles = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
     for line, text in texts_of(CASES[command], there, terminal=True):
         assert COLOUR not in text, line
         # What moves the cursor within a line is progress, which is ours.
-        assert harm_in(own.sub("", text).replace("\r", "")) == [], line
+        assert harm_in(styles.sub("", text).replace("\r", "")) == [], line
 
 
 FORMATS = (

@@ -69,16 +69,16 @@ clouds:
     }
     assert "host-1" in succeed(elsewhere, "tree", "--os-cloud", "here")
     elsewhere |= {"OS_CLOUD": "nowhere"}
-    here = environment["TREECLAIM_ENDPOINT"]
-    assert "host-1" in succeed(elsewhere, "tree", "--endpoint", here)
+    endpoint = environment["TREECLAIM_ENDPOINT"]
+    assert "host-1" in succeed(elsewhere, "tree", "--endpoint", endpoint)
 
 
 def test_options_of_an_endpoint_may_precede_the_command(environment):
     elsewhere = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
-    here = environment["TREECLAIM_ENDPOINT"]
-    assert "host-1" in succeed(elsewhere, f"--endpoint={here}", "--token", "admin", "tree")
+    endpoint = environment["TREECLAIM_ENDPOINT"]
+    assert "host-1" in succeed(elsewhere, f"--endpoint={endpoint}", "--token", "admin", "tree")
     assert "not understood: --endpoint" in refused(
-        elsewhere, "--endpoint", here, "db", "sync", code=2
+        elsewhere, "--endpoint", endpoint, "db", "sync", code=2
     )
 
 
@@ -113,8 +113,8 @@ def test_unreachable_service_gives_advice(offline, tmp_path, command, advice):
     message = refused(elsewhere, *command)
     assert "no connection" in message
     assert "127.0.0.1:9" in message
-    for words in advice:
-        assert words in message
+    for text in advice:
+        assert text in message
 
 
 def test_flavor_file_of_openstack_command_is_accepted(environment, tmp_path):

@@ -107,10 +107,10 @@ def test_reload_with_invalid_configuration_is_refused_and_logged(environment, tm
 def test_killed_service_leaves_no_processes(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: len(workers_of(service)) == 2, "all workers run")
-        left = psutil.Process(service.process.pid).children(recursive=True)
-        assert len(left) == 3, "a loader and two workers"
+        children = psutil.Process(service.process.pid).children(recursive=True)
+        assert len(children) == 3, "a loader and two workers"
         service.stop(signal.SIGKILL)
-        assert psutil.wait_procs(left, timeout=120)[1] == []
+        assert psutil.wait_procs(children, timeout=120)[1] == []
     with serving(environment, tmp_path, url=url):
         assert httpx.get(url, timeout=60).status_code == 200
 
@@ -133,8 +133,8 @@ def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
 @pytest.mark.slow
 def test_stale_unix_socket_is_replaced(environment, tmp_path):
     path = tmp_path / "placement.sock"
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(path))
     with serve_on_socket(environment, tmp_path, path):
         pass
 
@@ -283,10 +283,10 @@ def test_worker_forked_after_changes_shows_them(environment, tmp_path, url):
         for name in ("first", "second"):
             add_host(url, name)
         before = workers_of(service)
-        for one in before:
-            psutil.Process(one).kill()
-        asked = f"{url}/allocation_candidates?resources=VCPU:1"
-        answer = httpx.get(asked, headers=HEADERS, timeout=60)
+        for worker in before:
+            psutil.Process(worker).kill()
+        candidates_url = f"{url}/allocation_candidates?resources=VCPU:1"
+        answer = httpx.get(candidates_url, headers=HEADERS, timeout=60)
         assert len(answer.json()["allocation_requests"]) == 2
         assert not before & workers_of(service)
         assert processes_of(service, LOADER) == [loaded]
@@ -347,8 +347,8 @@ def test_systemd_is_notified_and_sigterm_stops_cleanly(tmp_path, url):
 @pytest.mark.slow
 def test_stop_does_not_wait_for_a_reload_blocked_by_the_database(environment, tmp_path, url):
     file = tmp_path / "placement.conf"
-    here = environment.pop("OS_PLACEMENT_DATABASE__CONNECTION")
-    file.write_text(f"[placement_database]\nconnection = {here}\n")
+    database_url = environment.pop("OS_PLACEMENT_DATABASE__CONNECTION")
+    file.write_text(f"[placement_database]\nconnection = {database_url}\n")
     with serving(environment, tmp_path, url=url) as service:
         nowhere = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
         file.write_text(f"[placement_database]\nconnection = {nowhere}\n")

@@ -21,4 +21,4 @@ def make_host(client):
 def held(client, consumer):
     """Return the amounts that a consumer holds, by provider and resource class."""
     allocations = client.get(f"/allocations/{consumer}")["allocations"]
-    return {provider: one["resources"] for provider, one in allocations.items()}
+    return {provider: allocation["resources"] for provider, allocation in allocations.items()}

@@ -86,13 +86,13 @@ def test_extension_header_is_sent_when_needed(application):
 def test_conflicting_claim_is_retried(application):
     client, adapter = client_at(application)
     consumer = str(uuid.uuid4())
-    other, _ = client_at(application)
-    left = [1, 2]
+    rival, _ = client_at(application)
+    conflicts = [1, 2]
 
     def interfere(method, path):
-        if method == "PUT" and left:
-            amount = left.pop()
-            other.claim(
+        if method == "PUT" and conflicts:
+            amount = conflicts.pop()
+            rival.claim(
                 consumer,
                 {"allocations": {HOST: {"resources": {"VCPU": amount}}}},
                 replace=True,

@@ -39,10 +39,10 @@ def silent(_stage, _done, _total):
 
 
 def provider(client, name, parent=None, **parts):
-    own = named(name)
-    body = {"name": name, "uuid": own, "parent_provider_uuid": parent and named(parent)}
+    uuid = named(name)
+    body = {"name": name, "uuid": uuid, "parent_provider_uuid": parent and named(parent)}
     client.call("POST", "/resource_providers", json=body)
-    path = f"/resource_providers/{own}"
+    path = f"/resource_providers/{uuid}"
     for part, value in parts.items():
         generation = client.get(path)["generation"]
         body = {part: value, "resource_provider_generation": generation}
@@ -111,8 +111,12 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
         assert ours == theirs
     ours, theirs = (
         {
-            one["uuid"]: (one["name"], one["parent_provider_uuid"], one["root_provider_uuid"])
-            for one in client.providers()
+            provider["uuid"]: (
+                provider["name"],
+                provider["parent_provider_uuid"],
+                provider["root_provider_uuid"],
+            )
+            for provider in client.providers()
         }
         for client in clients
     )
@@ -212,7 +216,9 @@ def fill_extension(client):
     held = {"allocations": {named("host"): {"resources": {"VCPU": 3}}}}
     client.claim(named("also drawing"), held, from_holds=[named("returning")], **WHO)
     parts = {named("part"): {"CUSTOM_PART": 1}, named("other"): {"VCPU": 1}}
-    consuming = {"allocations": {uuid: {"resources": one} for uuid, one in parts.items()}}
+    consuming = {
+        "allocations": {uuid: {"resources": resources} for uuid, resources in parts.items()}
+    }
     client.claim(named("consuming"), consuming, request=["resources=VCPU:1"], **WHO)
     put_condition(client, "other", "FAILING", effect="leave", reason="ECC errors")
     put_condition(client, "part", "CLEANING", effect="no_new", on_use=True)
@@ -299,8 +305,8 @@ def test_each_changed_extension_part_is_found_and_fixed(clients, change, line):
     fill_extension(source)
     copy(source, target, silent)
     change(target)
-    (found,) = compare(source, target, silent)
-    assert line in found
+    (difference,) = compare(source, target, silent)
+    assert line in difference
     assert copy(source, target, silent).differences == []
 
 
@@ -347,7 +353,7 @@ def test_comparison_lists_data_missing_without_the_extension(clients):
     copy(source, target, silent)
     without = Client(adapter=WithoutExtension(target._adapter))
     lines = compare(source, without, silent)
-    for words in (
+    for text in (
         f"hold {named('plain')}: hold differs",
         f"consumer {named('drawing')}: request differs",
         f"consumer {named('drawing')}: drawn_from differs",
@@ -356,7 +362,7 @@ def test_comparison_lists_data_missing_without_the_extension(clients):
         "name differs",
         "attributes differs",
     ):
-        assert any(words in line for line in lines), words
+        assert any(text in line for line in lines), text
     with pytest.raises(UnsupportedFeatureError, match="needs treeclaim"):
         copy(source, without, silent)
 

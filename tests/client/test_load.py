@@ -76,8 +76,8 @@ def test_all_of_an_inventory_may_be_reserved(client, tmp_path):
     (a,) = client.providers(name="a")
     held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
     assert (held["total"], held["reserved"]) == (8, 8)
-    more = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
-    (refused,) = apply_topology(client, topology(tmp_path, more)).refused
+    too_much = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
+    (refused,) = apply_topology(client, topology(tmp_path, too_much)).refused
     assert refused.startswith("a (line 1): ")
 
 

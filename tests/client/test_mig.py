@@ -64,17 +64,17 @@ class Card:
     def release(self, place):
         assert send(self.application, "DELETE", self.paths[place]).status == 204
 
-    def explore(self, state, seen):
+    def explore(self, state, visited):
         """Try each further division of a state, and from each that is new go on; then undo it."""
-        seen.add(state)
+        visited.add(state)
         covered = set().union(*(self.places[place] for place in state))
         for place, slices in self.places.items():
             if place in state:
                 continue
             assert self.claim(place) == covered.isdisjoint(slices), (state, place)
             if covered.isdisjoint(slices):
-                if state | {place} not in seen:
-                    self.explore(state | {place}, seen)
+                if state | {place} not in visited:
+                    self.explore(state | {place}, visited)
                 self.release(place)
 
 
@@ -98,14 +98,14 @@ def claim_of(provider, profile):
 
 def independent(places):
     """All sets of places that have no slice in common."""
-    found = [frozenset()]
+    states = [frozenset()]
     for place, slices in places.items():
-        found += [
+        states += [
             state | {place}
-            for state in found
-            if all(slices.isdisjoint(places[other]) for other in state)
+            for state in states
+            if all(slices.isdisjoint(places[placed_profile]) for placed_profile in state)
         ]
-    return set(found)
+    return set(states)
 
 
 @pytest.mark.slow
@@ -115,6 +115,6 @@ def independent(places):
 )
 def test_reachable_card_states_equal_the_table(tmp_path, name, table):
     card = Card(make_application(tmp_path), name, table)
-    seen = set()
-    card.explore(frozenset(), seen)
-    assert seen == independent(card.places)
+    visited = set()
+    card.explore(frozenset(), visited)
+    assert visited == independent(card.places)

@@ -40,7 +40,7 @@ ONE = Flavor(vcpus=1)
 
 
 @pytest.mark.parametrize(
-    ("document", "found"),
+    ("document", "names"),
     [
         ({"vcpus": 1}, {"flavor 1": ONE}),
         ({"name": "a", "vcpus": 1}, {"a": ONE}),
@@ -51,8 +51,8 @@ ONE = Flavor(vcpus=1)
     ],
     ids=str,
 )
-def test_document_may_have_one_or_several_flavors(document, found):
-    assert flavors_of(document) == found
+def test_document_may_have_one_or_several_flavors(document, names):
+    assert flavors_of(document) == names
 
 
 @pytest.mark.parametrize("document", [None, 1, "vcpus", ["x"], {"a": {"vcpu": 1}}], ids=str)

@@ -14,10 +14,10 @@ from tests.paths import EXAMPLE
 def environment(tmp_path_factory):
     """A service with the example topology, in a cloud of clouds.yaml."""
     folder = tmp_path_factory.mktemp("service")
-    with served(folder) as found, compute_with() as (_, url):
-        succeed(found, "load", str(EXAMPLE))
-        endpoint = found["TREECLAIM_ENDPOINT"]
-        yield with_cloud(found, folder, url, placement_endpoint_override=endpoint)
+    with served(folder) as variables, compute_with() as (_, url):
+        succeed(variables, "load", str(EXAMPLE))
+        endpoint = variables["TREECLAIM_ENDPOINT"]
+        yield with_cloud(variables, folder, url, placement_endpoint_override=endpoint)
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +36,24 @@ def output_of(done, code=0):
 
 @pytest.mark.slow
 def test_candidates_are_listed_in_order_with_their_scores(openstack):
-    asked = ["candidates", "resources=VCPU:2", "--order-by", "pack", "--limit", "3"]
-    answer = output_of(openstack(*asked, "-f", "json"))
+    command = ["candidates", "resources=VCPU:2", "--order-by", "pack", "--limit", "3"]
+    answer = output_of(openstack(*command, "-f", "json"))
     assert answer["scores"] == sorted(answer["scores"], reverse=True)
     assert len(answer["allocation_requests"]) == 3
     columns = [word for name in ("candidate", "Score", "Takes") for word in ("-c", name)]
-    rows = output_of(openstack(*asked, "-f", "json", *columns))
+    rows = output_of(openstack(*command, "-f", "json", *columns))
     assert [row["Candidate"] for row in rows] == [1, 2, 3]
     assert rows[0]["Takes"][0]["resources"] == {"VCPU": 2}
-    table = openstack(*asked)
+    table = openstack(*command)
     assert "2 VCPU" in table.stdout
     assert "| Candidate |" in table.stdout
 
 
 def test_rows_are_sorted_by_a_column(openstack):
-    words = ("tree", "--sort-column", "uuid", "--sort-descending", "-c", "UUID")
-    uuids = openstack(*words, "-f", "value").stdout.split()
+    command = ("tree", "--sort-column", "uuid", "--sort-descending", "-c", "UUID")
+    uuids = openstack(*command, "-f", "value").stdout.split()
     assert uuids == sorted(uuids, reverse=True)
-    rows = openstack(*words).stdout.splitlines()[3:-1]
+    rows = openstack(*command).stdout.splitlines()[3:-1]
     assert [row.split()[1] for row in rows] == uuids
 
 
@@ -77,8 +77,8 @@ def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, env
     with client_in(environment) as client:
         client.call("PUT", "/traits/CUSTOM_FORGOTTEN")
     columns = ("-c", "Kind", "-c", "Finding", "-f", "json")
-    (found,) = output_of(openstack("audit", *columns), code=1)
-    assert found == {"Kind": "unused_trait", "Finding": {"name": "CUSTOM_FORGOTTEN"}}
+    (finding,) = output_of(openstack("audit", *columns), code=1)
+    assert finding == {"Kind": "unused_trait", "Finding": {"name": "CUSTOM_FORGOTTEN"}}
     assert "name=CUSTOM_FORGOTTEN" in openstack("audit").stdout
     failed = openstack("audit", "--repair", "orphaned")
     assert failed.returncode == 2

@@ -26,7 +26,10 @@ def openstack(shell, tmp_path_factory):
 
 
 def test_each_cloud_command_is_an_openstack_command():
-    targets = {each.name.replace("_", " "): each.value for each in entry_points(group=GROUP)}
+    targets = {
+        entry_point.name.replace("_", " "): entry_point.value
+        for entry_point in entry_points(group=GROUP)
+    }
     assert targets == {
         f"treeclaim {name}": f"treeclaim.cli.{entry.target}"
         for name, entry in all_commands().items()

@@ -24,7 +24,7 @@ from rich.console import RenderableType
 from treeclaim.cli.arguments import DeclaredCommand, declare_arguments
 from treeclaim.cli.compute import COMPUTE, compute_of
 from treeclaim.cli.connection import ENDPOINT_OPTIONS, open_client, region_adapter
-from treeclaim.cli.output import CommandError, Streams, say, say_document, warn
+from treeclaim.cli.output import CommandError, Streams, print_json, print_lines, warn
 from treeclaim.cli.printing import amounts_in_words, printer
 from treeclaim.cli.query_arguments import query_of
 from treeclaim.client import CandidateQuery, Client, ClientError
@@ -169,7 +169,7 @@ def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
     if options.columns:
         return False
     if options.formatter == JSON and result.document is not None:
-        say_document(result.document)
+        print_json(result.document)
         return True
     if options.formatter != TABLE:
         return False
@@ -180,7 +180,7 @@ def _is_printed_whole(result: Result, options: argparse.Namespace) -> bool:
 
 def _print_notes(result: Result, formatter: str) -> None:
     if formatter == TABLE:
-        say(*result.notes)
+        print_lines(*result.notes)
     elif formatter != JSON:
         warn(*result.notes)
 

@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
-from treeclaim.cli.output import CommandError, say, say_script, text_in
+from treeclaim.cli.output import CommandError, print_lines, print_trusted, text_in
 from treeclaim.cli.printing import printer
 from treeclaim.cli.registry import run_command
 from treeclaim.client import Client, ClientError
@@ -94,7 +94,7 @@ class Demo(DeclaredCommand):
 
     def execute(self, options: argparse.Namespace) -> int:
         if options.topology:
-            say_script(_topology(), end="")
+            print_trusted(_topology(), end="")
             return 0
         with tempfile.TemporaryDirectory(prefix="treeclaim-demo-") as name:
             folder = Path(name)
@@ -108,7 +108,7 @@ class Demo(DeclaredCommand):
             flavors = folder / "flavors.json"
             flavors.write_text(json.dumps(_FLAVORS), encoding="utf-8")
             with _running_service(folder) as endpoint:
-                say(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
+                print_lines(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
                 status = _run_steps(endpoint, {"file": str(file), "flavors": str(flavors)})
                 if status == 0:
                     _end(endpoint, keep=options.keep)
@@ -126,9 +126,9 @@ def _run_steps(endpoint: str, files: dict[str, str]) -> int:
     for title, command in _STEPS:
         with Client(endpoint, _TOKEN) as client:
             words = command.format(roots=shlex.join(_roots_of_each_kind(client)), **files)
-        say("")
+        print_lines("")
         out.print(title, style="bold")
-        say(f"$ treeclaim {words}")
+        print_lines(f"$ treeclaim {words}")
         status = run_command(shlex.split(words), ["--endpoint", endpoint, "--token", _TOKEN])
         if status and command.startswith("load"):
             return status
@@ -169,7 +169,7 @@ def _end(endpoint: str, *, keep: bool) -> None:
         out.print(f"  {line}", soft_wrap=True)
     if keep:
         # The reader of a pipe would see none of this until the service ends.
-        say(flush=True)
+        print_lines(flush=True)
         signal.pause()
 
 

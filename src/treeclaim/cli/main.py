@@ -13,8 +13,8 @@ from treeclaim.cli.arguments import Parser
 from treeclaim.cli.output import (
     INTERRUPTED,
     discard_output,
+    print_lines,
     replace_unencodable_characters,
-    say,
     warn,
 )
 from treeclaim.cli.registry import GROUPS, all_commands, run_command, split_leading_options
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(list(sys.argv[1:] if arguments is None else arguments))
         finally:
             # Flush here, where a failure is handled.
-            say(flush=True)
+            print_lines(flush=True)
     except BrokenPipeError:
         discard_output()
         return _BROKEN_PIPE

@@ -60,21 +60,21 @@ class Streams:
         return sys.stdout
 
 
-def say(*lines: str, flush: bool = False) -> None:
-    """Print lines; a line break within one of them does not become one."""
+def print_lines(*lines: str, flush: bool = False) -> None:
+    """Print lines; line breaks within them are escaped."""
     for line in lines:
         _print(one_line(line), sys.stdout)
     if flush:
         sys.stdout.flush()
 
 
-def say_document(document: Any, *, indent: int | None = 2) -> None:
-    """Print JSON, in which everything but ASCII is escaped, and what ASCII has to control terminals."""
+def print_json(document: Any, *, indent: int | None = 2) -> None:
+    """Print JSON in ASCII, without control characters."""
     _print(json.dumps(document, indent=indent).replace("\x7f", "\\u007f"), sys.stdout)
 
 
-def say_script(text: str, end: str = "\n") -> None:
-    """Print a text of our own as it is: nothing in it comes from anybody else."""
+def print_trusted(text: str, end: str = "\n") -> None:
+    """Print a text without escapes; it must have no foreign parts."""
     _print(text, sys.stdout, end)
 
 

@@ -19,10 +19,10 @@ SERVERS = [str(uuid.UUID(int=100 + number)) for number in range(5)]
 def environment(tmp_path_factory):
     """A service with one host and five servers on it."""
     entry = {"name": "cmp-1", "uuid": HOST, "inventories": {"VCPU": {"total": 64}}}
-    with served_hosts(tmp_path_factory.mktemp("service"), entry) as found:
+    with served_hosts(tmp_path_factory.mktemp("service"), entry) as variables:
         for server in SERVERS:
-            claim(found, server)
-        yield found
+            claim(variables, server)
+        yield variables
 
 
 def claim(environment, consumer, kind=None):
@@ -40,16 +40,16 @@ def audited(environment, *arguments, code):
 def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
     lost = str(uuid.uuid4())
     claim(environment, lost)
-    wanted = ["--living-from", "nova", "--older-than", "0", "--kind", "orphaned"]
+    options = ["--living-from", "nova", "--older-than", "0", "--kind", "orphaned"]
     with compute_with(SERVERS) as (compute, url):
         cloud = with_cloud(environment, tmp_path, url)
-        shown = audited(cloud, *wanted, code=1)
+        shown = audited(cloud, *options, code=1)
         assert f"consumer={lost}" in shown
         assert "orphaned: 1" in shown
         assert set(compute.asked) == {("compute 2.69", "True"), ("compute 2.69", None)}
         monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
-        assert f"consumer={lost}" in audited(cloud, *wanted, "--repair", "orphaned", code=1)
-        repair = [*wanted, "--repair", "orphaned"]
+        assert f"consumer={lost}" in audited(cloud, *options, "--repair", "orphaned", code=1)
+        repair = [*options, "--repair", "orphaned"]
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\n"))
         assert f"consumer={lost}" in audited(cloud, *repair, code=1)
         text = refused(cloud, "audit", *repair, "--yes", code=2)
@@ -66,10 +66,10 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
 @pytest.mark.parametrize("form", ["lines", "json"])
 def test_living_consumers_are_read_from_a_file(environment, tmp_path, form):
     path = tmp_path / "living"
-    some = SERVERS[:-1]
-    path.write_text("\n".join(some) if form == "lines" else json.dumps({"unknown": some}))
-    wanted = ["--living-from", str(path), "--older-than", "0", "-f", "json"]
-    orphaned = json.loads(audited(environment, *wanted, code=1))["findings"]["orphaned"]
+    living = SERVERS[:-1]
+    path.write_text("\n".join(living) if form == "lines" else json.dumps({"unknown": living}))
+    options = ["--living-from", str(path), "--older-than", "0", "-f", "json"]
+    orphaned = json.loads(audited(environment, *options, code=1))["findings"]["orphaned"]
     assert [item["consumer"] for item in orphaned["items"]] == SERVERS[-1:]
 
 
@@ -79,11 +79,23 @@ def test_running_migrations_and_restorable_servers_are_not_orphans(environment, 
     consumers = (living, over, restorable)
     for consumer in consumers:
         claim(environment, consumer, "INSTANCE" if consumer == over else None)
-    more = {"migrations": [(living, "finished"), (over, "confirmed")], "deleted": [restorable]}
-    with compute_with(SERVERS, **more) as (_, url):
+    nova_lists = {
+        "migrations": [(living, "finished"), (over, "confirmed")],
+        "deleted": [restorable],
+    }
+    with compute_with(SERVERS, **nova_lists) as (_, url):
         cloud = with_cloud(environment, tmp_path, url)
-        wanted = ["--living-from", "nova", "--older-than", "0", "-f", "json", "--kind", "orphaned"]
-        items = json.loads(audited(cloud, *wanted, code=1))["findings"]["orphaned"]["items"]
+        options = [
+            "--living-from",
+            "nova",
+            "--older-than",
+            "0",
+            "-f",
+            "json",
+            "--kind",
+            "orphaned",
+        ]
+        items = json.loads(audited(cloud, *options, code=1))["findings"]["orphaned"]["items"]
     assert [finding["consumer"] for finding in items] == [over]
     with client_in(environment) as client:
         for consumer in consumers:
@@ -91,14 +103,14 @@ def test_running_migrations_and_restorable_servers_are_not_orphans(environment, 
 
 
 @pytest.mark.parametrize(
-    ("lists", "said"),
+    ("lists", "message"),
     [({}, "nobody of type"), ({"servers": SERVERS[:1], "unknown": SERVERS[1:]}, "cell of Nova")],
 )
-def test_empty_or_partial_server_list_releases_nothing(environment, tmp_path, lists, said):
+def test_empty_or_partial_server_list_releases_nothing(environment, tmp_path, lists, message):
     with compute_with(**lists) as (_, url):
         cloud = with_cloud(environment, tmp_path, url)
-        wanted = ["--living-from", "nova", "--older-than", "0", "--repair", "orphaned", "--yes"]
-        assert said in refused(cloud, "audit", *wanted, code=2)
+        options = ["--living-from", "nova", "--older-than", "0", "--repair", "orphaned", "--yes"]
+        assert message in refused(cloud, "audit", *options, code=2)
     with client_in(environment) as client:
         assert client.get(f"/allocations/{SERVERS[0]}")["allocations"]
 
@@ -109,8 +121,8 @@ def test_empty_or_partial_server_list_releases_nothing(environment, tmp_path, li
 def test_file_without_any_living_consumer_is_refused(environment, tmp_path, text):
     path = tmp_path / "living"
     path.write_text(text)
-    wanted = ["--living-from", str(path), "--older-than", "0", "--repair", "orphaned", "--yes"]
-    assert refused(environment, "audit", *wanted, code=2)
+    options = ["--living-from", str(path), "--older-than", "0", "--repair", "orphaned", "--yes"]
+    assert refused(environment, "audit", *options, code=2)
 
 
 def test_audit_failures_have_exit_status_2(environment, tmp_path):

@@ -14,10 +14,10 @@ from tests.servers import TREECLAIM
 @pytest.fixture
 def environment(tmp_path):
     hosts = [host("a", VCPU=8), host("b", VCPU=8), host("c", VCPU=2)]
-    with served_hosts(tmp_path, *hosts) as found:
+    with served_hosts(tmp_path, *hosts) as variables:
         for name, at, amount in (("i1", "a", 4), ("i2", "a", 2), ("i3", "b", 3)):
-            write(found, name, at, amount, None)
-        yield found
+            write(variables, name, at, amount, None)
+        yield variables
 
 
 def write(environment, name, at, amount, generation):

@@ -19,14 +19,14 @@ print("done")
 _MOST_SECONDS = 60
 
 
-def read_until(terminal, wanted):
+def read_until(terminal, end):
     """The output on a terminal up to a text."""
-    seen = b""
-    while wanted not in seen:
+    received = b""
+    while end not in received:
         ready, _, _ = select.select([terminal], [], [], _MOST_SECONDS)
-        assert ready, seen
-        seen += os.read(terminal, 4096)
-    return seen
+        assert ready, received
+        received += os.read(terminal, 4096)
+    return received
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path):

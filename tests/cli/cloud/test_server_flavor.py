@@ -30,14 +30,14 @@ FLAVORS = (
 def environment(tmp_path_factory):
     """A service with the example topology, and a cloud whose Nova has some flavors."""
     folder = tmp_path_factory.mktemp("service")
-    with served(folder) as found, compute_with(flavors=FLAVORS) as (_, url):
-        succeed(found, "load", str(EXAMPLE))
-        yield with_cloud(found, folder, url)
+    with served(folder) as variables, compute_with(flavors=FLAVORS) as (_, url):
+        succeed(variables, "load", str(EXAMPLE))
+        yield with_cloud(variables, folder, url)
 
 
-def asked(environment, name, *more):
+def asked(environment, name, *options):
     """The question that a flavor becomes, as the command shows it."""
-    shown = succeed(environment, "explain", "--server-flavor", name, *more)
+    shown = succeed(environment, "explain", "--server-flavor", name, *options)
     return next(line for line in shown.splitlines() if "resources" in line)
 
 

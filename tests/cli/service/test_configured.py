@@ -127,9 +127,9 @@ def check_of(environment):
     return (result.stdout + result.stderr).splitlines(), result.returncode
 
 
-def the_line(lines, words):
-    (found,) = [line for line in lines if words in line]
-    return found
+def the_line(lines, text):
+    (match,) = [line for line in lines if text in line]
+    return match
 
 
 def test_unknown_options_and_sections_are_named_with_file_and_line(environment, tmp_path):
@@ -152,7 +152,7 @@ def test_unknown_options_and_sections_are_named_with_file_and_line(environment, 
 
 
 @pytest.mark.parametrize(
-    ("content", "number", "said"),
+    ("content", "number", "message"),
     [
         ("[keystone_authtoken]\n\ncafile = /nowhere/ca.pem\n", 3, "/nowhere/ca.pem"),
         ("[DEFAULT]\nlog_dir = /nowhere/log\n", 2, "/nowhere/log"),
@@ -173,7 +173,7 @@ def test_unknown_options_and_sections_are_named_with_file_and_line(environment, 
     ids=range(15),
 )
 def test_unusable_value_is_an_error_with_file_and_line(
-    environment, tmp_path, content, number, said
+    environment, tmp_path, content, number, message
 ):
     file = tmp_path / "placement.conf"
     file.write_text(content.format(folder=tmp_path))
@@ -182,7 +182,7 @@ def test_unusable_value_is_an_error_with_file_and_line(
     lines, code = check_of(environment)
     assert code == 1
     errors = [line for line in lines if line.startswith("error")]
-    assert any(f"{file}:{number}: " in line and said in line for line in errors), lines
+    assert any(f"{file}:{number}: " in line and message in line for line in errors), lines
     assert lines[-1].startswith("The configuration cannot be used: ")
 
 
@@ -237,16 +237,16 @@ def test_invalid_values_and_unknown_options_are_reported_together(environment, t
         "[treeclaim]\nsearch_seconds = long\n[keystone_authtoken]\nusername = u\n"
     )
     checked = call(environment, "config", "check", "--config-file", str(file))
-    said = checked.stderr.splitlines()
-    assert [line.split(": ")[0] for line in said[:-1]] == [
+    lines = checked.stderr.splitlines()
+    assert [line.split(": ")[0] for line in lines[:-1]] == [
         f"warning {file}:3",
         f"error   {file}:4",
         f"error   {file}:6",
     ]
-    assert said[1].endswith(
+    assert lines[1].endswith(
         "[placement_database]/max_retries: invalid literal for int() with base 10: 'many'"
     )
-    assert said[-1] == "The configuration cannot be used: 2 errors."
+    assert lines[-1] == "The configuration cannot be used: 2 errors."
     refused = run(environment, "serve", "--config-file", str(file))
     assert "max_retries" in refused.stderr
     assert "search_seconds" in refused.stderr
@@ -304,19 +304,19 @@ ADDRESS = "auth_url = http://127.0.0.1:1/v3\nusername = placement\npassword = hi
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ("", "auth_url"),
         (f"{ADDRESS}\nmemcache_security_strategy = MAC", "memcache_secret_key must be defined"),
         (f"{ADDRESS}\nmemcache_sasl_enabled = true", "No module named 'bmemcached'"),
     ],
 )
-def test_incomplete_keystone_options_are_an_error(environment, tmp_path, options, said):
+def test_incomplete_keystone_options_are_an_error(environment, tmp_path, options, message):
     environment.pop("OS_API__AUTH_STRATEGY", None)
     (tmp_path / "placement.conf").write_text(f"{KEYSTONE}{options}\n")
     lines, code = check_of(environment)
     assert code == 1
-    assert any(said in line for line in lines if line.startswith("error"))
+    assert any(message in line for line in lines if line.startswith("error"))
 
 
 @pytest.mark.parametrize("strategy", ["MAC", "ENCRYPT"])
@@ -359,7 +359,7 @@ def test_unresponsive_memcached_is_a_warning(environment, tmp_path, silent):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (
             "[placement_database]\nslave_connection = postgresql://a:b@c/d\n",
@@ -371,13 +371,13 @@ def test_unresponsive_memcached_is_a_warning(environment, tmp_path, silent):
     ],
     ids=["slave_connection", "connection_trace", "wide_trees", "policy_file"],
 )
-def test_an_option_without_effect_is_named_with_its_line(environment, tmp_path, content, said):
+def test_an_option_without_effect_is_named_with_its_line(environment, tmp_path, content, message):
     path = tmp_path / "placement.conf"
     path.write_text(content)
     environment["OS_PLACEMENT_CONFIG_DIR"] = str(tmp_path)
     lines, code = check_of(environment)
     assert code == 0
-    assert the_line(lines, said).startswith(f"warning {path}:2: ")
+    assert the_line(lines, message).startswith(f"warning {path}:2: ")
 
 
 def test_a_check_leaves_no_log_file(environment, tmp_path):

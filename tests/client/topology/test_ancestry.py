@@ -13,10 +13,10 @@ PARENTS = st.dictionaries(NAMES, st.none() | NAMES)
 
 def above(parents, name):
     """All above a provider; it is among them itself if it is in a circle."""
-    found = []
-    while (name := parents.get(name)) is not None and name not in found:
-        found.append(name)
-    return found
+    ancestors = []
+    while (name := parents.get(name)) is not None and name not in ancestors:
+        ancestors.append(name)
+    return ancestors
 
 
 @given(PARENTS)
@@ -24,7 +24,7 @@ def test_places_have_root_and_depth_and_parents_come_first(parents):
     places = order_trees(parents)
     in_circle = find_cycles(parents)
     for name in parents:
-        ancestors = [each for each in above(parents, name) if each in parents]
+        ancestors = [ancestor for ancestor in above(parents, name) if ancestor in parents]
         if in_circle & {name, *ancestors}:
             assert name not in places
         else:

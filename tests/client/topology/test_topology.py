@@ -73,7 +73,7 @@ providers:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("providers:\n - &a {name: a, children: [*a]}", 2, "in itself"),
         ("providers: &a [*a]", 1, "in itself"),
@@ -119,9 +119,9 @@ providers:
     ],
     ids=range(41),
 )
-def test_errors_are_reported_with_their_lines(text, line, said):
+def test_errors_are_reported_with_their_lines(text, line, message):
     faults = problems(text)
-    assert any(fault.line == line and said in fault.text for fault in faults), faults
+    assert any(fault.line == line and message in fault.text for fault in faults), faults
 
 
 def test_exponential_aliases_are_refused_quickly(monkeypatch):

@@ -13,7 +13,7 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
 from treeclaim.cli.consumers.allocations import consumer_uuid
-from treeclaim.cli.output import CommandError, count_text, failures_at, say, text_in, warn
+from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, text_in, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
@@ -56,9 +56,9 @@ class ImportRequests(CloudAction):
                 done += len(batch)
                 report("storing requests", done, len(requests))
         would = "would be " if options.dry_run else ""
-        say(f"{done - unknown} requests {would}stored")
+        print_lines(f"{done - unknown} requests {would}stored")
         if unknown:
-            say(f"{unknown} are of consumers that hold nothing")
+            print_lines(f"{unknown} are of consumers that hold nothing")
         for consumer, reason in list(failures.items())[:_MOST_REASONS]:
             warn(f"{consumer}: {reason}")
         if failures:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from treeclaim.cli.arguments import declare_arguments
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.names import find_provider, with_uuids
-from treeclaim.cli.output import FAILED, count_text, object_of, say, text_in
+from treeclaim.cli.output import FAILED, count_text, object_of, print_lines, text_in
 from treeclaim.cli.query_arguments import QUERY_ARGUMENTS
 from treeclaim.cli.search.explanation import funnel_in_words
 from treeclaim.client import Client
@@ -183,7 +183,7 @@ def _follow(client: Client, plan: Mapping[str, Any]) -> None:
     changes = watch(client, cursor)
     for number, move in enumerate(plan["moves"], 1):
         consumer, source, target = _cells(move)
-        say(f"{number}. {consumer}: {source} -> {target}", flush=True)
+        print_lines(f"{number}. {consumer}: {source} -> {target}", flush=True)
         wanted = amounts_by_provider(move["to"])
         while amounts_by_provider(client.get(f"/allocations/{consumer}")["allocations"]) != wanted:
             next(changes)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.connection import open_client_of
-from treeclaim.cli.output import FAILED, CommandError, failures_at, say, say_document, warn
+from treeclaim.cli.output import FAILED, CommandError, failures_at, print_json, print_lines, warn
 from treeclaim.cli.printing import shown_progress
 from treeclaim.comparison.access_log import read_requests
 from treeclaim.comparison.comparison import Request
@@ -61,9 +61,9 @@ class CompareServices(DeclaredCommand):
                 reads = list(sweep(old, options.microversion))
             outcome = compare_services(old, new, reads, report)
         if options.format == "json":
-            say_document(outcome.document())
+            print_json(outcome.document())
         else:
-            say(*_lines(outcome))
+            print_lines(*_lines(outcome))
         return 1 if outcome.different else 0
 
 

@@ -5,7 +5,7 @@ import argparse
 
 from treeclaim.cli.command import Cell, CloudAction, CloudLister, Result
 from treeclaim.cli.names import TREE_OPTION, find_provider, tree_filter
-from treeclaim.cli.output import say
+from treeclaim.cli.output import print_lines
 from treeclaim.client import Client
 from treeclaim.client.session import escape_url
 from treeclaim.model.parts import CONDITIONS
@@ -44,7 +44,7 @@ class SetCondition(CloudAction):
         }
         affected = client.call("PUT", path, body)
         if options.dry_run:
-            say(
+            print_lines(
                 f"would affect {affected['providers']} providers with {affected['consumers']} "
                 "consumers"
             )

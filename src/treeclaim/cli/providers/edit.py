@@ -15,7 +15,7 @@ import yaml
 
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.names import find_provider
-from treeclaim.cli.output import CommandError, reason_of, say
+from treeclaim.cli.output import CommandError, print_lines, reason_of
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading import LoadPlan, make_plan
 from treeclaim.client.provider_batches import Action, PlannedChange
@@ -66,12 +66,12 @@ def _edit(client: Client, uuid: str, file: Path) -> int:
     for _ in range(_MOST_EDITS):
         edited = _edit_text(file, _with_notes(text, base.name, notes))
         if not edited.strip():
-            say("Cancelled: the file is empty.")
+            print_lines("Cancelled: the file is empty.")
             return 1
         if edited == text and notes:
             raise CommandError(*notes, "nothing was changed")
         if edited == first and not notes:
-            say("Nothing was changed.")
+            print_lines("Nothing was changed.")
             return 0
         text = edited
         try:
@@ -98,7 +98,7 @@ def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
     if change.before is None or change.before.generation != generation:
         return False
     if change.action is Action.KEEP:
-        say("Nothing was changed.")
+        print_lines("Nothing was changed.")
         return True
     try:
         client.apply_providers([change.entry])
@@ -106,7 +106,9 @@ def _write(client: Client, plan: LoadPlan, generation: int) -> bool:
         if is_conflict(error):
             return False
         raise
-    say(f"{change.after.name} changed:", *(f"  {field}" for field in change.fields(plan.names)))
+    print_lines(
+        f"{change.after.name} changed:", *(f"  {field}" for field in change.fields(plan.names))
+    )
     return True
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.connection import open_client_of
-from treeclaim.cli.output import INTERRUPTED, CommandError, say, warn
+from treeclaim.cli.output import INTERRUPTED, CommandError, print_lines, warn
 from treeclaim.cli.printing import printer, shown_progress
 from treeclaim.client import Client
 from treeclaim.client.copy import CopyOutcome, compare, copy
@@ -101,7 +101,7 @@ def _report(outcome: LoadOutcome, *, dry_run: bool = False) -> int:
         )
         return INTERRUPTED
     _print_some(warn, "refused", outcome.refused)
-    say(_summary(outcome, dry_run=dry_run))
+    print_lines(_summary(outcome, dry_run=dry_run))
     return 1 if outcome.refusals else 0
 
 
@@ -146,11 +146,11 @@ def _summary(outcome: LoadOutcome, *, dry_run: bool = False) -> str:
 
 def _report_copy(outcome: CopyOutcome, *, only_compared: bool) -> None:
     if not only_compared:
-        say(
+        print_lines(
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
             f"{outcome.unchanged} already equal"
         )
-    _print_some(say, "refused", outcome.refused)
-    _print_some(say, "differs", outcome.differences)
+    _print_some(print_lines, "refused", outcome.refused)
+    _print_some(print_lines, "differs", outcome.differences)
     if not outcome.differences:
-        say("The target has everything that the source has.")
+        print_lines("The target has everything that the source has.")

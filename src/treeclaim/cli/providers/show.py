@@ -8,7 +8,7 @@ from typing import Any
 
 from treeclaim.cli.command import Cell, CloudAction, CloudShow, Result, lines
 from treeclaim.cli.names import find_provider, provider_names
-from treeclaim.cli.output import CommandError, say, say_document
+from treeclaim.cli.output import CommandError, print_json, print_lines
 from treeclaim.cli.printing import amounts_in_words
 from treeclaim.cli.providers.contents import read_documents, stock_in_words, texts_of
 from treeclaim.client import Client, ClientError
@@ -88,10 +88,10 @@ class WatchChanges(CloudAction):
         ]
         for changes in watch(client, options.since, in_tree=roots):
             if options.format == "json":
-                say_document(changes, indent=None)
-                say(flush=True)
+                print_json(changes, indent=None)
+                print_lines(flush=True)
             else:
-                say(*_changes_lines(client, changes), flush=True)
+                print_lines(*_changes_lines(client, changes), flush=True)
 
 
 def _changes_lines(client: Client, document: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
-from treeclaim.cli.output import CommandError, count_text, failures_at, say, warn
+from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, warn
 from treeclaim.cli.service.findings import (
     CHECKS,
     ConfigFinding,
@@ -97,7 +97,7 @@ class CheckConfig(DeclaredCommand):
 def _report(findings: Sequence[ConfigFinding]) -> int:
     """Print findings and the verdict; return the exit code, which is 1 for errors."""
     # The options in effect come first also where both streams are one.
-    say(flush=True)
+    print_lines(flush=True)
     warn(*map(str, findings))
     errors = sum(finding.is_error for finding in findings)
     if errors:
@@ -115,13 +115,13 @@ def _print_options(
     *,
     with_defaults: bool,
 ) -> None:
-    say("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
+    print_lines("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
     for option in effective_options(configuration.options, keystone):
         if option.is_default and not with_defaults:
             continue
         group, _, name = option.name.removeprefix("[").partition("]/")
         place = None if option.is_default else places.find(group, name)
-        say(f"{option.name} = {option.value}  # {place or option.source}")
+        print_lines(f"{option.name} = {option.value}  # {place or option.source}")
 
 
 def _keystone_options(plugin: str | None) -> OptionGroups:

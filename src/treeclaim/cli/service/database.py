@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from prettytable import PrettyTable
 
 from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
-from treeclaim.cli.output import FAILED, CommandError, say
+from treeclaim.cli.output import FAILED, CommandError, print_lines
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
@@ -73,7 +73,7 @@ class SyncDatabase(_StoreCommand):
         schema.sync(store.engine)
         store.write(standard_names.sync_standard_names)
         made = set(sa.inspect(store.engine).get_table_names()) - before
-        say(
+        print_lines(
             f"Made {len(made)} tables." if made else "The tables are there already; none was made."
         )
 
@@ -84,7 +84,7 @@ class ShowVersion(_StoreCommand):
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
         del configuration, options
         with store.engine.connect() as connection:
-            say(str(schema.version(connection)))
+            print_lines(str(schema.version(connection)))
 
 
 class StampDatabase(_StoreCommand):
@@ -129,7 +129,7 @@ class PruneDatabase(_StoreCommand):
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
-        say(f"{deleted} rows of the change feed deleted")
+        print_lines(f"{deleted} rows of the change feed deleted")
 
 
 class CheckDatabase(DeclaredCommand):
@@ -145,11 +145,11 @@ class CheckDatabase(DeclaredCommand):
     def execute(self, options: argparse.Namespace) -> int:
         findings = check(configuration_of(options).database)
         for finding in findings:
-            say(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
+            print_lines(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
             if finding.remedy:
-                say(f"        → {finding.remedy}")
+                print_lines(f"        → {finding.remedy}")
         worst = max(finding.level for finding in findings)
-        say(_VERDICTS[worst])
+        print_lines(_VERDICTS[worst])
         return int(worst)
 
 
@@ -166,7 +166,7 @@ class MigrateOnline(_StoreCommand):
     def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> int:
         limit = _limit(options.max_count)
         if limit is not None and limit < 1:
-            say("Must supply a positive value for max_count")
+            print_lines("Must supply a positive value for max_count")
             return _WRONG_COUNT
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
@@ -174,14 +174,14 @@ class MigrateOnline(_StoreCommand):
         owner = (names.incomplete_consumer_project_id, names.incomplete_consumer_user_id)
         totals: dict[str, Counter[str]] = {}
         if limit is None:
-            say(f"Running batches of {_BATCH} until complete")
+            print_lines(f"Running batches of {_BATCH} until complete")
         migrated, has_failed = _migrate_batch(store, owner, limit or _BATCH, totals)
         while migrated and limit is None:
             migrated, has_failed = _migrate_batch(store, owner, _BATCH, totals)
         table = PrettyTable(["Migration", "Total Found", "Completed"])
         for name, total in totals.items():
             table.add_row([name, total["found"], total["done"]])
-        say(*str(table).splitlines())
+        print_lines(*str(table).splitlines())
         if has_failed and not migrated:
             return FAILED
         return _MORE_TO_DO if migrated else 0
@@ -200,11 +200,11 @@ def _migrate_batch(
             found, done = store.write(migration, most - migrated, owner)
         except TreeclaimError as error:
             _LOG.exception("The migration %s failed", name)
-            say(f"Error attempting to run {name}: {error}")
+            print_lines(f"Error attempting to run {name}: {error}")
             has_failed = True
             found, done = 0, 0
         if found:
-            say(f"{found} rows matched query {name}, {done} migrated")
+            print_lines(f"{found} rows matched query {name}, {done} migrated")
         totals.setdefault(name, Counter()).update(found=found, done=done)
         migrated += done
     return migrated, has_failed

@@ -102,11 +102,11 @@ def test_editor_text_is_read_back_without_comments(tmp_path_factory, state, note
 def places(tmp_path_factory):
     """Two services, the first with providers of hostile names."""
     folders = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
-    with served(folders[0]) as one, served(folders[1]) as other:
-        with client_in(one) as client:
+    with served(folders[0]) as source, served(folders[1]) as target:
+        with client_in(source) as client:
             for name in HOSTILE:
                 client.call("POST", "/resource_providers", json={"name": name})
-        yield one, other
+        yield source, target
 
 
 def names_in(environment):
@@ -121,8 +121,8 @@ def test_editing_traits_keeps_the_name(places, tmp_path):
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/traits: .*/traits: [CUSTOM_EDITED]/" "$1"\n')
     editor.chmod(0o755)
-    for own in before:
-        output = succeed(environment | {"EDITOR": str(editor)}, "edit", own)
+    for provider in before:
+        output = succeed(environment | {"EDITOR": str(editor)}, "edit", provider)
         assert "CUSTOM_EDITED" in output
         assert "name" not in output.partition("\n")[2]
     assert names_in(environment) == before
@@ -130,13 +130,13 @@ def test_editing_traits_keeps_the_name(places, tmp_path):
 
 @pytest.mark.slow
 def test_copy_keeps_names_and_compares_equal(places):
-    one, other = places
-    ends = ["--from", one["TREECLAIM_ENDPOINT"], "--to", other["TREECLAIM_ENDPOINT"]]
-    assert "The target has everything" in succeed(one, "copy", *ends)
-    assert names_in(other) == names_in(one)
-    assert "The target has everything" in succeed(one, "copy", *ends, "--compare")
-    assert set(names_in(other).values()) == set(HOSTILE)
-    assert json.dumps(sorted(names_in(other))) == json.dumps(sorted(names_in(one)))
+    source, target = places
+    ends = ["--from", source["TREECLAIM_ENDPOINT"], "--to", target["TREECLAIM_ENDPOINT"]]
+    assert "The target has everything" in succeed(source, "copy", *ends)
+    assert names_in(target) == names_in(source)
+    assert "The target has everything" in succeed(source, "copy", *ends, "--compare")
+    assert set(names_in(target).values()) == set(HOSTILE)
+    assert json.dumps(sorted(names_in(target))) == json.dumps(sorted(names_in(source)))
 
 
 DESCRIBED = str(uuid.UUID(int=99))
@@ -151,19 +151,19 @@ def described(client):
 
 def require_all_come_back(places, several):
     """Each of some states of a provider comes back by every way, with the types that values have."""
-    with client_in(places[0]) as one, client_in(places[1]) as other:
+    with client_in(places[0]) as source, client_in(places[1]) as target:
         for attributes in several:
             entry = {"name": "described", "uuid": DESCRIBED, "attributes": attributes}
             text = yaml.safe_dump({"providers": [entry]}, allow_unicode=bool(len(attributes) % 2))
             for _ in range(2):
-                outcome = apply_topology(one, parse_topology(text, "file"), prune=True)
+                outcome = apply_topology(source, parse_topology(text, "file"), prune=True)
             assert len(outcome.names(Action.KEEP)) == 1
-            state, found = described(one)
-            assert found == json.dumps(attributes, sort_keys=True)
+            state, description = described(source)
+            assert description == json.dumps(attributes, sort_keys=True)
             edited = parse_topology(_text_of(state), "edited")
-            assert make_plan(one, edited, prune=True).changes[0].action is Action.KEEP
-            assert copy(one, other, lambda *_: None).differences == []
-            assert described(other)[1] == found
+            assert make_plan(source, edited, prune=True).changes[0].action is Action.KEEP
+            assert copy(source, target, lambda *_: None).differences == []
+            assert described(target)[1] == description
 
 
 @pytest.mark.slow

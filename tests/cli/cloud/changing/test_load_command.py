@@ -181,8 +181,8 @@ def test_prune_dry_run_matches_the_real_run(environment, client, tmp_path):
             "pruned",
         }
     )
-    left = {row["name"] for row in client.providers(in_tree=by_name["pruned"])}
-    assert left == {"pruned", "used", "with-used-child", "used-child", "loses-inventories"}
+    remaining = {row["name"] for row in client.providers(in_tree=by_name["pruned"])}
+    assert remaining == {"pruned", "used", "with-used-child", "used-child", "loses-inventories"}
     assert re.search("loses-inventories .*VGPU.*in use", promised.stderr)
     assert "used: cannot be deleted, as 1 PCPU of it are in use" in promised.stderr
 
@@ -204,14 +204,14 @@ def test_a_provider_with_a_uuid_that_is_there_is_renamed(cloud):
 def test_concurrent_changes_are_kept(cloud, monkeypatch):
     """The provider's generation changes between reading and writing."""
     original = Client.call
-    left = [1, 2]
+    changes_to_come = [1, 2]
 
     def call_after_another(client, method, path, json=None, **options):
-        if (method, path) == ("POST", "/treeclaim/providers") and left:
+        if (method, path) == ("POST", "/treeclaim/providers") and changes_to_come:
             (provider,) = cloud.client.providers(name=cloud.child)
             traits_path = f"/resource_providers/{provider['uuid']}/traits"
             document = cloud.client.get(traits_path)
-            document["traits"].append(f"CUSTOM_OTHER_{left.pop()}")
+            document["traits"].append(f"CUSTOM_OTHER_{changes_to_come.pop()}")
             original(cloud.client, "PUT", traits_path, document)
         return original(client, method, path, json, **options)
 
@@ -219,8 +219,8 @@ def test_concurrent_changes_are_kept(cloud, monkeypatch):
         cloud.client.call("PUT", f"/traits/CUSTOM_OTHER_{number}")
     monkeypatch.setattr(Client, "call", call_after_another)
     cloud.load(f"providers: [{{name: {cloud.child}, traits: [CUSTOM_Z]}}]")
-    others = {"CUSTOM_OTHER_1", "CUSTOM_OTHER_2"}
-    assert cloud.state()["traits"] == {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_Z", *others}
+    foreign_traits = {"CUSTOM_OTHER_1", "CUSTOM_OTHER_2"}
+    assert cloud.state()["traits"] == {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_Z", *foreign_traits}
 
 
 @pytest.mark.slow

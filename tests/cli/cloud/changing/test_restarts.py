@@ -28,8 +28,8 @@ def server(tmp_path):
     """`treeclaim serve` on a database of its own."""
     folder = tmp_path / "service"
     folder.mkdir()
-    with serving(service_environment(folder), folder) as found:
-        yield found
+    with serving(service_environment(folder), folder) as running:
+        yield running
 
 
 @pytest.fixture
@@ -47,24 +47,24 @@ def _url(proxy):
 
 def _killed_in_the_middle(server, proxy, environment, folder, *command):
     """Run a command, and kill the service and start it again while its second write is on its way."""
-    said = folder / "said"
-    with said.open("wb") as errors, Client(server.url, "admin") as client:
+    output = folder / "said"
+    with output.open("wb") as errors, Client(server.url, "admin") as client:
         process = subprocess.Popen(
             [*TREECLAIM, *command], env=environment, stdout=subprocess.DEVNULL, stderr=errors
         )
         try:
             eventually(lambda: proxy.is_silent or process.poll() is not None, "the second write")
-            assert len(client.providers()) == BATCH, said.read_text()
+            assert len(client.providers()) == BATCH, output.read_text()
             server.stop(signal.SIGKILL)
             proxy.cut()
             proxy.speak_again()
             eventually(
-                lambda: b"trying again" in said.read_bytes() or process.poll() is not None,
+                lambda: b"trying again" in output.read_bytes() or process.poll() is not None,
                 "a word about it",
             )
-            assert process.poll() is None, said.read_text()
+            assert process.poll() is None, output.read_text()
             server.start()
-            assert process.wait(timeout=120) == 0, said.read_text()
+            assert process.wait(timeout=120) == 0, output.read_text()
         finally:
             process.kill()
             process.wait()
@@ -81,15 +81,15 @@ def test_load_continues_after_a_restart(server, proxy, tmp_path):
 
 
 def test_follow_continues_after_a_restart(server):
-    messages, seen = [], []
+    messages, states = [], []
     complete, changed = threading.Event(), threading.Event()
 
     def watch():
         with Client(server.url, "admin", patience=Patience(tell=messages.append)) as client:
             for providers in follow(client):
                 complete.set()
-                seen.append({row["name"] for row in providers.values()})
-                if "after" in seen[-1]:
+                states.append({row["name"] for row in providers.values()})
+                if "after" in states[-1]:
                     changed.set()
                     return
 
@@ -107,5 +107,5 @@ def test_follow_continues_after_a_restart(server):
     server.start()
     create("after")
     assert changed.wait(60)
-    assert seen[-1] == {"before", "after"}
+    assert states[-1] == {"before", "after"}
     assert "trying again" in messages[0]

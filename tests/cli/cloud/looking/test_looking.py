@@ -84,9 +84,9 @@ def test_unchanged_or_emptied_edit_writes_nothing(environment, client, provider,
 def test_invalid_edit_reopens_with_the_error(environment, client, provider, tmp_path):
     steps = editor(tmp_path, "s/total: 8/total: 0/", "s/total: 0/total: 7/")
     succeed(environment | steps, "edit", provider["name"])
-    seen = (tmp_path / "seen2").read_text()
-    (line,) = re.findall(r"# ! line (\d+): .*total: it must be", seen)
-    assert "total: 0" in seen.splitlines()[int(line) - 1]
+    reopened = (tmp_path / "seen2").read_text()
+    (line,) = re.findall(r"# ! line (\d+): .*total: it must be", reopened)
+    assert "total: 0" in reopened.splitlines()[int(line) - 1]
     assert total(client, provider) == {"VCPU": 7}
 
 
@@ -103,16 +103,14 @@ def test_edit_ends_with_an_editor_that_always_writes_another_mistake(
 
 @pytest.mark.slow
 def test_concurrent_change_reopens_the_edit_and_is_shown(environment, client, provider, tmp_path):
-    other = tmp_path / "other.yaml"
-    other.write_text(f"providers: [{{name: {provider['name']}, traits: [CUSTOM_OTHER]}}]")
-    meanwhile = (
-        f"!sed -i -e 's/total: 8/total: 9/' \"$1\"; {sys.executable} -m treeclaim load {other}"
-    )
+    foreign_file = tmp_path / "other.yaml"
+    foreign_file.write_text(f"providers: [{{name: {provider['name']}, traits: [CUSTOM_OTHER]}}]")
+    meanwhile = f"!sed -i -e 's/total: 8/total: 9/' \"$1\"; {sys.executable} -m treeclaim load {foreign_file}"
     steps = editor(tmp_path, meanwhile, "s/- CUSTOM_A/- CUSTOM_A\\n  - CUSTOM_OTHER/")
     succeed(environment | steps, "edit", provider["name"])
-    seen = (tmp_path / "seen2").read_text()
-    assert "Somebody else changed" in seen
-    assert "+ trait CUSTOM_OTHER" in seen
-    assert "total: 9" in seen
+    reopened = (tmp_path / "seen2").read_text()
+    assert "Somebody else changed" in reopened
+    assert "+ trait CUSTOM_OTHER" in reopened
+    assert "total: 9" in reopened
     assert total(client, provider) == {"VCPU": 9}
     assert traits(client, provider) == {"CUSTOM_A", "CUSTOM_OTHER"}

@@ -118,13 +118,13 @@ def test_json_change_has_the_cursor_for_a_later_watch(environment, client):
 
 @pytest.mark.slow
 def test_watch_shows_only_the_named_trees(environment, client):
-    root, other = add(client), add(client)
+    root, other_root = add(client), add(client)
     child = add(client, root)
     (named,) = client.providers(uuid=root)
     trees = ["--in-tree", named["name"], "--in-tree", str(uuid.uuid4())]
     options = [*trees, "--since", cursor_of(client)]
     with watching(environment, *options) as watcher:
-        stock(client, other, 0)
+        stock(client, other_root, 0)
         stock(client, child, 0)
         assert watcher.line() == f"{child} 1 inventories host {child}"
 
