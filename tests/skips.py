@@ -11,8 +11,6 @@ REASONS = (
     "PostgreSQL lets everybody wait without end",
     "a file has no round trips",
     "collations of tables are MariaDB's",
-    "needs TREECLAIM_CONFORMANCE_RESET",
-    "needs the service in this process",
     "one writes at a time",
     "plans are read from PostgreSQL",
     "rows that are read are counted by MariaDB",

@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from tests.conformance.services import Application, FreshService
 from tests.conformance.wide_hosts import EightByEight, OneUnitChildren
 
-__all__ = ["EightByEight", "FreshService", "InProcessService", "MountedService", "OneUnitChildren"]
+__all__ = ["EightByEight", "FreshService", "MountedService", "OneUnitChildren"]
 
 PREFIX = "/placement"
 
 
 class MountedService(FreshService):
     """The service lives below a prefix; a client asks for `/placement/...`."""
-
-    only_in_process: ClassVar[bool] = True
 
     def mount(self, application: Application) -> Application:
         """Take the prefix off, as a web server does."""
@@ -30,9 +28,3 @@ class MountedService(FreshService):
             return application(environ, start_response)
 
         return mounted
-
-
-class InProcessService(FreshService):
-    """A service that no web server stands before."""
-
-    only_in_process: ClassVar[bool] = True

@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services that the conformance suites talk to: how they are started and emptied.
 
-Each suite (YAML file) gets an empty database, with the options and the policy that it has. By default the service is a WSGI application in this
-process. With `TREECLAIM_CONFORMANCE_URL` in the environment the suites talk
-to any Placement API endpoint instead; `TREECLAIM_CONFORMANCE_RESET` is then a
-shell command that makes that endpoint fresh and empty before each suite. It
-is run with the options of the fixture in its environment, in the form
-`OS_<GROUP>__<OPTION>` (contract page 05, section 3).
+Each suite (YAML file) gets an empty database, with the options and the policy that it has. The service is a WSGI
+application in this process.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tempfile
 import threading
-import unittest
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,9 +32,6 @@ BY_HAND = "/by-hand"
 
 EVERY_OPERATION = "every operation"
 """Stands in a policy for the rules of all operations."""
-
-URL = os.environ.get("TREECLAIM_CONFORMANCE_URL")
-RESET = os.environ.get("TREECLAIM_CONFORMANCE_RESET")
 
 
 class NoServiceError(RuntimeError):
@@ -164,23 +154,18 @@ class FreshService(GabbiFixture):
     Attributes:
         options: Values by "group.option" that a suite sets.
         policy: Checks by rule that the policy file of a suite has.
-        only_in_process: Whether the suite needs the service in this process.
     """
 
     options: ClassVar[Mapping[str, str]] = {}
     policy: ClassVar[Mapping[str, str]] = {}
-    only_in_process: ClassVar[bool] = False
 
     def start_fixture(self) -> None:
-        """Start the service, or empty the one that is there."""
+        """Start the service."""
         Current.fixture = self
         self.resources = ExitStack()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         options = {"api.auth_strategy": "noauth2", **self.options, **self._policy_options()}
-        if URL:
-            self._reset(options)
-        else:
-            Current.application = self._application(options)
+        Current.application = self._application(options)
         self.prepare()
 
     def stop_fixture(self) -> None:
@@ -206,10 +191,11 @@ class FreshService(GabbiFixture):
 
     def client(self) -> httpx.Client:
         """A client of this service with full rights."""
-        transport = None if URL else httpx.WSGITransport(app=dispatch)
         headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
-        base_url = URL or "http://service.example"
-        return httpx.Client(transport=transport, base_url=base_url, headers=headers)
+        transport = httpx.WSGITransport(app=dispatch)
+        return httpx.Client(
+            transport=transport, base_url="http://service.example", headers=headers
+        )
 
     def _policy_options(self) -> Mapping[str, str]:
         """Write the policy file of the suite, if it has a policy; return the option that names it."""
@@ -230,18 +216,3 @@ class FreshService(GabbiFixture):
         self.database_url = self.resources.enter_context(database)
         service = start_on(self.database_url, folder, **options)
         return self.mount(self.resources.enter_context(service))
-
-    def _reset(self, options: Mapping[str, str]) -> None:
-        if self.only_in_process:
-            raise unittest.SkipTest("needs the service in this process")
-        if RESET is None:
-            if self.options or self.policy or type(self).prepare is not FreshService.prepare:
-                raise unittest.SkipTest("needs TREECLAIM_CONFORMANCE_RESET")
-            return
-        environment = {_environment_name(name): value for name, value in options.items()}
-        subprocess.run(RESET, shell=True, check=True, env={**os.environ, **environment})
-
-
-def _environment_name(option: str) -> str:
-    group, _, name = option.partition(".")
-    return f"OS_{group.upper()}__{name.upper()}"

@@ -18,8 +18,7 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
 `page`
     The contract page, by whose number UUIDs are made: some responses are in their order.
 
-A rule may change rows beside the service: `SQL: [statement, ...]` instead of a request; such a suite has the fixture
-`InProcessService`.
+A rule may change rows beside the service: `SQL: [statement, ...]` instead of a request.
 
 Long lists are written as `!list [number, member]` and `!mapping [number, [name, value]]`; in each member or pair,
 NUMBER stands for its number, from 1, and UUID for a UUID of its own.

@@ -7,7 +7,7 @@ that suites can name them: host `h` is `aaaaaaaa-0000-4000-8000-0000000000hh`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
 
@@ -26,30 +26,17 @@ def child_uuid(host: int, number: int) -> str:
     return f"bbbbbbbb-0000-4000-8000-{host:06d}{number:06d}"
 
 
-def create(client: httpx.Client, uuid: str, name: str, parent: str | None) -> None:
-    """Make a provider."""
-    body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
-    client.post("/resource_providers", json=body).raise_for_status()
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
 
 
-def stock(client: httpx.Client, uuid: str, resource_class: str, total: int) -> None:
-    """Give a new provider an inventory."""
-    body = {"resource_provider_generation": 0, "inventories": {resource_class: {"total": total}}}
-    client.put(f"/resource_providers/{uuid}/inventories", json=body).raise_for_status()
-
-
-def plant(client: httpx.Client, host: int, children: int, resource_class: str, total: int) -> None:
-    """Create one host with VCPU, and children that offer `total` of a class each."""
-    create(client, host_uuid(host), f"host {host}", None)
-    stock(client, host_uuid(host), "VCPU", 8)
-    for number in range(1, children + 1):
-        uuid = child_uuid(host, number)
-        create(client, uuid, f"child {host}-{number}", host_uuid(host))
-        stock(client, uuid, resource_class, total)
+def plant(client: httpx.Client, hosts: list[list[dict[str, Any]]]) -> None:
+    """Create hosts with their children."""
+    body = {"providers": [entry for host in hosts for entry in host], "create_names": True}
+    client.post("/treeclaim/providers", json=body, headers=EXTENDED).raise_for_status()
 
 
 def entries_of(host: int, children: int, resource_class: str, total: int) -> list[dict[str, Any]]:
-    """Return the same host as entries of a bulk write, which only Treeclaim has."""
+    """Return one host with VCPU, and children that offer `total` of a class each, as entries of a bulk write."""
     root = {
         "uuid": host_uuid(host),
         "name": f"host {host}",
@@ -75,35 +62,27 @@ class EightByEight(FreshService):
 
     def prepare(self) -> None:
         """Make the hosts."""
+        hosts = [entries_of(1, 8, UNITS, 8), entries_of(2, 8, UNITS, 8)]
         with self.client() as client:
-            for name in (UNITS, "CUSTOM_SINGLE"):
-                client.put(f"/resource_classes/{name}").raise_for_status()
-            for host in (1, 2):
-                plant(client, host, 8, UNITS, 8)
-            plant(client, 3, 8, "CUSTOM_SINGLE", 1)
+            plant(client, [*hosts, entries_of(3, 8, "CUSTOM_SINGLE", 1)])
 
 
 class OneUnitChildren(FreshService):
     """Pairs of hosts with 8, 21, 32, 48 and 64 children of one unit each.
 
-    The children of hosts 21 and 121 offer `CUSTOM_UNIT_21`, and so on. Only
-    in process: an enumeration of the full product would never end.
+    The children of hosts 21 and 121 offer `CUSTOM_UNIT_21`, and so on. An
+    enumeration of the full product would never end.
     """
-
-    only_in_process: ClassVar[bool] = True
 
     def prepare(self) -> None:
         """Make the hosts."""
         sizes = (8, 21, 32, 48, 64)
-        entries = [
-            entry
-            for size in sizes
-            for host in (size, size + 100)
-            for entry in entries_of(host, size, f"{UNITS}_{size}", 1)
-        ]
-        version = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
         with self.client() as client:
-            for size in sizes:
-                client.put(f"/resource_classes/{UNITS}_{size}").raise_for_status()
-            body = {"providers": entries}
-            client.post("/treeclaim/providers", json=body, headers=version).raise_for_status()
+            plant(
+                client,
+                [
+                    entries_of(host, size, f"{UNITS}_{size}", 1)
+                    for size in sizes
+                    for host in (size, size + 100)
+                ],
+            )
