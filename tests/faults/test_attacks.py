@@ -61,13 +61,17 @@ class Place:
         return (httpx.URL(self.url).host, httpx.URL(self.url).port)
 
     def ports_of_clients(self):
-        found = set()
+        ports = set()
         for process in (self.process, *self.process.children(recursive=True)):
             # Children end with their questions.
             with suppress(psutil.NoSuchProcess):
                 connected = process.net_connections("tcp")
-                found |= {one.raddr.port for one in connected if one.status == ESTABLISHED}
-        return found
+                ports |= {
+                    connection.raddr.port
+                    for connection in connected
+                    if connection.status == ESTABLISHED
+                }
+        return ports
 
     def client(self, **headers):
         """A client with full rights, unless headers say otherwise."""
@@ -91,9 +95,9 @@ class Outcome:
 def place(tmp_path_factory):
     """A worker of four threads with short timeouts for silent clients."""
     folder = tmp_path_factory.mktemp("attacked")
-    some = world(200)
+    hosts = world(200)
     file = folder / "placement.db"
-    write_world(f"sqlite:///{file}", some)
+    write_world(f"sqlite:///{file}", hosts)
     admin = f"127.0.0.1:{free_port()}"
     environment = service_environment(
         folder,
@@ -172,12 +176,12 @@ def connections(place, number, data, address=None, received=None):
 
 def end_of(client, most):
     """The first bytes of what a connection still gives until it is closed."""
-    found, size = b"", 0
+    beginning, size = b"", 0
     with suppress(ConnectionResetError):
         while data := client.recv(1 << 16):
-            found, size = found or data[:64], size + len(data)
+            beginning, size = beginning or data[:64], size + len(data)
             assert size < most, "it goes on and on"
-    return found
+    return beginning
 
 
 @contextmanager
@@ -195,9 +199,9 @@ def ended_by_the_service(place, number, data, **how):
 def deaf(place):
     """Streamed answers without an end, of which nobody reads a byte."""
     head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
-    asked = f"GET {endless(1)} HTTP/1.1\r\nHost: a\r\n{head}\r\n".encode()
+    request = f"GET {endless(1)} HTTP/1.1\r\nHost: a\r\n{head}\r\n".encode()
     outcome = Outcome()
-    with connections(place, DEAF, asked, received=4096) as opened:
+    with connections(place, DEAF, request, received=4096) as opened:
         yield outcome
         ports = {client.getsockname()[1] for client in opened}
         # Whoever reads again before that is no attacker any more.
@@ -220,10 +224,10 @@ def watchers_of_many_trees(place):
     with closing(sqlite3.connect(place.database)) as database:
         result = database.execute("SELECT uuid FROM resource_providers LIMIT 1700").fetchall()
     trees = ",".join(row[0] for row in result)
-    given = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
-    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    asked = f"GET /treeclaim/changes?in_tree=in:{trees} HTTP/1.1\r\nHost: a\r\n{head}"
-    data, outcome = f"{asked}Accept: text/event-stream\r\n\r\n".encode(), Outcome()
+    headers = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    request = f"GET /treeclaim/changes?in_tree=in:{trees} HTTP/1.1\r\nHost: a\r\n{head}"
+    data, outcome = f"{request}Accept: text/event-stream\r\n\r\n".encode(), Outcome()
     with connections(place, 990, data) as opened:
         for client in opened:
             result = client.recv(64)

@@ -44,11 +44,11 @@ def works(client):
 
 def count_many(client):
     """Make calls that are counted apart, each by operation and status."""
-    one = uuid.uuid4()
+    provider = uuid.uuid4()
     for path in ("resource_providers", "resource_classes", "traits", "usages", "reshaper"):
         for method in ("GET", "PUT", "POST", "DELETE"):
-            for rest in ("", f"/{one}", f"/{one}/inventories", f"/{one}/traits"):
-                assert client.request(method, f"/{path}{rest}").status_code < 500
+            for ending in ("", f"/{provider}", f"/{provider}/inventories", f"/{provider}/traits"):
+                assert client.request(method, f"/{path}{ending}").status_code < 500
 
 
 @contextmanager
@@ -182,12 +182,12 @@ def test_worker_serves_with_a_full_log_pipe(tmp_path):
                     assert client.get("/").status_code == 200
                 assert works(client)
                 # Where a short message found the last room, it has told of longer ones.
-                told = [os.read(process.stdout.fileno(), 1 << 20)]
+                log = [os.read(process.stdout.fileno(), 1 << 20)]
 
                 def is_told():
                     assert works(client)
-                    told.append(os.read(process.stdout.fileno(), 1 << 20))
-                    return b"log lines were lost" in b"".join(told)
+                    log.append(os.read(process.stdout.fileno(), 1 << 20))
+                    return b"log lines were lost" in b"".join(log)
 
                 assert eventually(is_told)
         finally:

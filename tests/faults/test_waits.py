@@ -135,8 +135,8 @@ def test_silent_database_gives_503_in_time(place, caplog):
             ]
             assert place.get("/").status_code == 200
             assert not any(claim.done() for claim in waiting + claims)
-            for one in waiting + claims:
-                answer, seconds = one.result()
+            for request in waiting + claims:
+                answer, seconds = request.result()
                 assert_unavailable(answer, place.through)
                 assert seconds < SLACK * (SHORT.silence + SHORT.connect)
         # With its connections gone, it is as quick to say so as a server is to be reached.
@@ -216,8 +216,8 @@ def test_stalled_transaction_releases_its_locks(place):
 
 def line_of(connection):
     """The socket of a connection of a driver."""
-    own = getattr(connection, "_sock", None)
-    number = connection.pgconn.socket if own is None else own.fileno()
+    sock = getattr(connection, "_sock", None)
+    number = connection.pgconn.socket if sock is None else sock.fileno()
     return socket.socket(fileno=os.dup(number))
 
 
@@ -228,7 +228,7 @@ def test_every_connection_detects_a_lost_server_machine(store):
         store._group_engine.connect() as second,
         contextlib.closing(open_autocommit(store.engine)) as third,
     ):
-        pooled = [one.connection.dbapi_connection for one in (first, second)]
+        pooled = [session.connection.dbapi_connection for session in (first, second)]
         for connection in (*pooled, third):
             with line_of(connection) as line:
                 kept, counted, between, unanswered = (
