@@ -94,7 +94,6 @@ LONGEST = (
     "test_check.py",
     "test_nova_report_client.py",
     "test_galera.py",
-    "test_worked_examples.py",
     "test_kills.py",
     "test_waits.py",
     "test_lost_connections.py",
