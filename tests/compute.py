@@ -14,7 +14,7 @@ PAGE = 2
 class _Compute(BaseHTTPRequestHandler):
     """Lists servers, migrations and flavors: two on a page, links to the next, all projects.
 
-    Of servers in `unknown` nothing is known but their uuid: their cell does not answer.
+    Servers in `unknown` have only a uuid, as their cell does not answer.
     """
 
     servers: ClassVar = ()

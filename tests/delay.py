@@ -51,7 +51,7 @@ class Watched:
 
     Attributes:
         url: Where it is.
-        counters: What the proxy counts; see `traffic`.
+        counters: Counters of the proxy; see `traffic`.
     """
 
     url: str

@@ -126,7 +126,7 @@ def make_environment(folder: Path, *packages: str) -> None:
     Raises:
         subprocess.CalledProcessError: if neither can; `output` is what pip said.
     """
-    # What an interrupted installation left behind.
+    # Remains of an interrupted installation.
     shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
     uv = shutil.which("uv", path=Path(sys.executable).parent)

@@ -33,7 +33,7 @@ class Isolation:
     """A plugin of pytest for the quick tier.
 
     Attributes:
-        violations: Of the test that runs now.
+        violations: Violations of the running test.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -87,7 +87,7 @@ class Isolation:
 
     def _is_allowed(self, program: str) -> bool:
         path = Path(program)
-        # What tests wrote themselves is in the temporary folder.
+        # Programs that tests wrote are in the temporary folder.
         if path.parent == self._own or path.is_relative_to(self._temporary):
             return True
         requested = Running.requested or frozenset()

@@ -152,9 +152,9 @@ def serving(environment, folder, *options, url=None, **how):
     """Run `treeclaim serve` for a block, with its log in a folder.
 
     Args:
-        environment: Of the process.
+        environment: Environment of the process.
         folder: Where the log is, and where it runs.
-        options: Of the command.
+        options: Options of the command.
         url: Where it is to listen; without one, a free port of this machine.
         how: How the service is asked whether it runs, as httpx's clients take it.
 

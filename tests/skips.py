@@ -24,7 +24,7 @@ def why_not_allowed(reason: str, *, may_lack: bool) -> str:
     """Return why a skip fails the run; empty if it may be.
 
     Args:
-        reason: Of the skip.
+        reason: Reason of the skip.
         may_lack: Whether the machine may lack what tests request.
     """
     if reason.startswith(MISSING):

@@ -160,7 +160,7 @@ def test_database_loss_and_recovery_change_readiness(environment, tmp_path, post
                 assert admin.get("/ready").status_code == 200
                 server.kill()
                 eventually(lambda: status_of(admin, "/ready") == 503, "the loss is noticed")
-                # Whoever asks here gave no token: neither hosts nor users nor SQL.
+                # Readers of this page have no token: it shows no hosts, users or SQL.
                 text = admin.get("/ready").text
                 assert text.startswith("not ready: ")
                 assert [word for word in ("127.0.0.1", "postgres", "SELECT") if word in text] == []

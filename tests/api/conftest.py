@@ -6,7 +6,7 @@ import signal
 import pytest
 
 MOST_SECONDS = 60
-"""Of the processor, for all requests of a test: much slack, as what is looked for took minutes."""
+"""CPU seconds of all requests of a test; the defects that the tests look for took minutes."""
 
 
 class TooMuchWorkError(Exception):

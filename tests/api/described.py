@@ -13,7 +13,7 @@ NUMBER = "the number"
 """Stands for it in a sample."""
 
 TEXTS = (HOST, "VCPU", "INSTANCE", "CUSTOM_NUMBER", "A", "unknown")
-"""Of which the first that suits its schema is taken."""
+"""Values of a parameter; the first that its schema accepts is used."""
 
 QUESTIONS = (
     f"resources=VCPU:{NUMBER}",
@@ -35,7 +35,7 @@ FORMS = {
     ),
     "preferred": (f"CUSTOM_A*{NUMBER}",),
 }
-"""Of parameters in which a number is a part of the value."""
+"""Values of parameters that contain a number."""
 
 DOCUMENT = description(OPERATIONS)
 DESCRIBED = DOCUMENT["paths"]

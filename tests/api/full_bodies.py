@@ -28,9 +28,9 @@ class Names:
     """Placeholders of values in a body.
 
     Attributes:
-        uuids: Of providers, as many as there are; further ones are made up.
+        uuids: UUIDs of existing providers; more are made up if needed.
         query: For texts of any form.
-        generation: Of those providers.
+        generation: Generation of these providers.
     """
 
     uuids: tuple
@@ -57,7 +57,7 @@ class Full:
     """A body with one list or mapping full.
 
     Attributes:
-        path: Which.
+        path: The path of the operation.
         count, around: Members of it, and of the one around it.
     """
 

@@ -29,7 +29,7 @@ class Stretches:
 
     Attributes:
         longest: In seconds.
-        where: Who looked at its begin, and at its end.
+        where: The checks at its beginning and at its end.
     """
 
     def __init__(self, monkeypatch, *engines):
@@ -69,7 +69,7 @@ class Stretches:
         """The application; what it does itself is measured, and nothing else."""
 
         def answer(environment, start):
-            # What other tests have left in this process is not looked through at its expense.
+            # Objects of other tests in this process are not collected at its expense.
             gc.disable()
             self.longest, self.where, self._before = 0.0, ("", ""), "begin"
             self._since = time.thread_time()

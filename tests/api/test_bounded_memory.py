@@ -10,7 +10,7 @@ from tests.api.raw import send
 from tests.service import make_application
 
 MOST_BYTES = 3_000_000
-"""That requests leave behind once everything that remembers is full; they bring four times that."""
+"""Bytes that requests may leave behind once all caches are full; they send four times as many."""
 
 ROUNDS = 60
 LENGTH = 200_000
@@ -110,5 +110,5 @@ def test_cache_of_short_texts_is_bounded(application):
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    # What was remembered before goes for what comes.
+    # New entries evict earlier ones.
     assert grown < MOST_BYTES

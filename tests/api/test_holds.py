@@ -165,7 +165,7 @@ def cloud(tmp_path_factory):
     made = world()
     write_world(url, made)
     describe(url, len(made.providers))
-    # What ends by then does so on a machine too that others use, and what does not is given up soon.
+    # Requests that end by then do so on a busy machine too, and others are given up soon.
     limits = {"treeclaim.search_seconds": 1.0}
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -546,7 +546,7 @@ SOME_SECONDS = 4
 """For the work of a request."""
 
 LATE = re.compile("took too long|was not done")
-"""What is said at the deadline."""
+"""Texts of errors at the deadline."""
 
 WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None]
 
@@ -560,7 +560,7 @@ def filled(operation, names):
 def test_full_bodies_check_the_deadline(cloud, monkeypatch, number):
     """A body that is as full as it may be is worked through with looks at the deadline.
 
-    What takes longer than a few seconds ends at the deadline, and is as good.
+    A request that takes longer than a few seconds ends at the deadline, which is as good.
     """
     store = cloud.services.store
     monkeypatch.setattr(store, "timeouts", replace(store.timeouts, write=SOME_SECONDS))

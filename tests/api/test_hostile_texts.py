@@ -212,7 +212,7 @@ def test_hostile_text_in_bodies_is_handled(application, text):
                             http_accept=accept,
                         )
                         require_sound(answer)
-    # What such names left behind is shown whole everywhere.
+    # Records with such names are shown whole everywhere.
     for shown in ("", *(f"/{HOST}/{part}" for part in ("traits", "aggregates", "inventories"))):
         require_sound(send(application, "GET", f"/resource_providers{shown}"))
 

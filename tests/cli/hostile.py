@@ -25,7 +25,7 @@ PAYLOAD = (
     f"\x1b]0;title\x07\x1b]52;c;cHduZWQ=\x07\x1b[2J{COLOUR}\x9b31m\x9d0;title\x9c\x7f"
     # New lines of every kind, and a line that is written over.
     f"\r{MARK}\n{MARK}\r\n{MARK}\x0b{MARK}\x0c{MARK}\x1c{MARK}\x85{MARK}\u2028{MARK}\u2029{MARK}"
-    # What turns the direction of writing around, and what cannot be seen.
+    # Characters that reverse the direction of writing, and invisible ones.
     "\u202egnp.\u2066\u200b\u200f\ufeff\U000e0041"
 )
 NAME = f"host{PAYLOAD} $(touch pwned) `touch pwned` 'quoted' \"quoted\" [bold]{{n}}"

@@ -37,7 +37,7 @@ def call(environment, *arguments, output=None):
     """
     if arguments[:1] in {("serve",), ("admin",)} and output is None:
         return run(environment, *arguments)
-    # What the command imports may keep things in the environment that others need later.
+    # Modules that the command imports may set variables of the environment that other tests need.
     command = find_command(arguments)
     if command is not None:
         command[1].load()

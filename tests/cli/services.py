@@ -11,7 +11,7 @@ from tests.service import fresh_database, start_on
 from treeclaim.client import Client
 
 _THREADS = 8
-"""Of the service: more than a command uses connections."""
+"""Threads of the service: more than a command has connections."""
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from treeclaim.cli.main import main
 from treeclaim.cli.placement_names import manage, status
 
 GONE = 141
-"""What a shell says of a command that SIGPIPE has ended."""
+"""Exit status, in a shell, of a command that SIGPIPE has ended."""
 
 PRINTING = (
     "--help", "--version", "tree --help", "tree", "tree -f json", "tree -f csv", "tree -f value -c Name",

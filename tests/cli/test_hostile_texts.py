@@ -225,7 +225,7 @@ def test_terminal_output_has_only_own_control_sequences(there, command):
     styles = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
     for line, text in texts_of(CASES[command], there, terminal=True):
         assert COLOUR not in text, line
-        # What moves the cursor within a line is progress, which is ours.
+        # Only progress moves the cursor within a line.
         assert harm_in(styles.sub("", text).replace("\r", "")) == [], line
 
 

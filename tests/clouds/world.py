@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds to measure in, and the question that each is made for. The same seed, the same world."""
+"""Worlds for measurements, each with its query. Equal seeds make equal worlds."""
 
 import random
 import uuid
@@ -16,7 +16,7 @@ class BenchProvider:
         uuid, name: Its identity.
         parent: Uuid of the parent, None for a root.
         inventories: Totals by resource class.
-        used: What is claimed already, by resource class.
+        used: Claimed amounts, by resource class.
         traits, aggregates: Names, uuids.
     """
 
@@ -35,8 +35,8 @@ class World:
 
     Attributes:
         name: Short.
-        providers: What to create.
-        query: Of GET /allocation_candidates, without a limit.
+        providers: The providers to create.
+        query: Query of GET /allocation_candidates, without a limit.
         limits: Limits to ask with; None for no limit.
         claim: Amounts that the claim benchmark takes from a provider; empty for none.
         copies: How often the database has each provider, under other names; a million providers

@@ -24,10 +24,10 @@ def find_faults(
     """Return what a request that succeeded, and its response, have that the description excludes.
 
     Args:
-        method, path: Of the request.
+        method, path: Method and path of the request.
         version: Its header OpenStack-API-Version.
         sent: Its parsed body; None without one.
-        status: Of the response.
+        status: Status of the response.
         received: The parsed body of the response; None without one.
     """
     route = find(path)

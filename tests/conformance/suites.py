@@ -8,7 +8,7 @@ A suite is a gabbi file. Beside `tests` it may have these keys:
 `rules`
     Requests by the sentence that they prove. Each rule begins with an empty service that has the world.
 `questions`
-    The same, for requests that leave the service as it is: all of them share one world.
+    Likewise for requests that change nothing: all of them share one world.
 `databases: [sqlite]`
     The rules do not depend on the database, and run on one.
 `options`

@@ -28,7 +28,7 @@ _HERE = "tests/docs/test_command_blocks.py"
 
 def blocks_of(page):
     """The kind, mark and text of each block of commands."""
-    # What is shown in another language would end where a block of commands begins.
+    # A block in another language would end where a block of commands begins.
     text = _SHOWN.sub(lambda shown: shown[0] if _BLOCK.match(shown[0]) else "", page.read_text())
     return [(match["kind"], match["mark"] or "", match["text"]) for match in _BLOCK.finditer(text)]
 

@@ -110,7 +110,7 @@ class Meeting(FakeAdapter):
     """An adapter on which something happens at the first claim.
 
     Args:
-        inner: What carries calls.
+        inner: The transport of calls.
         meets: Called with the first PUT of allocations, as a function without arguments; its answer
             is what the client gets.
     """

@@ -43,7 +43,7 @@ HEADER_SECONDS = 5
 REFUSED, LONG_PROJECT = 2_000, 60_000
 """Refused questions, and the characters of each: 120 MB, if a worker kept them."""
 MOST_READ = 64 * MEGABYTE
-"""Of a streamed answer that nobody read: what both kernels held of it is less."""
+"""Bytes of a streamed answer without a reader; both kernels buffered fewer."""
 
 
 @dataclass
@@ -204,7 +204,7 @@ def deaf(place):
     with connections(place, DEAF, request, received=4096) as opened:
         yield outcome
         ports = {client.getsockname()[1] for client in opened}
-        # Whoever reads again before that is no attacker any more.
+        # A client that reads again before that is no attacker.
         # To look through all connections of a process takes as long as the pause.
         eventually(lambda: not ports & place.ports_of_clients(), "they are given up", 300, 0.5)
         for client in opened:
@@ -273,7 +273,7 @@ class Attack:
 
     Attributes:
         begin: Returns its context.
-        outcomes: What attackers get: clear refusals.
+        outcomes: Responses to attackers: clear refusals.
         megabytes: How much larger the service may be meanwhile; children have a budget of their own.
     """
 

@@ -84,7 +84,7 @@ def test_hold_expires_by_the_database_clock(kind, ahead, clock, tmp_path):
             end = now_of(database) + timedelta(seconds=3)
             assert until(client, hold, end) == 200
             eventually(lambda: now_of(database) > end + timedelta(seconds=1))
-            # Who finds no room removes what has ended, if nobody has by now.
+            # A claim without room removes ended holds, if they still exist.
             assert claim(client, other) == 204
             assert client.get(f"/allocations/{hold}").json()["allocations"] == {}
 

@@ -302,7 +302,7 @@ def test_condition_is_retried_after_a_claim_on_another_node(stores, barring):
     )
     here.write(putting, host, condition)
     assert putting.runs == 2
-    # Who came before the condition stays, and nobody comes after it, on either node.
+    # Consumers from before the condition stay, and none come after it, on either node.
     assert None not in held_by(stores, claim)
     for store in stores:
         with pytest.raises(ConditionedError):

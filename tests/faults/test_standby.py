@@ -49,6 +49,6 @@ def test_promoted_standby_is_found_with_all_acknowledged_writes(pair, tmp_path):
             eventually(lambda: load.answers["unavailable"] > unavailable)
             standby.promote()
             load.wait_for(WRITES)
-            # The same processes went on.
+            # No process was replaced.
             assert {worker.pid for worker in service.workers()} == before
         load.judge()

@@ -15,8 +15,8 @@ def methods_unused_by(script, programs, environment, *arguments):
     Args:
         script: Its name.
         programs: The folder of the programs of the environment that it runs in.
-        environment: Of the process.
-        arguments: Of the script.
+        environment: Environment of the process.
+        arguments: Arguments of the script.
     """
     result = subprocess.run(
         [str(programs / "python"), str(_SCRIPTS / script), *arguments],

@@ -57,7 +57,7 @@ class Keystone:
     | nobody | department | a role that no rule knows |
 
     Attributes:
-        url: Of the identity API, version 3.
+        url: URL of the identity API, version 3.
         placement_url: Where the catalogue says that placement is.
         project_ids: By project name.
     """

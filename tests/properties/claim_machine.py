@@ -90,7 +90,7 @@ class ClaimMachine(RuleBasedStateMachine):
     model, None for none; exceptions are named.
 
     Attributes:
-        store: Of the database.
+        store: Store of the database.
         send_claim, send_claims: Write claims of the model as a client of a version does.
         send_release: Remove the allocations of a consumer.
         send_reshape: Write claims and all inventories of some providers, whose capacities are given.

@@ -216,7 +216,7 @@ def placements(draw):
     for request in requests:
         _with_holds(draw, request)
     if draw.random() < 0.2:
-        # Who may hold something already.
+        # Consumers that may have allocations already.
         requests[0]["consumers"].append(draw.choice(CONSUMERS))
     rules = [rule(draw, count) for _ in range(draw.randint(0, 2))]
     if sum("same_domain" in placed_rule for placed_rule in rules) > 1:
@@ -373,7 +373,7 @@ def questions(draw):
         path = draw.choices(SEARCHING, (4, 1))[0]
         return "GET", path, searched(draw, parameters(path)), None
     if kind < 0.7:
-        # So is what is given, and what is planned.
+        # So are assumptions and plans.
         path = draw.choices(
             sorted(BODIES), [1 if at in BY_CHILDREN else 4 for at in sorted(BODIES)]
         )[0]

@@ -41,7 +41,7 @@ class Cloud:
 
     Attributes:
         cells: In how many parts each host is.
-        size: What a cell has.
+        size: Amounts of a cell.
         used: By cell, what is used.
         held: By cell and flavor, how many are there.
     """

@@ -152,7 +152,7 @@ def outcome(store, world, order):
     except BatchRefusedError as refused:
         problems = refused.problems
     if max(Counter(map(uuid_of, world.entries)).values()) > 1:
-        # Which of several for one provider is told depends on which one is named first.
+        # The first of several names of a provider decides which error is reported.
         return False, None
     return False, Counter(
         (uuid_of(order[problem.index]), str(problem.error)) for problem in problems

@@ -20,7 +20,7 @@ def anchored_without(world, request, told, most):
 
     Args:
         world: Where to search.
-        request: What is asked.
+        request: The request.
         told: The constraints as an explanation tells them: reason, group, detail.
         most: How many combinations to try at most.
     """

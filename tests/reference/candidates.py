@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of a request by brute force: contract page 90, section 4, line by line.
 
-What is beyond that page (parameters of the extension) is from page 97, section 2, and page 102.
+Parameters of the extension are from page 97, section 2, and page 102.
 
 Names and order follow the page. It is meant to be read beside it, not to be fast.
 """
@@ -305,7 +305,7 @@ class Reference:
 
         Args:
             candidates: All there are.
-            returned: Those that a limit left.
+            returned: The candidates within a limit.
             nested: False below 1.29.
         """
         trees = {self.root(p) for alloc, _ in returned for p, _, _ in alloc}

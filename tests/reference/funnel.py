@@ -146,7 +146,7 @@ def prefixes(request, consuming=frozenset()):
     """Yield reason, group and what is asked so far, for each constraint.
 
     Args:
-        request: What is asked.
+        request: The request.
         consuming: The classes of which some inventory consumes others.
     """
     less = replace(

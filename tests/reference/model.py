@@ -23,7 +23,7 @@ class Claim:
     """The new allocations of one consumer.
 
     Attributes:
-        consumer, project, type: Who claims.
+        consumer, project, type: The claiming consumer.
         amounts: By inventory.
         generation: A number, None for a consumer that must be new, or "unchecked".
         knows_holds: Whether the client opts in to the extension.
@@ -240,10 +240,10 @@ class Model:
         """Write, all or nothing; return the reason of a refusal, else None.
 
         Args:
-            claims: Of different consumers.
+            claims: Claims of different consumers.
             now: The clock of the database.
             kind: "write", "place", "release" or "reshape".
-            capacity: Of a reshape, new capacities by inventory; None deletes one.
+            capacity: New capacities of a reshape, by inventory; None deletes one.
         """
         self.expire(now, self.locked_by(claims) or {None})
         after, totals = copy.deepcopy(self), capacity or {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placing one consumer after the other by brute force: contract page 98, section 4, line by line.
 
-What the page calls a query's order is asked of `ordered`, with the world as it is at that moment.
+`ordered` returns the page's order of a query, in the world of that moment.
 """
 
 from collections import Counter

@@ -65,7 +65,7 @@ def test_concurrent_write_is_seen_in_both_reads_or_neither(service):
         assert client.delete(f"/allocations/{HOLD}").status_code == 204
         claim(client, TAKER, 6, "INSTANCE")
 
-    # Of the hold before, and what is used after, 10 would be free.
+    # With the former hold and the later usage, 10 would be free.
     assert not fits(services, 11, [others_take_what_the_hold_had])
     assert fits(services, 4)
     assert not fits(services, 5)

@@ -70,7 +70,7 @@ def test_short_queries_are_answered_while_children_compute(replica, store):
         assert len(json.loads(body)["allocation_requests"]) == 20
     assert any(not outcome for _, outcome in hard)
     kill_children()
-    # Those that had no turn yet have it now.
+    # Questions without a turn so far have theirs now.
     while any(thread.is_alive() for thread, _ in hard):
         kill_children()
         hard[0][0].join(0.05)

@@ -136,7 +136,7 @@ def test_release_installs_from_the_wheel_folder_only(history, tmp_path):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
     build_wheels(source, tmp_path / "wheels")
-    # What is imported once need not be compiled to be kept, nor pip be installed to install.
+    # Modules that are imported once need no compiled file, and pip need not be installed.
     run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "environment"))
     programs = tmp_path / "environment" / "bin"
     requirement = f"treeclaim[{','.join(EXTRAS)}]"

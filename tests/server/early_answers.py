@@ -119,8 +119,8 @@ def judge(address, prefix="", *, keeps):
     """Send all; each is answered as it should.
 
     Args:
-        address: Of the server.
-        prefix: Of its paths.
+        address: Address of the server.
+        prefix: Prefix of its paths.
         keeps: Whether the server keeps connections at all.
     """
     with KeptConnection(address, prefix) as connection:

@@ -22,7 +22,7 @@ LIMITS = {
     "body_bytes": 1024 * 1024,
     "watchers": 1000,
 }
-"""So long that no test waits for what it does not set itself."""
+"""A limit that no test reaches unless it sets a shorter one."""
 
 CLIENT_SECONDS = 60
 HELLO = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

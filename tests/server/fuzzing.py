@@ -69,8 +69,8 @@ def attack(address, seeds, *, always_http=True, at_once=8):
     """Send the bytes of many seeds; nothing that is answered is a failure of the service.
 
     Args:
-        address: Of the server.
-        seeds: Whose bytes to send.
+        address: Address of the server.
+        seeds: Seeds of the bytes to send.
         always_http: Whether everything that is answered is HTTP of version 1. Some servers answer a
             line without a version as HTTP/0.9 did, which had no head.
         at_once: How many clients send at the same time; nearly always they wait.

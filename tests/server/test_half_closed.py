@@ -21,7 +21,7 @@ class Echo:
 
     Attributes:
         server: The server that runs it.
-        paths: What was asked for, in order.
+        paths: Requested paths, in order.
     """
 
     def __init__(self, waits=True):

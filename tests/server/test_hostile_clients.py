@@ -24,7 +24,7 @@ class Streams:
     Attributes:
         made: Bytes of streams that were made.
         closed: Streams that were given up or finished.
-        open: Those that are not.
+        open: The other connections.
     """
 
     def __init__(self):

@@ -144,7 +144,7 @@ def test_chunked_http_1_0_request_closes_the_connection(behind):
         client.sendall(asks + b"3\r\nabc\r\n0\r\n\r\n" + behind)
         answer = receive(client)
         assert (answer.status, answer.says_close) == (200, True)
-        # What follows is no request.
+        # The remaining bytes are no request.
         assert client.recv(1) == b""
 
 

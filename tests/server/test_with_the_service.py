@@ -121,7 +121,7 @@ def test_request_memory_is_released_when_its_client_disconnects(server):
     hang_up(5)
     with uncollected() as grown:
         hang_up(REQUESTS)
-        # Those that a thread has not begun with are dropped when it comes to them.
+        # Requests that no thread has begun are dropped when their turn comes.
         eventually(lambda: grown() < REQUESTS * LONG / 4, "what they brought is free", seconds=60)
 
 

@@ -34,7 +34,7 @@ class Visitor:
 
     Attributes:
         page: The tab.
-        errors: What the browser complained about: exceptions, violations of the policy.
+        errors: Errors in the browser: exceptions, violations of the policy.
     """
 
     def __init__(self, context, url):

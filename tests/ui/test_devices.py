@@ -65,7 +65,7 @@ def test_tree_shows_consumption_and_consuming_inventories(visit, cloud, client):
     assert takes.all_inner_texts() == [
         "each takes 4 CUSTOM_MEMORY and 3 CUSTOM_SLICE of host-1_numa1"
     ]
-    # What nobody uses takes nothing.
+    # An unused inventory takes nothing.
     assert inventory.locator(".consumed-part").count() == 0
     claim = {"allocations": {profile: {"resources": {"CUSTOM_PROFILE": 2}}}}
     consumer = "7a6f6f0e-6a0e-4d8c-9f7e-0d7c21f6a0b1"

@@ -80,7 +80,7 @@ def hostile(tmp_path_factory):
     """The address of a service whose names are hostile."""
     with hostile_on(tmp_path_factory.mktemp("hostile")) as (environment, plain):
         with Client(plain, "admin") as client:
-            # Who fits nowhere is told of by survival and plans.
+            # Survival and plans name a consumer that fits nowhere.
             requests = {CONSUMER: [f"resources=VCPU:9,{CLASS}:2"]}
             client.call("POST", "/treeclaim/requests", {"requests": requests})
             path = f"/treeclaim/providers/{FULL}/conditions/EVIL"

@@ -24,7 +24,7 @@ WHOLE_NODE = "resources_N=VCPU:32&required_N=HW_NUMA_ROOT"
 def planned(tmp_path_factory):
     """The address of a service with twelve trees, whose consumers of VCPU know what they need.
 
-    That of host-9 has more than a NUMA node has, so it fits nowhere.
+    The consumer on host-9 has more than a NUMA node has, so it fits nowhere.
     """
     with service_with(tmp_path_factory.mktemp("planned"), small()) as server:
         with Client(server.url, "admin") as client:

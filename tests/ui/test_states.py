@@ -88,7 +88,7 @@ def test_changes_during_an_outage_are_shown_after_it(visit, tmp_path):
         visitor.see("There is no resource provider yet")
         server.stop()
         visitor.see("The server does not answer.")
-        # What was shown stays.
+        # The shown values stay.
         visitor.see("There is no resource provider yet")
         change_meanwhile(environment, tmp_path)
         server.start()

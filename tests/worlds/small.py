@@ -19,7 +19,7 @@ class Question:
     Attributes:
         query: As in a URL, with <name> for the uuid of a provider and {A} for that of an aggregate.
         answer: Each candidate as contract page 95 writes it; none where nothing satisfies it.
-        why: What the question shows.
+        why: The rule that the question shows.
     """
 
     query: str
@@ -41,7 +41,7 @@ class SmallWorld:
     """A few providers with questions about them.
 
     Attributes:
-        name: Of the tests and of the picture.
+        name: Name of the tests and of the picture.
         model: The providers as contract page 95 writes them.
         questions: At least one with candidates.
     """

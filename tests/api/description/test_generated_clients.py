@@ -168,7 +168,7 @@ def test_a_client_of_openapi_python_client_places_watches_and_pages(service, tmp
     programs = environment_of("openapi-python-client", "openapi-python-client", "httpx") / "bin"
     options = ("--path", str(DESCRIPTION), "--meta", "none", "--output-path", "client")
     result = _said(programs / "openapi-python-client", "generate", *options, folder=tmp_path)
-    # What it cannot read, it leaves out.
+    # The generator leaves out parts that it cannot read.
     assert "WARNING" not in result, result
     (tmp_path / "loop.py").write_text(PYTHON)
     assert "done" in _said(programs / "python", "loop.py", service, folder=tmp_path)

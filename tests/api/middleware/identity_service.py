@@ -23,7 +23,7 @@ class IdentityService:
     """The service, at a port of its own.
 
     Attributes:
-        url: Of its API, version 3.
+        url: URL of its API, version 3.
         asked: The tokens that were looked up, in order of arrival.
     """
 

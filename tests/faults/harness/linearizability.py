@@ -100,7 +100,7 @@ def explained(steps, capacity, state=State()):
             if steps[one].fits(state, capacity)
             and (not steps[one].changes or state.generation + steps[one].generation <= most)
         ]
-        # What changes nothing can as well be taken now as later.
+        # Operations that change nothing can be ordered now as well as later.
         quiet = [one for one in fitting if not steps[one].changes]
         for one in quiet[:1] or _distinct(steps, fitting):
             following = taken | (1 << one)

@@ -346,7 +346,7 @@ class _Client(_Caller, Placing):
         consumer = self.chance.choice(list(self.known))
         amounts = self.known[consumer].amounts
         smaller = {provider: max(1, amount // 2) for provider, amount in amounts.items()}
-        # What changes nothing could not be told from what did not happen.
+        # An operation without a change could not be distinguished from one that did not happen.
         self._put(consumer, smaller if smaller != amounts else {})
 
     def _put(self, consumer, amounts):

@@ -120,7 +120,7 @@ def judge_lost(client, lost, allocations):
     """Check that nothing is placed in half, and that the call finds what it placed before.
 
     Args:
-        client: Of the service.
+        client: Client of the service.
         lost: The call.
         allocations: Amounts of its consumers by provider.
     """

@@ -12,7 +12,7 @@ from treeclaim.model.provider import MAXIMUM_INTEGER
 
 GREATEST = 2**53 - 1
 MANY = 1_100
-"""So many numbers of 2**53 are more than 64 bits hold."""
+"""The sum of this many numbers of 2**53 exceeds 64 bits."""
 
 VAST = {"VCPU": Stock(MAXIMUM_INTEGER, allocation_ratio=1e30)}
 RACK = frozenset({"A"})

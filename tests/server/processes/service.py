@@ -72,7 +72,7 @@ class Load:
 
     Attributes:
         answered: How many requests had the right answer.
-        failures: What else happened.
+        failures: Other events.
     """
 
     def __init__(self, url):

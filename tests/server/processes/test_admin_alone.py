@@ -88,7 +88,7 @@ def test_a_reload_renews_log_database_and_metrics_in_the_same_process(alone):
     visitor.join()
     assert failures == []
     assert psutil.Process(alone.process.pid).create_time() == begun
-    # What is broken is not taken, and said in the log of now.
+    # A broken file is refused, with a line in the present log.
     alone.configure("second", flavors="broken")
     alone.process.send_signal(signal.SIGHUP)
     eventually(lambda: "flavors.json" in alone.log("second"), "it says so in its new log")

@@ -99,7 +99,7 @@ def test_reload_moves_admin_listener_to_new_address_and_database(tmp_path):
         assert second.committed() == 1, "the other database has its standard names alone"
         eventually(lambda: first.ask("/live") is None, "the former address is left")
         eventually(lambda: not former.is_running(), "the former process ends")
-        # The same address again, which is never free.
+        # The former address again, which is never free.
         former = second.await_process(ADMIN)
         server.send(signal.SIGHUP)
         eventually(lambda: not former.is_running(), "it is renewed")

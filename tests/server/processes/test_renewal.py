@@ -52,7 +52,7 @@ class Configured:
         subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
         key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
         command = ["openssl", "req", "-x509", "-nodes", *key, *names, *subject]
-        # So that it was valid for long, and is not for much longer.
+        # The certificate was valid for long, and expires soon.
         begun = ["faketime", f"{120 - days} days ago", *command, "-days", "120"]
         subprocess.run(begun, check=True, capture_output=True)
         (self.folder / "new.pem").rename(self.certificate)
@@ -188,7 +188,7 @@ def test_reloads_do_not_accumulate_metrics_files(tmp_path):
                 "all are replaced",
             )
             counts.append(len(list(folder.iterdir())))
-    # Those of one generation that has ended may be there, beside those that run.
+    # Files of one ended generation may exist beside those of the running one.
     assert max(counts[1:]) <= counts[0] + 2, "the sums of all that ended are two files"
 
 

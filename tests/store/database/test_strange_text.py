@@ -216,7 +216,7 @@ def test_unstorable_text_is_refused_and_other_writes_match_sqlite(place, sqlite_
         answer = client.request(method, path, json=body)
         where = (method, path, body, answer.text, expected.text)
         if expected.is_success:
-            # What it can hold it does, and so the next writes meet the same on both.
+            # Both databases store the texts that they can, so the next writes find equal states.
             assert answer.status_code in {expected.status_code, 400}, where
             undo(sqlite_client, method, path, expected)
             undo(client, method, path, answer)

@@ -104,7 +104,7 @@ def test_cursor_with_too_many_streams_expires_at_once(store):
 def test_cursor_text_keeps_positions_of_open_streams(finished, positions, epoch):
     closed = frozenset(list(positions)[:finished])
     result = cursor_text.read(cursor_text.write_cursor(Cursor(positions, epoch, closed)))
-    # Of two that a text cannot tell apart it has both; who reads it refuses them.
+    # A text has both of two identities that it cannot distinguish; its reader refuses them.
     opened = sorted(positions.keys() - closed)
     expected = {result.short(one): positions[one] for one in opened}
     if result.epoch is not None:

@@ -217,7 +217,7 @@ class World:
                 connection.execute(sa.delete(table))
                 if copy[table.name]:
                     connection.execute(sa.insert(table), copy[table.name])
-        # What was set for the session goes with its connection.
+        # Settings of a session end with its connection.
         self.onlooker.engine.dispose()
 
     def _file(self):

@@ -251,7 +251,7 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
         claim_and_follow(hosts[1])
     store.engine.dispose()
     read = rows_read_whole(store)
-    # What inserts the others reads those that it has inserted before once.
+    # The inserting operation reads its earlier rows once.
     assert {name: read[name] for name in PLANNED if read[name] > 2 * MANY} == {}
 
 

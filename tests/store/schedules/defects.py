@@ -24,7 +24,7 @@ class Defect:
     """A change of the store that breaks a promise.
 
     Attributes:
-        name: What is wrong then.
+        name: The defect.
         plant: Makes the change, with a `MonkeyPatch` and a place.
         world: Where it shows.
         scripts: To which clients.

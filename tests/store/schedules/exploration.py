@@ -34,9 +34,9 @@ class Failure:
 
     Attributes:
         course: How it went.
-        outcome: What came of it.
+        outcome: Its outcome.
         reasons: Why that is wrong.
-        serial: What may come of it.
+        serial: The allowed outcomes.
     """
 
     course: Course
@@ -49,13 +49,13 @@ class Beginning:
     """A world before the schedules, and what has come of it in any of them.
 
     Args:
-        script: That makes a database hold the world.
-        store: Of a database that holds it.
+        script: A script that writes the world to a database.
+        store: Store of a database with the world.
 
     Attributes:
-        script: The same.
-        changes: What a reader knows then.
-        broken: What is broken then: old data may be.
+        script: As for the world.
+        changes: The changes that a reader has read.
+        broken: Broken rules of the beginning: old data may break some.
         seen: Aftermaths by the contents of the database.
     """
 
@@ -77,7 +77,7 @@ class Exploration:
 
     Args:
         place: A database.
-        case: What is explored.
+        case: The case to explore.
         reduced: False to try schedules that differ only where it makes no difference, too.
 
     Attributes:

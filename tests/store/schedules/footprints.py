@@ -112,8 +112,8 @@ class Transaction:
     """The footprint of the present transaction of a session.
 
     Attributes:
-        locked: What it holds.
-        written: What it will show.
+        locked: Its locks.
+        written: Its writes, visible after its commit.
         has_snapshot: Whether it sees the past from now on.
     """
 

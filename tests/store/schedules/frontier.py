@@ -52,7 +52,7 @@ class Guest:
 
     Attributes:
         without: The state before it was let in, and later after further steps of the host without it.
-        number: Of the guest.
+        number: Number of the guest.
         waits: Whether it waited at once.
         keeps_locks: Whether it waits after other steps, and has every lock that it got since it was let in.
         state: The state in which it went on no more, and later after the same steps of the host.
@@ -203,7 +203,7 @@ class Watch:
     """Follows one schedule, and adds to the frontier what could be done otherwise.
 
     Args:
-        frontier: Of the case.
+        frontier: Frontier of the case.
         prescribed: How many steps it was begun with; what could be done otherwise there is known.
         before: The state and the session of the last of them, where that is known.
         observations: Tells states by what is observed; None to tell them by the order alone.
@@ -269,7 +269,7 @@ class Watch:
     def stepped(self, step):
         """See a step after it was done."""
         for beginning in self._others:
-            # What a statement does that waits or fails, its footprint does not tell.
+            # The footprint of a waiting or failed statement is unknown.
             if self._putting_off and not step.meets_all:
                 self._frontier.put_off(step.session, step.footprint, beginning)
             else:

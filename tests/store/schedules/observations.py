@@ -49,7 +49,7 @@ class Observations:
             self._committed = None
         self._note(step.session, step.statement)
         if step.waited:
-            # What it has locked so far follows from where it began.
+            # Its locks follow from its beginning.
             self._note_text(step.session, self._contents())
         self._hear()
         if takes_snapshot(step.footprint):

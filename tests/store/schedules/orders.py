@@ -26,7 +26,7 @@ class Order:
     """The order of the steps of a schedule, as far as it matters.
 
     Attributes:
-        state: The same for all schedules that differ only in the order of independent steps.
+        state: Equal for all schedules that differ only in the order of independent steps.
     """
 
     def __init__(self, histories, sessions):
@@ -41,7 +41,7 @@ class Order:
         Args:
             session: Number of the session.
             statement: Its text.
-            footprint: Of the statement.
+            footprint: Footprint of the statement.
             meets_all: Whether it waited, failed or woke others; what that means for the others no
                 footprint tells, so that it depends on all steps, and all on it.
         """

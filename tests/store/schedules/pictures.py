@@ -113,7 +113,7 @@ class Picture:
     Attributes:
         providers: Of each provider its name, generation, parent, root, inventories with usage,
             traits and aggregates.
-        names: Of traits and classes.
+        names: Names of traits and classes.
         claims: (consumer, provider, class, amount).
         consumers: (consumer, generation, project, user, type).
         kept: Terms of holds, their projects, what is drawn, kept requests, mixes, names of aggregates,
@@ -220,7 +220,7 @@ class Aftermath:
     Attributes:
         picture: All that clients can see.
         overbooked: (provider, class) with more in use than there is.
-        broken: What must never be, in sentences.
+        broken: Violated rules, in sentences.
     """
 
     picture: Picture

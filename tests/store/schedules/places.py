@@ -36,7 +36,7 @@ class Place:
     """A database with the schema, and sessions on it.
 
     Attributes:
-        kind: Of the database.
+        kind: Kind of the database.
         locks_until_the_end: Whether only the end or the failure of a transaction lets a lock go.
         store: For looking at what has come of a schedule.
         sessions: For schedules.
@@ -110,7 +110,7 @@ class Place:
         """Return the constant state before all schedules of a world.
 
         Args:
-            world: That.
+            world: The world.
             look: Makes it, once, of the script of the world and a store of the filled database.
         """
         if world not in self._beginnings:

@@ -22,8 +22,8 @@ class Step:
 
     Attributes:
         session: Number of the session.
-        statement: What it sent.
-        footprint: What that has to do with other sessions.
+        statement: Its statement.
+        footprint: The effects of the statement on other sessions.
         waited: Whether it had to wait for a lock.
         meets_all: Whether it waited or failed, or others waited no longer after it.
     """
@@ -47,7 +47,7 @@ class Moment:
     """A moment at which a session is chosen.
 
     Attributes:
-        number: Of the step that comes.
+        number: Number of the next step.
         able: Numbers of the sessions that can go on.
         last: Number of the one that went on last; None at the beginning.
         spent: Preemptions before: how often the one before could have gone on.
@@ -79,7 +79,7 @@ class Course:
 
     Attributes:
         steps: The statements in their order.
-        results: What each session's client learnt; none if it was given up.
+        results: Results for the client of each session; none if it was given up.
         strayed: Whether a choice that was asked for was not possible.
         seconds: How long it took.
     """
@@ -106,7 +106,7 @@ class Scheduler:
 
     Args:
         place: The database, filled.
-        scripts: Of each session.
+        scripts: The script of each session.
     """
 
     def __init__(self, place, scripts):

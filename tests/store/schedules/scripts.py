@@ -10,7 +10,7 @@ def written(case, failure):
     """The sessions with their steps, the permutation, what came of it, and why that is wrong.
 
     Args:
-        case: What was explored.
+        case: The explored case.
         failure: The schedule that went wrong.
     """
     steps = failure.course.steps

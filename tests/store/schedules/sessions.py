@@ -62,14 +62,14 @@ class Session:
     Attributes:
         name: As in scripts.
         next_step: The statement before which it stands; None while it runs or waits.
-        footprint: Of that statement.
+        footprint: Footprint of that statement.
         failed: Whether its last statement did.
-        results: Of its operations, once all are done.
+        results: Results of its operations, once all are done.
         backend: The server's number of its connection.
         writing: Whether it holds SQLite's write lock.
         touched: The footprint of all that it did since that was emptied.
         follower: Its reader of the feed, if it was asked.
-        observed: What the database answered to it, as texts, in their order.
+        observed: Answers of the database, as texts, in their order.
     """
 
     def __init__(self, name, url):
@@ -118,7 +118,7 @@ class Session:
         """Begin in a new world, which its reader has seen already.
 
         Args:
-            changes: What its reader knows.
+            changes: Changes that its reader has read.
             known: The streams that the world begins with; the first is its own, all moved lately.
         """
         self._begin_anew()
@@ -212,7 +212,7 @@ class Session:
 
     def _executed(self, connection, cursor, *_):
         rows = _rows_of(cursor, connection.dialect.name)
-        # The same for nobody else if it cannot be told.
+        # Unequal to all others if it is unknown.
         self.observed.append(f"unknown {self.name} {next(_UNKNOWN)}" if rows is None else rows)
 
     def _failure(self, context):

@@ -86,6 +86,6 @@ def functions_given_to_write():
                 ):
                     parts = path.relative_to(root.parent).with_suffix("").parts
                     namespace = importlib.import_module(".".join(parts))
-                    # What is no module is a value of an operation that is in the table itself.
+                    # A value that is no module is an operation of the table itself.
                     if hasattr(namespace, module):
                         yield getattr(getattr(namespace, module), name)

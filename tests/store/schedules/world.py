@@ -18,7 +18,7 @@ class Operation:
     """A call of the store.
 
     Attributes:
-        functions: What the store does, each in a transaction of its own; none for a reader.
+        functions: Operations of the store, each in a transaction of its own; none for a reader.
         act: Does it in a session, and returns what the client learns.
     """
 
@@ -47,7 +47,7 @@ class Script:
         operations: Calls, one after the other; in serial orders each is by itself.
         group: Does all of them in one transaction, and returns what each client learns; None if
             the session does them one after the other.
-        grouped: What the store does for a group.
+        grouped: Operations of the store for a group.
     """
 
     name: str
@@ -80,7 +80,7 @@ class World:
         name: In the names of tests.
         rows: By name of table.
         scripts: By name.
-        streams: Of the feed, one that each session goes on with; none if each makes its own.
+        streams: Streams of the feed, one for each session; none if each makes its own.
     """
 
     def __init__(self, name):

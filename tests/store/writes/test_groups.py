@@ -98,7 +98,7 @@ def database(monkeypatch):
     ("names", "committed"),
     [
         (["a", "b", "c"], [["a", "b", "c"]]),
-        # Those of one consumer are in different groups, in their order.
+        # Claims of one consumer are in different groups, in their order.
         (["a", ("b", "c"), "c", "b", "d"], [["a", "bc", "d"], ["c", "b"]]),
     ],
 )

@@ -23,7 +23,7 @@ def test_plan_past_its_deadline_still_returns_a_result(tmp_path, database):
             {"fit": {"query": "resources=VCPU:8", "amount": 2}},
             {"keep": {"mix": "usual", "empty_trees": True}},
         ):
-            # What is given is worked out first, whatever time that takes; then there is none left.
+            # The assumptions are applied first, without a limit; then no time is left.
             body = {"goal": goal, "given": given, "explain": True}
             plan = client.post("/treeclaim/moves", json=body).json()
             assert (plan["complete"], plan["optimal"], plan["moves"]) == (False, False, [])

@@ -23,7 +23,7 @@ def test_survival_past_its_deadline_returns_partial_results(tmp_path, database):
         start_on(database, tmp_path, **{"treeclaim.plan_seconds": "0.1"}) as application,
         client_of(application, **HEADERS) as client,
     ):
-        # What is given is worked out first, whatever time that takes; then there is none left.
+        # The assumptions are applied first, without a limit; then no time is left.
         place = {"requests": [{"query": slow, "amount": 4_000}]}
         answer = asked(client, given={"place": place, "providers": [host("big", VCPU=164_000)]})
         assert answer["complete"] is False

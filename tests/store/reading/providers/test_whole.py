@@ -50,7 +50,7 @@ def write(store, seed):
     dice = random.Random(seed)
     ids = sorted(dice.sample(range(1, 400), 40))
     # SQLite looks at foreign keys where the service's own connections ask for it.
-    # What the server calls its encoding says nothing of the text.
+    # The name of the server's encoding does not describe the text.
     url = store.engine.url
     utf8 = {"client_encoding": "UTF8"} if url.get_backend_name() == "postgresql" else {}
     engine = sa.create_engine(url, connect_args=utf8)
