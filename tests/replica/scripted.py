@@ -33,10 +33,10 @@ def children():
 def pipes():
     """The pipes that this process has open."""
     result = set()
-    for one in descriptors_of(os.getpid()):
+    for descriptor in descriptors_of(os.getpid()):
         with contextlib.suppress(OSError):
-            result.add(str(one.readlink()))
-    return {one for one in result if one.startswith("pipe:")}
+            result.add(str(descriptor.readlink()))
+    return {descriptor for descriptor in result if descriptor.startswith("pipe:")}
 
 
 def descriptors_of(process):
@@ -68,13 +68,13 @@ def deaf(_forest, _budget):
     yield b""
 
 
-def answer_in_thread(replica, asked, **how):
+def answer_in_thread(replica, question, **how):
     """Ask in a thread; returns it and the list to which the outcome comes."""
     outcome: list[bytes | Exception] = []
 
     def work():
         try:
-            outcome.append(b"".join(replica.answer(asked, Arrival.now(**how))))
+            outcome.append(b"".join(replica.answer(question, Arrival.now(**how))))
         except Exception as error:  # noqa: BLE001 - it is looked at by the test
             outcome.append(error)
 

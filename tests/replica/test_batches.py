@@ -73,12 +73,12 @@ class HeldUp:
 
     def place(self, batches, requests):
         """Place the first, and while that is under way all others; return where they are."""
-        first, *others = requests
+        first, *followers = requests
         with ThreadPoolExecutor(len(requests)) as pool:
             pending = [pool.submit(batches.place, first)]
             assert self.busy.wait(PATIENT)
-            pending += [pool.submit(batches.place, request) for request in others]
-            while len(batches._groups._waiting) < len(others):
+            pending += [pool.submit(batches.place, request) for request in followers]
+            while len(batches._groups._waiting) < len(followers):
                 threading.Event().wait(0.001)
             self.may_go_on.set()
             return [future.result(PATIENT) for future in pending]
@@ -212,4 +212,4 @@ def test_unresponsive_database_fails_all_calls_of_a_batch(batches, held_up, monk
                 threading.Event().wait(0.001)
         monkeypatch.setattr(Store, "read", silent)
         held_up.may_go_on.set()
-    assert [isinstance(each, StoreUnavailableError) for each in outcomes].count(True) == 2
+    assert [isinstance(outcome, StoreUnavailableError) for outcome in outcomes].count(True) == 2

@@ -75,13 +75,13 @@ def test_child_refuses_unknown_names_like_the_worker(replica):
     ):
         group = RequestGroup("", amounts, conditions)
         key = uuid.uuid4().hex
-        asked = question(CandidateRequest((group,)), key)
+        unknown_question = question(CandidateRequest((group,)), key)
         texts = []
         for is_long in (False, True):
             if is_long:
-                replica._slow.note(asked.key)
+                replica._slow.note(unknown_question.key)
             with pytest.raises(expected) as refusal:
-                list(replica.answer(asked))
+                list(replica.answer(unknown_question))
             texts.append(str(refusal.value))
         assert texts[0] == texts[1]
         assert unpickled_error(pickled(refusal.value)).__dict__ == refusal.value.__dict__
@@ -136,7 +136,7 @@ def test_child_dies_with_a_killed_parent(tmp_path):
     finally:
         process.kill()
         process.wait()
-    eventually(lambda: not any(psutil.pid_exists(one.pid) for one in result), "it is gone", 30)
+    eventually(lambda: not any(psutil.pid_exists(child.pid) for child in result), "it is gone", 30)
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
@@ -209,7 +209,7 @@ def test_child_priority_drops_to_the_lowest_later(replica, monkeypatch, in_threa
     if in_thread:
         thread, outcome = answer_in_thread(replica, scripted(priorities), seconds=30)
         thread.join(60)
-        (told,) = outcome
+        (priorities_text,) = outcome
     else:
-        told = b"".join(replica.answer(scripted(priorities)))
-    assert told.split() == [b"%d" % min(mine + 5, 19), b"19"]
+        priorities_text = b"".join(replica.answer(scripted(priorities)))
+    assert priorities_text.split() == [b"%d" % min(mine + 5, 19), b"19"]

@@ -53,9 +53,9 @@ def service(tmp_path):
 
 def fits(services, amount, happens=()):
     request = CandidateRequest((RequestGroup("", {"VCPU": amount}),), from_holds=(HOLD,))
-    asked = Interrupted(frozenset({HOLD}), happens=list(happens))
+    interrupted = Interrupted(frozenset({HOLD}), happens=list(happens))
     question = candidate_question(request, SearchOptions(), BodyForm())
-    return b"VCPU" in b"".join(services.replica.answer(replace(question, holds=asked)))
+    return b"VCPU" in b"".join(services.replica.answer(replace(question, holds=interrupted)))
 
 
 def test_concurrent_write_is_seen_in_both_reads_or_neither(service):
@@ -81,8 +81,8 @@ def test_hold_released_during_the_read_is_not_counted_twice(service):
 def told(services, *happens):
     """The free and the held amounts of the only host in an explanation."""
     request = CandidateRequest((RequestGroup("", {"VCPU": 9}),))
-    asked = Interrupted(everywhere=True, happens=list(happens))
-    question = replace(explain_question(request, Focus()), holds=asked)
+    interrupted = Interrupted(everywhere=True, happens=list(happens))
+    question = replace(explain_question(request, Focus()), holds=interrupted)
     (tree,) = json.loads(b"".join(services.replica.answer(question)))["nearest"]
     (shown,) = tree["blocked_by"][0]["providers"]
     return shown["free"], shown["held"]
@@ -102,17 +102,17 @@ def test_explanation_and_held_amounts_come_from_one_snapshot(service):
 
 def test_reading_all_holds_does_not_block_the_forest(service):
     services, _ = service
-    found = []
+    results = []
 
     def somebody_comes():
         turn = services.replica.turn
         # The upkeep of the Forest may have the turn for a moment; the reader would keep it.
-        found.append(turn.acquire(_TURN_SECONDS))
-        if found[-1]:
+        results.append(turn.acquire(_TURN_SECONDS))
+        if results[-1]:
             turn.release()
 
     told(services, somebody_comes)
-    assert found == [True]
+    assert results == [True]
 
 
 def test_child_is_ended_when_holds_cannot_be_read(service, monkeypatch):

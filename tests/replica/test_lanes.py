@@ -81,8 +81,8 @@ def test_short_queries_are_answered_while_children_compute(replica, store):
 
 @pytest.mark.slow
 def test_slow_query_is_handed_from_worker_to_child(replica):
-    asked = scripted(endless, b"nobody knew", is_hard=False)
-    thread, outcome = answer_in_thread(replica, asked, seconds=5)
+    endless_question = scripted(endless, b"nobody knew", is_hard=False)
+    thread, outcome = answer_in_thread(replica, endless_question, seconds=5)
     eventually(children, "a child runs")
     assert b"".join(replica.answer(question(key="short")))
     thread.join(60)
@@ -120,8 +120,8 @@ def test_child_response_is_cached_until_a_change(replica, store):
     key = question(key="kept").key
     replica._slow.note(key)
     first = b"".join(replica.answer(question(key="kept")))
-    asked = scripted(deaf, key, is_repeatable=True)
-    assert b"".join(replica.answer(asked)) == first
+    repeatable = scripted(deaf, key, is_repeatable=True)
+    assert b"".join(replica.answer(repeatable)) == first
 
 
 @pytest.mark.slow
@@ -167,9 +167,9 @@ def asking(replica, script):
     """An application that asks something which runs in a child."""
 
     def application(environment, start_response):
-        asked = Arrival.now(60, environment["treeclaim.client_gone"])
+        arrival = Arrival.now(60, environment["treeclaim.client_gone"])
         try:
-            body = b"".join(replica.answer(scripted(script), asked))
+            body = b"".join(replica.answer(scripted(script), arrival))
         except ClientGoneError:
             body = b""
         start_response("200 OK", [("Content-Length", str(len(body)))])
@@ -221,21 +221,21 @@ def test_query_of_a_disconnected_client_leaves_the_queue(replica):
 def test_wait_for_the_forest_times_out(replica, monkeypatch):
     monkeypatch.setattr("treeclaim.replica.replica.LONGEST_WAIT", 0.2)
     with replica.current():
-        found = []
+        errors = []
 
         def ask():
             try:
                 with replica.current():
                     pass
             except OverloadedError as error:
-                found.append(error)
+                errors.append(error)
 
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join(20)
         with pytest.raises(OverloadedError):
             list(replica.answer(question(key="y"), Arrival.now(0.2)))
-    assert len(found) == 1
+    assert len(errors) == 1
 
 
 def test_ignored_sigchld_does_not_break_children(replica):
@@ -261,8 +261,8 @@ def test_processor_wait_does_not_use_up_patience():
     """To begin again would take more of what there is too little of."""
     turn = Gate(1)
     assert turn.acquire(0)
-    other = threading.Thread(target=turn.acquire, args=(60,))
-    other.start()
+    waiting_thread = threading.Thread(target=turn.acquire, args=(60,))
+    waiting_thread.start()
     eventually(lambda: turn.waiting, "another one waits")
     clock = AttemptClock(turn, Arrival.now())
     time.sleep(2 * PATIENCE)
@@ -272,7 +272,7 @@ def test_processor_wait_does_not_use_up_patience():
         while time.thread_time() < end:
             clock.check()
     turn.release()
-    other.join(60)
+    waiting_thread.join(60)
 
 
 def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
@@ -291,9 +291,9 @@ def test_abandoned_search_leaves_the_forest_unchanged(replica, monkeypatch):
                 raise AbandonedError
 
         with replica.current() as forest:
-            asked = question(request, key="other")
+            abandoned = question(request, key="other")
             try:
-                for _ in asked.work(forest, iter(()), Budget(interrupted=check)):
+                for _ in abandoned.work(forest, iter(()), Budget(interrupted=check)):
                     pass
             except AbandonedError:
                 pass

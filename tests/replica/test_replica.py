@@ -23,9 +23,9 @@ from treeclaim.replica.questions import key_of
 from treeclaim.store.operations.providers import providers
 
 
-def body_of(replica, asked=None):
+def body_of(replica, repeated_question=None):
     """The answer to a question, parsed."""
-    return json.loads(b"".join(replica.answer(asked or question())))
+    return json.loads(b"".join(replica.answer(repeated_question or question())))
 
 
 def test_a_claim_is_seen_by_the_next_search(store):
@@ -46,12 +46,12 @@ def test_response_is_cached_until_a_change(store):
         begun.append(arguments)
         return inner.work(*arguments)
 
-    asked = replace(inner, work=work)
-    first = body_of(replica, asked)
-    assert body_of(replica, asked) == first
+    repeated = replace(inner, work=work)
+    first = body_of(replica, repeated)
+    assert body_of(replica, repeated) == first
     assert len(begun) == 1
     claim(store, 3)
-    assert body_of(replica, asked) != first
+    assert body_of(replica, repeated) != first
     assert len(begun) == 2
 
 
@@ -102,9 +102,9 @@ def test_long_response_shows_one_snapshot(store, monkeypatch):
     store.write(providers.delete, gone)
     with replica.current() as forest:
         assert len(forest) == 19
-    rest = b"".join(pieces)
-    assert rest
-    assert bytes(begun) + rest == expected
+    remainder = b"".join(pieces)
+    assert remainder
+    assert bytes(begun) + remainder == expected
 
 
 @pytest.mark.slow
@@ -147,14 +147,15 @@ def test_each_search_during_tree_changes_shows_one_snapshot(store):
 def written_beside_the_feed(store, number, total):
     """Change an inventory as nobody who keeps the books does: no reader is told."""
     provider = "(SELECT id FROM resource_providers WHERE uuid = ?)"
-    one = str(uuid.UUID(int=number))
+    uuid_text = str(uuid.UUID(int=number))
     with store.engine.begin() as connection:
         connection.exec_driver_sql(
             f"UPDATE inventories SET total = ? WHERE resource_provider_id = {provider}",
-            (total, one),
+            (total, uuid_text),
         )
         connection.exec_driver_sql(
-            "UPDATE resource_providers SET generation = generation + 1 WHERE uuid = ?", (one,)
+            "UPDATE resource_providers SET generation = generation + 1 WHERE uuid = ?",
+            (uuid_text,),
         )
 
 

@@ -54,15 +54,15 @@ def test_idle_worker_applies_writes(store):
 
 
 def test_upkeep_ends_with_the_store(store):
-    others = set(threading.enumerate())
+    other_threads = set(threading.enumerate())
     Replica(store).keep_up()
     kept = Replica(store)
     kept.keep_up()
     store.close()
 
     def has_ended():
-        own = set(threading.enumerate()) - others
-        return all(thread.name != "upkeep" for thread in own)
+        upkeep_threads = set(threading.enumerate()) - other_threads
+        return all(thread.name != "upkeep" for thread in upkeep_threads)
 
     eventually(has_ended, "it has ended")
 

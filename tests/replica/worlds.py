@@ -30,14 +30,14 @@ def store_of(folder, hosts):
 
 def plant(store, number):
     """Add a host."""
-    one = str(uuid.UUID(int=number))
-    store.write(providers.create, uuid=one, name=f"host {number}", parent_uuid=None)
+    host = str(uuid.UUID(int=number))
+    store.write(providers.create, uuid=host, name=f"host {number}", parent_uuid=None)
     stock = {"VCPU": Inventory(total=8)}
-    store.write(providers.write_inventories, one, stock, 0)
+    store.write(providers.write_inventories, host, stock, 0)
 
 
 def claim(store, number, amount=8):
     """Claim units of a host."""
-    wanted = {str(uuid.UUID(int=number)): {"VCPU": amount}}
-    claimed = ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
+    allocations = {str(uuid.UUID(int=number)): {"VCPU": amount}}
+    claimed = ConsumerClaim(str(uuid.uuid4()), allocations, "project", "user", None, "INSTANCE")
     store.replace_allocations([claimed])

@@ -18,9 +18,9 @@ def create_host(store, stock=None, *, uuid=None, name=None, parent=None):
     return uuid
 
 
-def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **more):
+def make_claim(consumer, amounts, generation=None, resource_class="VCPU", **fields):
     """Return a claim of a consumer for amounts by host; with `hold` that of a hold."""
     allocations = {host: {resource_class: amount} for host, amount in amounts.items()}
-    kind = HOLD_TYPE if "hold" in more else "INSTANCE"
-    owned = {"project_id": "p", "user_id": "u", "consumer_type": kind, **more}
+    kind = HOLD_TYPE if "hold" in fields else "INSTANCE"
+    owned = {"project_id": "p", "user_id": "u", "consumer_type": kind, **fields}
     return ConsumerClaim(consumer, allocations, generation=generation, **owned)

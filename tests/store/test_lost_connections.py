@@ -72,11 +72,11 @@ def claim(store, host):
 
 def claim_together(store, host):
     """Claim as several clients at once."""
-    wanted = _claims(host, 3)
-    stages = [Stages(WAIT) for _ in wanted]
-    for one, refusal in zip(wanted, store.place_each(wanted, stages), strict=True):
+    claims = _claims(host, 3)
+    stages = [Stages(WAIT) for _ in claims]
+    for claim, refusal in zip(claims, store.place_each(claims, stages), strict=True):
         if isinstance(refusal, NotWrittenError):
-            store.place([one])
+            store.place([claim])
         elif refusal is not None:
             raise refusal
 

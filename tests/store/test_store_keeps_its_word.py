@@ -28,9 +28,9 @@ def test_unstorable_value_raises_invalid_value_error(store):
 
 
 def test_names_with_any_characters_round_trip(store):
-    one = create_host(store, name="☃ snowman")
+    host = create_host(store, name="☃ snowman")
     with Replica(store).current() as forest:
-        assert forest.provider(forest.row_of(one)).name == "☃ snowman"
+        assert forest.provider(forest.row_of(host)).name == "☃ snowman"
 
 
 def test_an_operation_that_fails_changes_nothing(store):
@@ -80,11 +80,11 @@ def test_missing_database_raises_unavailable_error(tmp_path):
 
 
 def test_two_spellings_of_an_aggregate_are_accepted(store):
-    one = create_host(store, name="host")
-    given = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
-    store.write(providers.replace_aggregates, one, given, 0)
+    host = create_host(store, name="host")
+    spellings = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
+    store.write(providers.replace_aggregates, host, spellings, 0)
     with Replica(store).current() as forest:
-        result = forest.aggregates(forest.row_of(one))
+        result = forest.aggregates(forest.row_of(host))
     # A collation that knows no case takes them for the same.
-    assert set(result) <= set(given)
+    assert set(result) <= set(spellings)
     assert len(result) in {1, 2}

@@ -44,7 +44,7 @@ def drawn(store):
 def found(store):
     """Return the findings of an audit, by kind."""
     every = store.read(load_findings, KINDS, 10, lambda *_: frozenset())
-    return {kind: told.items for kind, told in every.items() if told.count}
+    return {kind: finding.items for kind, finding in every.items() if finding.count}
 
 
 def by_hand(store, statement):

@@ -129,7 +129,7 @@ def test_repaired_root_is_reported_to_watchers_of_the_wrong_tree(store):
 @pytest.mark.parametrize("kind", EACH_SERVER)
 def test_repair_rereads_tree_that_moved_before_the_lock(kind, tmp_path, monkeypatch):
     with empty_database(kind, tmp_path) as url:
-        store, other = Store(DatabaseSettings(url)), Store(DatabaseSettings(url))
+        store, moving_store = Store(DatabaseSettings(url)), Store(DatabaseSettings(url))
         revisions.sync(store.engine)
         store.write(standard_names.sync_standard_names)
         for name, parent in (("old", None), ("new", None), ("middle", "old"), ("below", "middle")):
@@ -139,11 +139,13 @@ def test_repair_rereads_tree_that_moved_before_the_lock(kind, tmp_path, monkeypa
 
         def after_another_one(*arguments):
             monkeypatch.undo()
-            other.write(providers.update, uuid_of("middle"), name="middle", parent=uuid_of("new"))
+            moving_store.write(
+                providers.update, uuid_of("middle"), name="middle", parent=uuid_of("new")
+            )
             return lock(*arguments)
 
         monkeypatch.setattr(repairs, "lock_providers", after_another_one)
         assert mend(store, FindingKind.BROKEN_ROOT, provider=uuid_of("below")) is RepairResult.DONE
         assert root_of(store, "below") == root_of(store, "middle") == id_of(store, "new")
         store.close()
-        other.close()
+        moving_store.close()

@@ -52,10 +52,10 @@ def test_machine_with_wrong_clock_does_not_prune_or_close_recent_data(
         cursor = store.changes(None).cursor
         store.write(providers.update, host, name="another name")
         hold(store, host)
-        there = rows(store, feed)
+        feed_rows = rows(store, feed)
         assert on_a_machine(shift, url) == {"pruned": 0, "orphaned": 0}
         assert on_a_machine("+0h", url) == {"pruned": 0, "orphaned": 0}
-        assert there <= rows(store, feed)
+        assert feed_rows <= rows(store, feed)
         assert not any(row.closed_in for row in rows(store, streams))
         assert not store.changes(cursor).complete
         hour = timedelta(hours=1)

@@ -56,15 +56,15 @@ def test_long_statement_of_full_read_is_cancelled(hasty):
 
 def test_sqlite_deadline_ends_with_its_transaction(tmp_path):
     """The next one on the same connection is not interrupted."""
-    some = sa.text(_COUNTED.format(300_000))
+    statement = sa.text(_COUNTED.format(300_000))
 
     def too_late(transaction):
         transaction.extend_timeouts()
-        transaction.scalar(some)
+        transaction.scalar(statement)
 
     with fresh_database_on("sqlite", tmp_path) as url:
         made = Store(DatabaseSettings(url, timeouts=Timeouts(statement=0, load=0)))
         with pytest.raises(StoreUnavailableError):
             made.read(too_late)
-        assert made.read(lambda transaction: transaction.scalar(some)) == 300_000
+        assert made.read(lambda transaction: transaction.scalar(statement)) == 300_000
         made.close()

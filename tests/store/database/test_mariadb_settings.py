@@ -29,19 +29,19 @@ def url(mariadb, tmp_path):
 @pytest.mark.parametrize("scheme", ["mysql+pymysql", "mariadb+pymysql", "mysql", "mariadb"])
 def test_each_mariadb_url_scheme_sets_isolation_level(url, scheme):
     engine = make_engine(DatabaseSettings(url.replace("mysql+pymysql", scheme)))
-    asked = sa.text("SELECT @@tx_isolation")
+    query = sa.text("SELECT @@tx_isolation")
     # The server's own default is REPEATABLE READ.
     with get_system(engine).for_writing(engine).connect() as connection:
-        assert connection.execute(asked).scalar() == "READ-COMMITTED"
+        assert connection.execute(query).scalar() == "READ-COMMITTED"
     engine.dispose()
 
 
 def test_schema_locked_by_another_process_is_reported(url, monkeypatch):
     monkeypatch.setattr(schema, "_LOCK_WAIT", 0)
     engine = make_engine(DatabaseSettings(url))
-    with engine.connect() as other:
+    with engine.connect() as holder:
         name = "treeclaim schema " + sa.make_url(url).database
-        assert other.execute(sa.select(sa.func.get_lock(name, 0))).scalar() == 1
+        assert holder.execute(sa.select(sa.func.get_lock(name, 0))).scalar() == 1
         with pytest.raises(StoreUnavailableError, match="Another process"):
             schema.sync(engine)
     engine.dispose()

@@ -166,10 +166,10 @@ def reads(client):
         "/allocation_candidates?resources=VCPU:1",
         "/traits?name=startswith:CUSTOM",
     )
-    found = [client.get(path) for path in paths]
-    found.append(client.get("/usages", params={"project_id": NAME}))
-    found.append(client.get("/resource_providers", params={"name": NAME}))
-    return [(answer.status_code, body(answer)) for answer in found]
+    answers = [client.get(path) for path in paths]
+    answers.append(client.get("/usages", params={"project_id": NAME}))
+    answers.append(client.get("/resource_providers", params={"name": NAME}))
+    return [(answer.status_code, body(answer)) for answer in answers]
 
 
 def body(answer):
@@ -181,7 +181,7 @@ def body(answer):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kept"),
+    ("configured", "kept"),
     [
         ("TRADITIONAL", {"TRADITIONAL", "STRICT_ALL_TABLES", "NO_ZERO_DATE"}),
         ("ANSI_QUOTES,NO_ZERO_DATE", {"STRICT_ALL_TABLES", "NO_ZERO_DATE"}),
@@ -189,9 +189,9 @@ def body(answer):
     ],
 )
 @pytest.mark.parametrize("kind", EACH_SERVER[1:])
-def test_sql_modes_that_change_statements_are_dropped(kind, wanted, kept, tmp_path):
+def test_sql_modes_that_change_statements_are_dropped(kind, configured, kept, tmp_path):
     with server_of(kind).database(tmp_path) as url:
-        engine = make_engine(DatabaseSettings(url, mysql_sql_mode=wanted))
+        engine = make_engine(DatabaseSettings(url, mysql_sql_mode=configured))
         with engine.connect() as connection:
             modes = set(connection.exec_driver_sql("SELECT @@sql_mode").scalar().split(","))
         engine.dispose()

@@ -52,7 +52,7 @@ def test_transaction_pooling_is_refused(tmp_path, capsys):
 
 def findings(url):
     """Return the findings of a check: subject and level."""
-    return [(found.subject, found.level) for found in check(DatabaseSettings(url))]
+    return [(finding.subject, finding.level) for finding in check(DatabaseSettings(url))]
 
 
 def test_session_pooling_works(tmp_path):
@@ -68,7 +68,10 @@ def test_session_pooling_works(tmp_path):
             assert made.status_code == 200
             with ThreadPoolExecutor(CLIENTS) as pool:
                 answers = list(pool.map(claims_and_reads, [served] * CLIENTS))
-            assert {status for each in answers for status in each} == {200, 204}
+            assert {status for client_statuses in answers for status in client_statuses} == {
+                200,
+                204,
+            }
             used = client.get(f"/resource_providers/{HOST}/usages").json()["usages"]
             assert used == {"VCPU": CLIENTS * CLAIMS}
         assert ("sessions", Level.OK) in findings(url)
@@ -77,13 +80,13 @@ def test_session_pooling_works(tmp_path):
 def claims_and_reads(served):
     """Claim for new consumers, change the host, and read, by one client; return the statuses."""
     client = client_of(served, **EXTENDED)
-    found = []
+    statuses = []
     for number in range(CLAIMS):
         claim = claim_of({HOST: {"resources": {"VCPU": 1}}}, project_id=f"p{number % 3}")
-        found.append(client.put(f"/allocations/{uuid.uuid4()}", json=claim))
+        statuses.append(client.put(f"/allocations/{uuid.uuid4()}", json=claim))
         body = {"providers": [{"uuid": HOST, "aggregates": [str(uuid.uuid4())]}]}
-        found.append(client.post("/treeclaim/providers", json=body))
-        found.append(client.get("/allocation_candidates?resources=VCPU:1"))
-        found.append(client.get(f"/resource_providers/{HOST}/allocations"))
-        found.append(client.get(f"/usages?project_id=p{number % 3}"))
-    return [answer.status_code for answer in found]
+        statuses.append(client.post("/treeclaim/providers", json=body))
+        statuses.append(client.get("/allocation_candidates?resources=VCPU:1"))
+        statuses.append(client.get(f"/resource_providers/{HOST}/allocations"))
+        statuses.append(client.get(f"/usages?project_id=p{number % 3}"))
+    return [answer.status_code for answer in statuses]

@@ -75,9 +75,9 @@ def test_list_parameters_of_any_length_match_their_values(store):
     with store.engine.begin() as connection:
         transaction = ReadTransaction(connection)
         for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
-            for others in ([], names[1:2], names[:5:2]):
-                rows = transaction.rows(find, names=names[:length], others=others)
-                assert {row.external_id for row in rows} == set(names[:length]) - set(others)
+            for listed_names in ([], names[1:2], names[:5:2]):
+                rows = transaction.rows(find, names=names[:length], others=listed_names)
+                assert {row.external_id for row in rows} == set(names[:length]) - set(listed_names)
 
 
 @pytest.mark.parametrize("sql_mode", ["TRADITIONAL", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])

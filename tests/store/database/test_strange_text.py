@@ -131,8 +131,8 @@ def furnish(client):
     assert client.post("/resource_providers", json={"name": PROJECT, "uuid": HOST}).is_success
     stock = {"inventories": {"VCPU": {"total": 100}}, "resource_provider_generation": 0}
     assert client.put(f"/resource_providers/{HOST}/inventories", json=stock).is_success
-    given = {"aggregates": [AGGREGATE], "resource_provider_generation": 1}
-    assert client.put(f"/resource_providers/{HOST}/aggregates", json=given).is_success
+    body = {"aggregates": [AGGREGATE], "resource_provider_generation": 1}
+    assert client.put(f"/resource_providers/{HOST}/aggregates", json=body).is_success
     assert client.put(f"/allocations/{CONSUMER}", json=claim()).status_code == 204
 
 
@@ -189,12 +189,12 @@ def test_reads_match_sqlite(place, sqlite_client, kind):
     client, database = place
     text = (STRANGE | OTHER_SPELLINGS)[kind]
     for path in READS:
-        expected, found = asked(sqlite_client, path, text), asked(client, path, text)
-        assert found.status_code == expected.status_code, (path, found.text, expected.text)
+        expected, actual = asked(sqlite_client, path, text), asked(client, path, text)
+        assert actual.status_code == expected.status_code, (path, actual.text, expected.text)
         if expected.is_success:
-            assert found.text == expected.text, path
+            assert actual.text == expected.text, path
         else:
-            assert_tells_nothing(found.text.replace(text, ""), None), database
+            assert_tells_nothing(actual.text.replace(text, ""), None), database
 
 
 @pytest.mark.parametrize("kind", [*STRANGE, *OTHER_SPELLINGS])
@@ -203,9 +203,9 @@ def test_deletions_match_sqlite(place, sqlite_client, kind):
     text = (STRANGE | OTHER_SPELLINGS)[kind]
     for path in DELETIONS:
         where = path.format(urllib.parse.quote(text, safe=""))
-        expected, found = sqlite_client.delete(where), client.delete(where)
-        assert found.status_code == expected.status_code, (path, found.text, expected.text)
-        assert found.status_code >= 400, path
+        expected, actual = sqlite_client.delete(where), client.delete(where)
+        assert actual.status_code == expected.status_code, (path, actual.text, expected.text)
+        assert actual.status_code >= 400, path
 
 
 @pytest.mark.parametrize("kind", STRANGE)

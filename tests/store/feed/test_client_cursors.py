@@ -82,9 +82,9 @@ def test_writer_with_closed_stream_opens_another_and_is_read(store, monkeypatch)
 
 
 def test_removed_stream_costs_no_attempt(store, database_url):
-    with closing(Store(DatabaseSettings(database_url), attempts=1)) as other:
+    with closing(Store(DatabaseSettings(database_url), attempts=1)) as ended_store:
         for _ in range(3):
-            create_host(other)
+            create_host(ended_store)
             with store.engine.begin() as connection:
                 connection.execute(sa.delete(streams).where(streams.c.epoch.is_(None)))
 
@@ -106,7 +106,7 @@ def test_cursor_text_keeps_positions_of_open_streams(finished, positions, epoch)
     result = cursor_text.read(cursor_text.write_cursor(Cursor(positions, epoch, closed)))
     # A text has both of two identities that it cannot distinguish; its reader refuses them.
     opened = sorted(positions.keys() - closed)
-    expected = {result.short(one): positions[one] for one in opened}
+    expected = {result.short(stream): positions[stream] for stream in opened}
     if result.epoch is not None:
         assert (result.epoch, dict(result.positions)) == (epoch, expected)
     else:

@@ -107,10 +107,10 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
     reader = reader_of_shapes(store, other, hosts[0])
     read = store.read
 
-    def claimed_first(operation, *rest):
+    def claimed_first(operation, *arguments):
         monkeypatch.undo()
         claim(other, hosts[0])
-        return read(operation, *rest)
+        return read(operation, *arguments)
 
     monkeypatch.setattr(store, "read", claimed_first)
     for _ in range(2):
@@ -174,8 +174,8 @@ def test_row_of_another_format_causes_full_load(store, hosts, other):
 def test_amounts_too_long_for_their_column_are_not_counted():
     many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
     assert write_amounts(many) is None
-    some = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
-    text = write_amounts(some)
+    change = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
+    text = write_amounts(change)
     assert text is not None
     assert len(text) <= LONGEST_AMOUNTS
     assert read_amounts(None, AT) is None

@@ -43,14 +43,14 @@ def touch_together(store, count):
 def deletions(store, monkeypatch):
     """The number of rows that each statement took out of the feed, with small pieces."""
     monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", PIECE)
-    found = []
+    statements = []
 
     def note(_connection, cursor, statement, *_):
         if statement.startswith("DELETE FROM treeclaim_feed") and cursor.rowcount:
-            found.append(cursor.rowcount)
+            statements.append(cursor.rowcount)
 
     sa.event.listen(store.engine, "after_cursor_execute", note)
-    return found
+    return statements
 
 
 def test_a_long_feed_is_pruned_in_pieces(store, deletions):
@@ -87,9 +87,9 @@ def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
     assert closed[begun].closed_in == 1
     assert {row.epoch for row in closed.values()} == {None, 0, 1}
     store.housekeeper.prune(EVERYTHING)
-    left = {row.id: row for row in rows_of(store, streams)}
-    assert begun not in left
-    assert {row.epoch for row in left.values()} == {1}
+    remaining = {row.id: row for row in rows_of(store, streams)}
+    assert begun not in remaining
+    assert {row.epoch for row in remaining.values()} == {1}
 
 
 def test_failing_pruning_is_tried_again(store, database_url):

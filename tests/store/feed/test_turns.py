@@ -37,23 +37,23 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
     replica = Replica(store)
     provider = create_host(store)
     assert generation_of(replica, provider) == 0
-    found = []
-    late = threading.Thread(target=lambda: found.append(generation_of(replica, provider)))
+    results = []
+    late = threading.Thread(target=lambda: results.append(generation_of(replica, provider)))
     look = store.changes
 
     def slow_look(cursor):
-        seen = look(cursor)
+        result = look(cursor)
         if not late.ident:
             # Too late for this look, and before the other reader came.
             change(store, provider)
             late.start()
             eventually(lambda: replica.turn.waiting == 1)
-        return seen
+        return result
 
     monkeypatch.setattr(store, "changes", slow_look)
     assert generation_of(replica, provider) == 0
     late.join(timeout=30)
-    assert found == [1]
+    assert results == [1]
 
 
 def test_wait_for_the_probe_times_out(store, monkeypatch):

@@ -43,15 +43,15 @@ def database_kind(request):
 def drawn(store):
     """A store with a server that has drawn from one of two holds."""
     create_host(store, STOCK, uuid=HOST)
-    for one in (FIRST, HOLD):
-        store.replace_allocations([hold(one, 20)])
+    for consumer in (FIRST, HOLD):
+        store.replace_allocations([hold(consumer, 20)])
     store.replace_allocations([claim(SERVER, 4, from_holds=(HOLD,))])
     return store
 
 
-def claim(consumer, amount, **more):
+def claim(consumer, amount, **fields):
     amounts = {HOST: amount} if amount else {}
-    terms = {"generation": Omission.OMITTED, "knows_holds": True, **more}
+    terms = {"generation": Omission.OMITTED, "knows_holds": True, **fields}
     return make_claim(consumer, amounts, **terms)
 
 
@@ -97,10 +97,10 @@ PATHS = {
 
 def is_locked(store, table, uuid):
     """Return whether some session has locked a row."""
-    wanted = sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update(nowait=True)
+    query = sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update(nowait=True)
     with store.engine.connect() as connection:
         try:
-            connection.execute(wanted)
+            connection.execute(query)
         except DBAPIError:
             return True
         finally:
@@ -129,11 +129,11 @@ def lock(connection, table, uuid):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_hold_is_locked_after_consumers_and_before_providers(drawn, path):
-    with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as other:
-        lock(other, tables.consumers, HOLD)
+    with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as holder:
+        lock(holder, tables.consumers, HOLD)
         written = pool.submit(PATHS[path], drawn)
-        waiting, locked = locked_while_waiting(drawn, session_of(other))
-        other.rollback()
+        waiting, locked = locked_while_waiting(drawn, session_of(holder))
+        holder.rollback()
         written.result(PATIENT)
     assert len(waiting) == 1
     assert locked == {SERVER}

@@ -117,7 +117,7 @@ class Operations:
         return partial(self.store.replace_allocations, self.claims(1))
 
     def group_of_eight(self):
-        return partial(together, self.store, [ClaimRequest([one]) for one in self.claims(8)])
+        return partial(together, self.store, [ClaimRequest([claim]) for claim in self.claims(8)])
 
     def move(self):
         return partial(self.store.replace_allocations, [claimed(self.known(), self.hosts[1], 1)])
@@ -152,8 +152,11 @@ def test_an_operation_takes_few_round_trips(store, hosts, database_url, name):
     kind = store.engine.dialect.name
     if kind == "sqlite":
         pytest.skip("a file has no round trips")
-    with watched(database_url) as further, closing(Store(DatabaseSettings(further.url))) as other:
-        operations = Operations(other, store, hosts)
+    with (
+        watched(database_url) as further,
+        closing(Store(DatabaseSettings(further.url))) as other_store,
+    ):
+        operations = Operations(other_store, store, hosts)
         # Statements are prepared at their sixth execution, by round trips of their own.
         for _ in range(12):
             operate = operations.prepared(name)
@@ -187,8 +190,8 @@ def isolation_seen(store, transaction):
     """Return the isolation level of a transaction by its view of rows that others commit."""
     count = sa.select(sa.func.count()).select_from(projects)
     before = transaction.scalar(count)
-    with store.engine.begin() as other:
-        other.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
+    with store.engine.begin() as rival:
+        rival.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
     return "REPEATABLE-READ" if transaction.scalar(count) == before else "READ-COMMITTED"
 
 
@@ -212,13 +215,13 @@ def rows_read_whole(store):
 
     A server process tells them at its end.
     """
-    others = (
+    other_backends = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
     )
     with store.engine.connect() as connection:
-        own = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+        own_pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
         eventually(
-            lambda: connection.exec_driver_sql(others, (own,)).scalar() == 0,
+            lambda: connection.exec_driver_sql(other_backends, (own_pid,)).scalar() == 0,
             "the other sessions have not ended",
         )
         counted = connection.exec_driver_sql(
@@ -233,16 +236,16 @@ def test_cached_plans_of_empty_tables_do_not_cause_full_scans(store, hosts, data
     if store.engine.dialect.name != "postgresql":
         pytest.skip("sessions of PostgreSQL keep their plans")
     store.engine.dispose()
-    with closing(Store(DatabaseSettings(database_url))) as other:
+    with closing(Store(DatabaseSettings(database_url))) as other_store:
 
         def claim_and_follow(host):
-            cursor = other.changes(None).cursor
+            cursor = other_store.changes(None).cursor
             # The driver prepares what it has sent five times, and the server keeps a plan then that
             # it has made five times.
             for _ in range(12):
                 claims = [claimed(str(uuid.uuid4()), host, None) for _ in range(16)]
-                together(other, [ClaimRequest([one]) for one in claims])
-                cursor = other.changes(cursor).cursor
+                together(other_store, [ClaimRequest([claim]) for claim in claims])
+                cursor = other_store.changes(cursor).cursor
 
         claim_and_follow(hosts[0])
         with store.engine.begin() as connection:
@@ -266,17 +269,17 @@ def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
             "min_unit, max_unit, step_size, allocation_ratio) "
             "SELECT number / 3, MOD(number, 3), 8, 0, 1, 8, 1, 1.0 FROM generate_series(3, 3002) number"
         )
-    seen = []
+    statements = []
 
     def note(_connection, _cursor, statement, parameters, *_):
-        seen.append((statement, parameters))
+        statements.append((statement, parameters))
 
     sa.event.listen(store.engine, "before_cursor_execute", note)
     with store.engine.begin() as connection:
         few = {"provider_ids": list(range(1, 9)), "class_ids": [0, 1, 2]}
         send(connection, INVENTORIES.ready(connection.dialect, few))
     sa.event.remove(store.engine, "before_cursor_execute", note)
-    ((look, values),) = seen
+    ((look, values),) = statements
     with store.engine.begin() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN {look}", values).scalars().all()
     assert any("uniq_inventories0resource_provider" in line for line in plan), plan

@@ -50,13 +50,17 @@ def filled(empty_url, database_kind):
 
 
 def test_held_amounts_are_summed_by_provider_and_class(filled, database_kind):
-    each = HOLDS[database_kind] // HOSTS
+    holds_of_host = HOLDS[database_kind] // HOSTS
     classes = tables.resource_classes
     ids = {
         row.name: row.id
         for row in filled.read(lambda t: t.rows(sa.select(classes.c.id, classes.c.name)))
     }
-    expected = {"VCPU": 2 * each, "MEMORY_MB": 1024 * each, "DISK_GB": 10 * each}
+    expected = {
+        "VCPU": 2 * holds_of_host,
+        "MEMORY_MB": 1024 * holds_of_host,
+        "DISK_GB": 10 * holds_of_host,
+    }
     assert sorted(filled.read(holds.load_held_sums)) == sorted(
         (host, ids[name], amount)
         for host in range(1, HOSTS + 1)

@@ -47,7 +47,7 @@ def explore(place, case, options):
     begin = time.process_time()
     exploration = Exploration(place, case)
     if options.replay:
-        failures = [exploration.replay([int(one) - 1 for one in options.replay])]
+        failures = [exploration.replay([int(number) - 1 for number in options.replay])]
         failures = [failure for failure in failures if failure is not None]
     else:
         failures = exploration.failures()

@@ -99,7 +99,7 @@ def critical(database):
 
 def quick():
     """Some pairs for SQLite, where writers take turns: those with a reader or the pruner."""
-    found = [
+    chosen = [
         case
         for name in (
             "claims-absent",
@@ -113,4 +113,4 @@ def quick():
         for case in pairs("sqlite", WORLDS[name])
         if {"read", "read-often", "prune"} & set(case.scripts)
     ]
-    return found[::_QUICK]
+    return chosen[::_QUICK]

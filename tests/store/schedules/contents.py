@@ -51,14 +51,14 @@ def text_of_rows(rows, known):
     texts = sorted((text_of(row, known) for row in rows), key=lambda one: (one.marked, one.ids))
     return Text(
         "\n".join(text.marked for text in texts),
-        tuple(found for text in texts for found in text.ids),
+        tuple(row_id for text in texts for row_id in text.ids),
     )
 
 
 def renamed(ids):
     """Ids by the order in which they come first."""
     numbers = {}
-    return tuple([numbers.setdefault(one, len(numbers)) for one in ids])
+    return tuple([numbers.setdefault(row_id, len(numbers)) for row_id in ids])
 
 
 _ROW = {
@@ -72,7 +72,7 @@ def query_of_all(kind, tables):
     """Return a query for the rows of all tables as texts, without their times."""
     queries = []
     for table in tables:
-        columns = [one.name for one in table.c if not isinstance(one.type, sa.DateTime)]
+        columns = [column.name for column in table.c if not isinstance(column.type, sa.DateTime)]
         row = _ROW[kind].format(", ".join(columns))
         queries.append(f"SELECT '{table.name}', {row} FROM {table.name}")
     return " UNION ALL ".join(queries)

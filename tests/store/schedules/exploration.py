@@ -169,12 +169,12 @@ class Exploration:
         """Look at the database; what is there once more has been looked at."""
         contents = self._place.contents()
         key = contents.marked, renamed(contents.ids)
-        seen = self._beginning.seen.get(key)
-        if seen is None:
+        earlier = self._beginning.seen.get(key)
+        if earlier is None:
             follower = Follower(self._beginning.changes)
-            seen = self._beginning.seen[key] = aftermath(self._place.store, [follower])
+            earlier = self._beginning.seen[key] = aftermath(self._place.store, [follower])
         followers = [session.follower for session in sessions if session.follower is not None]
-        return seen.told_to(self._place.store, followers)
+        return earlier.told_to(self._place.store, followers)
 
     # -- what may come of it -------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Exploration:
     def _serial_outcomes(self):
         """Yield what comes of each serial order; first of those that were among the schedules."""
         yield from tuple(self._serial.values())
-        calls = [number for number, one in enumerate(self._scripts) for _ in one.operations]
+        calls = [number for number, script in enumerate(self._scripts) for _ in script.operations]
         for order in sorted(set(permutations(calls))):
             if order not in self._serial:
                 self._serial[order] = self._in_order(order)
@@ -215,9 +215,11 @@ class Exploration:
         No conflict by concurrency is allowed to reach a client here: nobody meets others so often
         in a schedule of few preemptions that all attempts are used up.
         """
-        reasons = [one for one in outcome.after.broken if one not in self._beginning.broken]
+        reasons = [
+            reason for reason in outcome.after.broken if reason not in self._beginning.broken
+        ]
         if outcome.after.overbooked:
-            expected = frozenset().union(*(one.after.overbooked for one in self.serial))
+            expected = frozenset().union(*(reason.after.overbooked for reason in self.serial))
             reasons += [
                 f"more is in use than there is of {name} on {provider}"
                 for provider, name in sorted(outcome.after.overbooked - expected)

@@ -68,30 +68,30 @@ EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
 
 
 @lru_cache(maxsize=1 << 14)
-def dependent(one, other):
+def dependent(first, second):
     """Return whether the order of two statements of different sessions can make a difference.
 
     If it cannot, what one of them does and sees is the same before and after the other, and
     neither makes the other wait.
     """
-    return depends_on_some(one, other)
+    return depends_on_some(first, second)
 
 
-def depends_on_some(one, other):
+def depends_on_some(footprint, footprints):
     """Return whether statements depend on any of many others, whose footprints are too large to be remembered."""
     return (
-        _overlap(one.reads, other.shows)
-        or _overlap(one.shows, other.reads)
-        or _overlap(one.locks, other.locks)
-        or _overlap(one.locks, other.frees)
-        or _overlap(one.frees, other.locks)
+        _overlap(footprint.reads, footprints.shows)
+        or _overlap(footprint.shows, footprints.reads)
+        or _overlap(footprint.locks, footprints.locks)
+        or _overlap(footprint.locks, footprints.frees)
+        or _overlap(footprint.frees, footprints.locks)
     )
 
 
-def _overlap(some, others):
-    if not some or not others:
+def _overlap(first, second):
+    if not first or not second:
         return False
-    keys, other_keys = _keys_by_table(some), _keys_by_table(others)
+    keys, other_keys = _keys_by_table(first), _keys_by_table(second)
     for table in keys.keys() & other_keys.keys():
         mine, theirs = keys[table], other_keys[table]
         if _ANY in mine or _ANY in theirs or not mine.isdisjoint(theirs):
@@ -101,10 +101,10 @@ def _overlap(some, others):
 
 @lru_cache(maxsize=1 << 14)
 def _keys_by_table(rows):
-    found = {}
+    keys_by_table = {}
     for table, key in rows:
-        found.setdefault(table, set()).add(key)
-    return found
+        keys_by_table.setdefault(table, set()).add(key)
+    return keys_by_table
 
 
 @dataclass
@@ -183,10 +183,10 @@ def _rows(sql, parameters):
 
 @cache
 def _tables(sql):
-    found = {name.lower() for name in _TABLE.findall(sql)}
+    tables = {name.lower() for name in _TABLE.findall(sql)}
     if _is_query(sql):
-        return frozenset(found)
-    return frozenset(found).union(*(_related(name) for name in found))
+        return frozenset(tables)
+    return frozenset(tables).union(*(_related(name) for name in tables))
 
 
 @cache

@@ -106,7 +106,7 @@ class Frontier:
                 nodes.append(self._led_to[before].node)
             if spent == self.preemptions:
                 nodes.append(self._ended_at.get(before))
-            if all(self._spent.get(one, _NEVER) > spent for one in nodes):
+            if all(self._spent.get(node_to_try, _NEVER) > spent for node_to_try in nodes):
                 yield choices, before
 
     def enter(self, nodes, spent):
@@ -183,8 +183,8 @@ class Frontier:
     def matters(self, session, footprint):
         """Return whether other sessions write what a statement of a session depends on, as far as is known."""
         return not self.reduced or any(
-            depends_on_some(footprint, one.touched)
-            for number, one in enumerate(self.sessions)
+            depends_on_some(footprint, participant.touched)
+            for number, participant in enumerate(self.sessions)
             if number != session
         )
 
@@ -245,13 +245,15 @@ class Watch:
         )
         if moment.last is None and self._frontier.alike:
             return True
-        for other in moment.able:
-            spent = moment.spent_by(other)
-            if other != chosen and spent <= self._frontier.preemptions:
-                session = sessions[other]
-                state = self._order.state_after(other, session.next_step, session.footprint)
-                before = None if observed is None else (observed, other)
-                self._others.append((spent, (*self._choices, other), (state, other), before))
+        for able_session in moment.able:
+            spent = moment.spent_by(able_session)
+            if able_session != chosen and spent <= self._frontier.preemptions:
+                session = sessions[able_session]
+                state = self._order.state_after(able_session, session.next_step, session.footprint)
+                before = None if observed is None else (observed, able_session)
+                self._others.append(
+                    (spent, (*self._choices, able_session), (state, able_session), before)
+                )
         return True
 
     def _see_guest(self, moment, chosen, observed):

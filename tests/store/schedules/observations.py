@@ -35,7 +35,7 @@ class Observations:
         """Return a value that is equal for all schedules with the same possible continuations."""
         self._hear()
         committed = self._contents()
-        ids = [found for one in self._ids for found in one]
+        ids = [row_id for session_ids in self._ids for row_id in session_ids]
         return (*self._past, committed.marked, renamed([*ids, *committed.ids]))
 
     @property

@@ -172,7 +172,7 @@ def providers_in(forest):
                     for stock in record.inventories
                 )
             ),
-            tuple(sorted(str(traits.get(one)) for one in record.links["traits"])),
+            tuple(sorted(str(traits.get(trait_id)) for trait_id in record.links["traits"])),
             record.links["aggregates"],
         )
         for record in records
@@ -188,8 +188,8 @@ def names_in(forest):
 def _names_by_id(forest):
     catalogue = forest.catalogue
     return (
-        {one.id: one.name for one in catalogue.trait_by_id.values()},
-        {one.id: one.name for one in catalogue.class_by_id.values()},
+        {entry.id: entry.name for entry in catalogue.trait_by_id.values()},
+        {entry.id: entry.name for entry in catalogue.class_by_id.values()},
     )
 
 
@@ -229,8 +229,8 @@ class Aftermath:
 
     def told_to(self, store, followers):
         """Return this aftermath, broken too if a reader of the feed does not know the contents."""
-        there = self.picture.providers, self.picture.names
-        if _STALE in self.broken or all(follower.look(store) == there for follower in followers):
+        visible = self.picture.providers, self.picture.names
+        if _STALE in self.broken or all(follower.look(store) == visible for follower in followers):
             return self
         return replace(self, broken=(*self.broken, _STALE))
 
@@ -249,7 +249,7 @@ def aftermath(store, followers):
         rows = connection.execute(_ALLOCATIONS).all()
         owners = connection.execute(_CONSUMERS).all()
         orphans = connection.execute(_ORPHANS).all()
-        kept = [tuple(row) for asked in _KEPT for row in connection.execute(asked)]
+        kept = [tuple(row) for query in _KEPT for row in connection.execute(query)]
     uuids = {record.id: record.uuid for record in forest.records()}
     _, classes = _names_by_id(forest)
     picture = Picture(

@@ -218,8 +218,8 @@ class PostgresqlPlace(Place):
 
     def waiting(self, sessions):
         rows = self._ask("SELECT pid FROM pg_locks WHERE NOT granted")
-        found = {pid for (pid,) in rows}
-        return [session for session in sessions if session.backend in found]
+        pids = {pid for (pid,) in rows}
+        return [session for session in sessions if session.backend in pids]
 
     def close(self):
         self._administrator.close()
@@ -311,12 +311,12 @@ class MariadbPlace(Place):
         ((_, _, monitor),) = self._ask("SHOW ENGINE INNODB STATUS")
         # Before that it tells of deadlocks that are over.
         _, _, present = monitor.partition("LIST OF TRANSACTIONS FOR EACH SESSION")
-        found = {
+        pids = {
             int(number)
             for part in present.split("---TRANSACTION ")
             for number in self._WAITS.findall(part)
         }
-        return [session for session in sessions if session.backend in found]
+        return [session for session in sessions if session.backend in pids]
 
     def close(self):
         self._waking.shutdown()

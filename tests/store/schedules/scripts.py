@@ -66,11 +66,11 @@ def _shortened(statement):
 
 def _closest(failure):
     """Describe the answers of the serial orders, and how the database differs from theirs."""
-    seen = []
+    candidates = []
     for serial in failure.serial:
-        if serial in seen:
+        if serial in candidates:
             continue
-        seen.append(serial)
+        candidates.append(serial)
         yield "A serial order answers"
         yield from (f"    {' | '.join(results)}" for results in serial.results)
         differences = failure.outcome.after.picture.differences(serial.after.picture)

@@ -16,21 +16,21 @@ def outcomes(place, case, *, reduced):
     Which of two clients that do the same was answered what makes no difference.
     """
     exploration = Exploration(place, case, reduced=reduced)
-    found, wrong = set(), set()
+    distinct, wrong = set(), set()
     for _, outcome in exploration.outcomes():
         alike = len(set(case.scripts)) == 1
-        seen = tuple(sorted(outcome.results)) if alike else outcome.results, outcome.after
-        found.add(seen)
+        outcome_key = tuple(sorted(outcome.results)) if alike else outcome.results, outcome.after
+        distinct.add(outcome_key)
         if exploration._reasons(outcome):
-            wrong.add(seen)
-    return exploration.begun, found, wrong
+            wrong.add(outcome_key)
+    return exploration.begun, distinct, wrong
 
 
 def compare(place, case):
     """Explore with and without reductions; return what is wrong."""
-    begun, found, wrong = outcomes(place, case, reduced=True)
+    begun, distinct, wrong = outcomes(place, case, reduced=True)
     all_begun, all_found, all_wrong = outcomes(place, case, reduced=False)
-    assert found == all_found
+    assert distinct == all_found
     assert wrong == all_wrong
     assert begun < all_begun
     return wrong

@@ -96,7 +96,7 @@ class World:
 
     def add(self, *scripts):
         """Let some clients take part."""
-        self.scripts |= {one.name: one for one in scripts}
+        self.scripts |= {script.name: script for script in scripts}
 
     def resource_class(self, name):
         """Add a custom class."""

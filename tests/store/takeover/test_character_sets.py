@@ -78,11 +78,11 @@ def test_names_beyond_ascii_equal_those_of_placement(tables, tmp_path):
         ]
         body = {"uuid": later, "name": "\u00e9t\u00e9"}
         assert client.post("/resource_providers", json=body).is_success
-    both = NAMES | {later: "\u00e9t\u00e9"}
+    all_names = NAMES | {later: "\u00e9t\u00e9"}
     with start_on(url, tmp_path) as application:
-        assert names_in(client_of(application).get("/resource_providers")) == both
+        assert names_in(client_of(application).get("/resource_providers")) == all_names
     with placement_on(url, tmp_path) as client:
-        assert names_in(client.get("/resource_providers")) == both
+        assert names_in(client.get("/resource_providers")) == all_names
 
 
 def test_database_check_names_character_set_and_loads_inventory(tables):

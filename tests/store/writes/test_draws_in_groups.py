@@ -15,8 +15,8 @@ CLIENTS = 16
 HOST, HOLD, *TAKERS = sorted(str(uuid.uuid4()) for _ in range(CLIENTS + 2))
 
 
-def claim(consumer, amount, generation=None, **more):
-    return make_claim(consumer, {HOST: amount}, generation, knows_holds=True, **more)
+def claim(consumer, amount, generation=None, **fields):
+    return make_claim(consumer, {HOST: amount}, generation, knows_holds=True, **fields)
 
 
 @pytest.fixture(params=[True, False], ids=["returns", "does not return"])

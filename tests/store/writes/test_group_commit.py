@@ -55,8 +55,8 @@ def rows_of(store, table):
 def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(store):
     host, spare = create_host(store, 20), create_host(store, 20)
     requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for _ in range(5)]
-    both = str(uuid.uuid4())
-    requests.append(ClaimRequest([claim(both, {host: 1, spare: 1}, None)]))
+    consumer = str(uuid.uuid4())
+    requests.append(ClaimRequest([claim(consumer, {host: 1, spare: 1}, None)]))
     assert written(store, *requests) == [None] * 6
     assert used_of(store, host) == (6, 7)
     assert used_of(store, spare) == (1, 2)
@@ -77,13 +77,13 @@ def test_group_of_refused_claims_leaves_nothing(store):
 def at_once(*actions):
     """Run actions at the same time; return what each raised."""
     with ThreadPoolExecutor(len(actions)) as pool:
-        return [one.exception(LONG) for one in [pool.submit(action) for action in actions]]
+        return [future.exception(LONG) for future in [pool.submit(action) for action in actions]]
 
 
 def while_locked(store, rows, *actions):
     """Run actions while somebody else holds rows, until all of them wait or are done."""
-    with store.engine.connect() as other, other.begin():
-        other.execute(sa.update(resource_providers).where(rows).values(name="locked"))
+    with store.engine.connect() as holder, holder.begin():
+        holder.execute(sa.update(resource_providers).where(rows).values(name="locked"))
         return at_once(*actions)
 
 
@@ -95,15 +95,15 @@ def test_invalid_claims_do_not_fail_other_claims(store):
         store.replace_allocations([claim(str(uuid.uuid4()), {host: 1}, None)])
 
     def too_long():
-        wanted = claim(str(uuid.uuid4()), {host: 1}, None, project="p" * 300)
-        store.replace_allocations([wanted])
+        invalid = claim(str(uuid.uuid4()), {host: 1}, None, project="p" * 300)
+        store.replace_allocations([invalid])
 
     def huge():
         store.replace_allocations([claim(str(uuid.uuid4()), {host: 1 << 70}, None)])
 
     def classless():
-        wanted = ConsumerClaim(str(uuid.uuid4()), {host: {"CUSTOM_NO": 1}}, "p", "u", None)
-        store.replace_allocations([wanted])
+        invalid = ConsumerClaim(str(uuid.uuid4()), {host: {"CUSTOM_NO": 1}}, "p", "u", None)
+        store.replace_allocations([invalid])
 
     good()
     for _ in range(5):

@@ -52,7 +52,7 @@ class Database:
     def submit_together(self, *names):
         """Return the outcomes of requests that come together."""
         requests = [claim(name) for name in names]
-        return [one.state for one in self.groups.submit_all(requests, monotonic() + PATIENT)]
+        return [member.state for member in self.groups.submit_all(requests, monotonic() + PATIENT)]
 
     @contextmanager
     def held_up(self, *names):
@@ -82,9 +82,9 @@ class Database:
 
 def decide(group, state):
     """Decide the states of a group as its leader does."""
-    leader, *others = group
+    leader, *followers = group
     leader.state = state
-    for member in others:
+    for member in followers:
         member.decide(state)
 
 

@@ -38,8 +38,8 @@ def placed(store, ahead):
     return store
 
 
-def claim(consumer, amount, generation, **more):
-    return make_claim(consumer, {HOST: amount} if amount else {}, generation, **more)
+def claim(consumer, amount, generation, **fields):
+    return make_claim(consumer, {HOST: amount} if amount else {}, generation, **fields)
 
 
 def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):

@@ -60,17 +60,17 @@ class Cloud:
         """Another transaction has what each claim on the host needs; gives what waits until one does."""
         engine = self.store.engine
         if engine.dialect.name == "sqlite":
-            asked, send = threading.Event(), driver.send
+            is_sent, send = threading.Event(), driver.send
 
             def begin(connection, ready):
-                asked.set()
+                is_sent.set()
                 send(connection, ready)
 
             holder = sqlite3.connect(engine.url.database, isolation_level=None)
             holder.execute("BEGIN IMMEDIATE")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sqlite, "send", begin)
-                yield lambda: asked.wait(PATIENT)
+                yield lambda: is_sent.wait(PATIENT)
                 holder.execute("COMMIT")
             holder.close()
             return
@@ -160,9 +160,11 @@ def test_grouped_claims_wait_and_share_a_transaction(cloud, clock):
             eventually(lambda: len(cloud.store._groups._waiting) == 3, "three wait")
             clock.passes(LONG)
         assert [claim.result(PATIENT) for claim in claims] == [204] * 4
-    told = [{name: took for name, (took, _) in each.items()} for each in cloud.told.values()]
+    durations = [
+        {name: took for name, (took, _) in stages.items()} for stages in cloud.told.values()
+    ]
     nothing = dict.fromkeys(PHASES, 0.0)
-    alone, *group = sorted(told, key=lambda phases: phases[WAIT])
+    alone, *group = sorted(durations, key=lambda phases: phases[WAIT])
     assert alone == pytest.approx(nothing | {LOCKS: LONG})
     assert group == [pytest.approx(nothing | {WAIT: LONG})] * 3
     assert grown(before, "claim_group_size_count") == 1

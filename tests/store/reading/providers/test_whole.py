@@ -86,16 +86,22 @@ def write(store, seed):
             tables.placement_aggregates,
             [{"id": number, "uuid": str(uuid.UUID(int=99 - number))} for number in range(1, 6)],
         )
-        some = dice.sample([(number, kind) for number in ids for kind in range(1, 6)], 70)
+        linked_pairs = dice.sample([(number, kind) for number in ids for kind in range(1, 6)], 70)
         insert(
             tables.resource_provider_aggregates,
-            [{"resource_provider_id": one, "aggregate_id": other} for one, other in some],
+            [
+                {"resource_provider_id": provider_id, "aggregate_id": linked_id}
+                for provider_id, linked_id in linked_pairs
+            ],
         )
         insert(
             tables.resource_provider_traits,
-            [{"resource_provider_id": one, "trait_id": other} for one, other in some],
+            [
+                {"resource_provider_id": provider_id, "trait_id": linked_id}
+                for provider_id, linked_id in linked_pairs
+            ],
         )
-        insert(tables.attributes, [attribute(*pair, dice) for pair in some])
+        insert(tables.attributes, [attribute(*pair, dice) for pair in linked_pairs])
         insert(
             tables.attributes,
             [attribute(1000, 1, dice), row_of(ids[0], "Unnamed", "1"), row_of(ids[0], "in", "1")]
@@ -107,7 +113,7 @@ def write(store, seed):
 
 def provider(number, ids, dice):
     """A row: some parents are not there, some roots are not told."""
-    parent = dice.choice([None, None, 999, *(one for one in ids if one < number)])
+    parent = dice.choice([None, None, 999, *(earlier for earlier in ids if earlier < number)])
     return {
         "id": number,
         "uuid": str(uuid.UUID(int=dice.getrandbits(128))),
@@ -156,18 +162,18 @@ def columns_of(forest):
     uuids = {row: forest.uuid_of(row) for row in rows}
 
     def named(column, values):
-        found = zip(column.tolist(), values.tolist(), strict=True)
-        return {uuids[row]: value for row, value in found if row in uuids}
+        pairs = zip(column.tolist(), values.tolist(), strict=True)
+        return {uuids[row]: value for row, value in pairs if row in uuids}
 
     return {
         "order": list(uuids.values()),
         "sizes": (forest.end.values[rows] - rows).tolist(),
         "classes": {
             number: (
-                named(found.row.values, found.free.values),
-                named(found.row.values, found.fits(slice(None), 6)),
+                named(pairs.row.values, pairs.free.values),
+                named(pairs.row.values, pairs.fits(slice(None), 6)),
             )
-            for number, found in forest.classes.items()
+            for number, pairs in forest.classes.items()
         },
         "traits": {
             trait: [uuids[row] for row in forest.rows_with_trait(trait)] for trait in range(6)
@@ -205,8 +211,8 @@ def test_providers_read_as_arrays_equal_those_read_singly(store, seed):
     assert typed(at_once.records()) == typed(one_by_one.records())
     of_last = max(records, key=lambda record: record.id).attributes
     assert {f"n{at}" for at in range(9)} <= of_last.keys()
-    found = {repr(value) for record in records for value in record.attributes.values()}
-    assert {repr(value) for value in VALUES if value != ""} >= found > {"1", "True", "'1'"}
+    texts = {repr(value) for record in records for value in record.attributes.values()}
+    assert {repr(value) for value in VALUES if value != ""} >= texts > {"1", "True", "'1'"}
     assert {name for record in records for name in record.attributes}.isdisjoint({"in", "Unnamed"})
     columns = columns_of(at_once)
     assert all(columns["found"])
