@@ -27,7 +27,7 @@ _NAMES = "|".join(
 
 _GROUPED = re.compile(rf"({_NAMES}){_SUFFIX}")
 
-_NUMBERED = frozenset(each.name for each in QUERY_PARAMETERS if each.flavor_numbers)
+NUMBERED = frozenset(each.name for each in QUERY_PARAMETERS if each.flavor_numbers)
 """Parameters of which a flavor can have several, by a number at the end, as in `where:1`."""
 
 _NUMBER = re.compile(":[0-9]+$")
@@ -90,7 +90,7 @@ def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
     further_parameters: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)
-        name = _parameter_name(key)
+        name = named(key)
         if name in _WHOLE or _GROUPED.fullmatch(name):
             further_parameters.append((name, text))
         elif _LOOKS_LIKE_KEY.match(key):
@@ -107,10 +107,10 @@ def parameters_of(flavor: Flavor) -> tuple[tuple[str, str], ...]:
     return (*parameters, *further_parameters)
 
 
-def _parameter_name(key: str) -> str:
+def named(key: str) -> str:
     """Return the name of the parameter that a key may stand for: without its number, if it has one."""
     name = _NUMBER.sub("", key)
-    is_numbered = name != key and split_name(name)[0] in _NUMBERED
+    is_numbered = name != key and split_name(name)[0] in NUMBERED
     return name if is_numbered else key
 
 

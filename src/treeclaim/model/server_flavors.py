@@ -6,10 +6,12 @@ section 4, has those that all flavors share.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
-from treeclaim.model.flavors import Flavor, FlavorError, parameters_of
+from treeclaim.model.flavors import NUMBERED, SIZES, Flavor, FlavorError, named, parameters_of
+from treeclaim.model.query.parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
 ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
 """Nova never requests hosts that an operator has disabled."""
@@ -44,12 +46,16 @@ _JUDGED_BY_NOVA = (
 _THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
 """Requirement of a thread policy on hosts with hyperthreading."""
 
-_ITEMIZED = re.compile("(resources|required)([0-9_][^:]*)?")
-_FORMS = {
-    "resources": "resources{suffix}:CLASS=AMOUNT",
-    "required": "trait{suffix}:TRAIT=required or forbidden",
-}
-"""The form of extra specs for parameters that a flavor gives item by item."""
+_KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
+_WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME, *SIZES)))
+_SUFFIX = re.compile("[0-9_]")
+_FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
+
+_LONGEST = 64
+"""Letters of a word that is compared; no known one is as long."""
+
+_LIKENESS = 0.8
+"""Least likeness of a misspelt word and the known one, as difflib measures it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +75,11 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
     """Return the request of Nova for a server that boots from the flavor's own disk.
 
     Raises:
-        FlavorError: if an extra spec cannot be read, or is a parameter of a query that flavors write otherwise.
+        FlavorError: if an extra spec cannot be read, or misspells one that Placement reads.
     """
     specs = flavor.extra_specs
     for name in specs:
-        parameter = _ITEMIZED.fullmatch(name)
-        if parameter is not None:
-            form = _FORMS[parameter[1]].format(suffix=parameter[2] or "")
-            raise FlavorError(f"extra spec {name!r}: a flavor has {form}")
+        _refuse_misspelt(name)
     translated = replace(flavor, extra_specs={**_translate(flavor.vcpus, specs), **specs})
     parameters = parameters_of(translated)
     if ENABLED_HOSTS[0] not in dict(parameters):
@@ -87,6 +90,30 @@ def server_flavor(flavor: Flavor) -> ServerFlavor:
         if name.startswith(_JUDGED_BY_NOVA) and name not in TRANSLATED
     )
     return ServerFlavor(parameters, tuple(omitted_specs))
+
+
+def _refuse_misspelt(name: str) -> None:
+    """Refuse a misspelling of an extra spec that Placement reads; other unknown specs are ignored."""
+    begin, colon, _ = name.partition(":")
+    word, suffix = split_name(named(name))
+    if suffix and not _SUFFIX.match(suffix):
+        word = name
+    if not colon and word in _KINDS:
+        kind = _KINDS[word]
+        raise FlavorError(f"extra spec {name!r}: a flavor has {kind}{suffix}:{_FORM[kind]}")
+    if name in TRANSLATED or word in BY_NAME or (colon and split_name(begin)[0] in _FORM):
+        return
+    near = _nearest(name, TRANSLATED)
+    for part in _beginnings(begin):
+        near = near or _nearest(part, (*_FORM, *sorted(NUMBERED)) if colon else _WORDS)
+    if near is not None and near not in _beginnings(begin):
+        raise FlavorError(f"unknown extra spec {name!r}; did you mean {near!r}?")
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Yield the name, and its beginnings without possible suffixes, the longest first."""
+    yield name
+    yield from (name[: cut.start()] for cut in reversed(list(re.finditer("[0-9_]", name))))
 
 
 def _translate(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
@@ -144,3 +171,9 @@ def _range(text: str, vcpus: int) -> range:
     if last >= vcpus:
         raise FlavorError(f"{_DEDICATED_MASK}: there is not a processor {last}")
     return range(int(match[1]), last + 1)
+
+
+def _nearest(word: str, known_words: Iterable[str]) -> str | None:
+    """Return the known word that a word misspells; None without one."""
+    near = get_close_matches(word.lower()[:_LONGEST], tuple(known_words), 1, _LIKENESS)
+    return near[0] if near else None
