@@ -40,47 +40,47 @@ class _Compute(BaseHTTPRequestHandler):
                 return
             self._send_page("servers", url.path, list(self.servers), query)
         elif url.path == "/servers":
-            some: list[dict[str, Any]]
+            entries: list[dict[str, Any]]
             listed = self.deleted if query.get("status") == "SOFT_DELETED" else self.servers
-            some = [{"id": one, "name": f"server {one}", "links": []} for one in listed]
-            some += [{"id": one, "links": []} for one in self.unknown]
-            self._send_page("servers", url.path, some, query)
+            entries = [{"id": uuid, "name": f"server {uuid}", "links": []} for uuid in listed]
+            entries += [{"id": uuid, "links": []} for uuid in self.unknown]
+            self._send_page("servers", url.path, entries, query)
         elif url.path == "/os-migrations":
-            some = [
-                {"id": number, "uuid": one, "status": status}
-                for number, (one, status) in enumerate(self.migrations)
+            entries = [
+                {"id": number, "uuid": uuid, "status": status}
+                for number, (uuid, status) in enumerate(self.migrations)
             ]
-            self._send_page("migrations", url.path, some, query, key="uuid")
+            self._send_page("migrations", url.path, entries, query, key="uuid")
         elif url.path == "/os-aggregates":
             # The uuids are in the list from 2.41 on only.
             version = self.headers["OpenStack-API-Version"] or "compute 2.1"
             is_late = int(version.rpartition(".")[2]) >= 41
             hidden = set() if is_late else {"uuid"}
-            some = [
+            entries = [
                 {name: value for name, value in aggregate.items() if name not in hidden}
                 for aggregate in self.aggregates
             ]
-            self._send(200, {"aggregates": some})
+            self._send(200, {"aggregates": entries})
         elif url.path == "/flavors/detail":
             # The extra specs are in the list from 2.61 on only.
-            some = [
+            entries = [
                 {name: value for name, value in flavor.items() if name != "extra_specs"}
                 for flavor in self.flavors
                 if query.get("is_public") == "None" or flavor["os-flavor-access:is_public"]
             ]
-            self._send_page("flavors", url.path, some, query)
+            self._send_page("flavors", url.path, entries, query)
         elif url.path == f"/flavors/{flavor}/os-extra_specs" and flavor in specs:
             self._send(200, {"extra_specs": specs[flavor]})
         else:
             self._send(404, {"itemNotFound": {"code": 404}})
 
-    def _send_page(self, name, path, some, query, key="id"):
+    def _send_page(self, name, path, entries, query, key="id"):
         if "marker" in query:
-            ids = [one[key] for one in some]
-            some = some[ids.index(query["marker"]) + 1 :]
-        body = {name: some[: self.page_size]}
-        if len(some) > self.page_size:
-            marker = some[self.page_size - 1][key]
+            ids = [entry[key] for entry in entries]
+            entries = entries[ids.index(query["marker"]) + 1 :]
+        body = {name: entries[: self.page_size]}
+        if len(entries) > self.page_size:
+            marker = entries[self.page_size - 1][key]
             address = f"http://{self.headers['Host']}{path}?limit=1000&marker={marker}"
             body[f"{name}_links"] = [{"rel": "next", "href": address}]
         self._send(200, body)
@@ -113,9 +113,9 @@ def compute_with(servers=(), flavors=(), **lists):
         server.server_close()
 
 
-def flavor_of(name, vcpus, ram, disk, *, public=True, **more):
+def flavor_of(name, vcpus, ram, disk, *, public=True, **members):
     """A flavor in the form of the compute API, with its extra specs."""
-    specs = more.pop("extra_specs", {})
+    specs = members.pop("extra_specs", {})
     return {
         "id": f"id-of-{name}",
         "name": name,
@@ -129,17 +129,17 @@ def flavor_of(name, vcpus, ram, disk, *, public=True, **more):
         "rxtx_factor": 1.0,
         "links": [],
         "extra_specs": specs,
-        **more,
+        **members,
     }
 
 
-def with_cloud(environment, folder, url, **more):
+def with_cloud(environment, folder, url, **variables):
     """The environment of commands that find the compute API by clouds.yaml."""
     cloud = {
         "auth_type": "admin_token",
         "auth": {"endpoint": url, "token": "admin"},
         "compute_endpoint_override": url,
-        **more,
+        **variables,
     }
     path = folder / "clouds.yaml"
     path.write_text(json.dumps({"clouds": {"mine": cloud}}))

@@ -52,7 +52,7 @@ def samples(schema, name=""):
         for alternative in alternatives
         if not set(alternative) <= {"required", "properties"}
     ]:
-        return [value for one in whole for value in samples(one, name)]
+        return [value for part_schema in whole for value in samples(part_schema, name)]
     if "const" in schema or "enum" in schema:
         return [schema.get("const", schema.get("enum", [None])[0])]
     kinds = schema.get("type")
@@ -81,7 +81,9 @@ def text_of(schema):
 
 def objects(schema, name=""):
     """Objects in which each member has each of its values at least once."""
-    values = {each: samples(inner, each) for each, inner in schema.get("properties", {}).items()}
+    values = {
+        member: samples(inner, member) for member, inner in schema.get("properties", {}).items()
+    }
     for pattern, inner in schema.get("patternProperties", {}).items():
         # Lists of queries by consumer.
         within = name if name == "requests" and inner.get("type") == "array" else ""
@@ -94,15 +96,22 @@ def objects(schema, name=""):
     # Members of which one alone is allowed are taken in turn.
     if not values:
         yield {}
-    exclusive = [name for one in schema.get("oneOf", ()) for name in one["required"]]
+    exclusive = [
+        name for alternative in schema.get("oneOf", ()) for name in alternative["required"]
+    ]
     if schema.get("maxProperties") == 1:
         exclusive = list(values)
     for kept in exclusive or [None]:
         chosen = {
-            name: some for name, some in values.items() if name == kept or name not in exclusive
+            name: values_of_member
+            for name, values_of_member in values.items()
+            if name == kept or name not in exclusive
         }
         for number in range(max(map(len, chosen.values()), default=0)):
-            yield {name: some[number % len(some)] for name, some in chosen.items()}
+            yield {
+                name: values_of_member[number % len(values_of_member)]
+                for name, values_of_member in chosen.items()
+            }
 
 
 def with_text(value, text):
@@ -115,7 +124,7 @@ def with_text(value, text):
                 yield [*value[:at], changed, *value[at + 1 :]]
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield {text if other == name else other: one for other, one in value.items()}
+            yield {text if key == name else key: entry for key, entry in value.items()}
             for changed in with_text(inner, text):
                 yield value | {name: changed}
 

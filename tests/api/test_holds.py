@@ -63,11 +63,11 @@ def world():
     zones = [maker.uuid() for _ in range(3)]
     racks = [maker.uuid() for _ in range(500)]
     for number in range(HOSTS):
-        some = tuple(TRAITS[(number + step) % len(TRAITS)] for step in range(12))
+        traits = tuple(TRAITS[(number + step) % len(TRAITS)] for step in range(12))
         groups = (zones[number % 3], racks[number % 500], maker.uuid())
-        root = maker.add(f"host-{number}", STOCK, traits=some, aggregates=groups)
+        root = maker.add(f"host-{number}", STOCK, traits=traits, aggregates=groups)
         for child in range(2 if number % 50 == 0 else 0):
-            maker.add(f"host-{number}-{child}", {"VGPU": 8}, root, traits=some[:1])
+            maker.add(f"host-{number}-{child}", {"VGPU": 8}, root, traits=traits[:1])
     return World("holds", maker.providers, "", (None,))
 
 
@@ -184,10 +184,12 @@ def several(uuids, begin="in:"):
     return begin + ",".join(uuids[: (QUERY_LENGTH - 300) // 37])
 
 
-def groups(count, more="", amount=1):
+def groups(count, suffix_parameters="", amount=1):
     """A query with so many groups."""
-    each = "&".join(f"resources_{n}=VCPU:{amount + n % 3}{more.format(n=n)}" for n in range(count))
-    return f"{each}&group_policy=none"
+    group_parameters = "&".join(
+        f"resources_{n}=VCPU:{amount + n % 3}{suffix_parameters.format(n=n)}" for n in range(count)
+    )
+    return f"{group_parameters}&group_policy=none"
 
 
 def consumers(count):
@@ -316,15 +318,15 @@ def explained(cloud):
 def alternatives(cloud):
     path = "/treeclaim/candidates"
     for count in (1, 32, 512):
-        some = [groups(count, amount=5_000 + number) for number in range(16)]
-        yield SentRequest(path, body={"alternatives": some}, most=400)
+        queries = [groups(count, amount=5_000 + number) for number in range(16)]
+        yield SentRequest(path, body={"alternatives": queries}, most=400)
     longest = [f"{WANTED}&{every_trait(8)}"] * 16
     yield SentRequest(path, body={"alternatives": longest}, most=400)
 
 
 def placements(cloud):
     path = "/treeclaim/placements"
-    some = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
+    queries = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
     yield SentRequest(path, most=409, body={"requests": [placed([WANTED], 1)]})
     for order in ("", "pack,spread_providers", "shuffle:x", "keep:day:VCPU"):
         query = f"{WANTED}&order_by={order}" if order else WANTED
@@ -332,7 +334,9 @@ def placements(cloud):
             path, most=409, body={"requests": [placed([query], 1000)], "dry_run": True}
         )
     yield SentRequest(
-        path, most=409, body={"requests": [placed(some, 15) for _ in range(64)], "dry_run": True}
+        path,
+        most=409,
+        body={"requests": [placed(queries, 15) for _ in range(64)], "dry_run": True},
     )
     many = [groups(512, amount=number) for number in range(16)]
     yield SentRequest(path, most=409, body={"requests": [placed(many, 15)] * 1, "dry_run": True})
@@ -369,12 +373,14 @@ def what_if(cloud):
         for number, uuid in enumerate(consumers(1000))
     ]
     place = {"requests": [{"query": WANTED, "amount": 20}] * 64}
-    for given in (
+    for assumptions in (
         {"release": consumers(10_000), "without": cloud.hosts[3:1003]},
         {"providers": entries},
         {"place": place},
     ):
-        yield SentRequest("/treeclaim/totals", "by=tree&limit=10000", {"given": given}, most=400)
+        yield SentRequest(
+            "/treeclaim/totals", "by=tree&limit=10000", {"given": assumptions}, most=400
+        )
 
 
 def survival(cloud):
@@ -411,10 +417,10 @@ def batch(cloud, number):
 
 def mix(query):
     """A mix of as many requests as it may have."""
-    each = {
+    requests = {
         str(n): {"query": query.replace("VCPU:1", f"VCPU:{n + 1}"), "weight": 1} for n in range(64)
     }
-    return {"requests": each}
+    return {"requests": requests}
 
 
 def batches(cloud):
@@ -456,14 +462,14 @@ def test_operations_hold_the_forest_briefly(cloud, monkeypatch, name):
     method, _ = name.split()
     # As if others always waited: alone, a question may go on, as it ends when somebody comes.
     monkeypatch.setattr(turn_module, "ALONE_PATIENCE", turn_module.PATIENCE)
-    held: dict[str, float] = {}
+    stretches: dict[str, float] = {}
     followed: dict[str, float] = {}
     worked: dict[str, float] = {}
     where = {}
     for _ in range(TRIES):
         for case, sent in enumerate(CASES[name](cloud)):
             what = f"{case}: {sent.query[:60]}"
-            longest = max(held.get(what, 1.0), followed.get(what, 1.0))
+            longest = max(stretches.get(what, 1.0), followed.get(what, 1.0))
             if longest <= MOST_SECONDS and worked[what] <= LONGEST_STRETCH:
                 continue
             cloud.change_shape()
@@ -472,7 +478,7 @@ def test_operations_hold_the_forest_briefly(cloud, monkeypatch, name):
             )
             # On a busy machine the child that answers may come to its deadline.
             assert answer.status <= sent.most or "search_seconds" in answer.detail, answer.body
-            note(held, what, seconds, MOST_SECONDS)
+            note(stretches, what, seconds, MOST_SECONDS)
             note(worked, what, cloud.stretches.longest, LONGEST_STRETCH)
             where[what] = cloud.stretches.where
             seconds, _ = cloud.longest_hold(lambda: cloud.generation(cloud.hosts[0]))
@@ -480,23 +486,25 @@ def test_operations_hold_the_forest_briefly(cloud, monkeypatch, name):
                 seconds = 0.0
             note(followed, what, seconds, MOST_SECONDS)
         if not (
-            longer(held, MOST_SECONDS) or longer(followed, MOST_SECONDS) or too_long(worked, where)
+            longer(stretches, MOST_SECONDS)
+            or longer(followed, MOST_SECONDS)
+            or too_long(worked, where)
         ):
             break
-    assert longer(held, MOST_SECONDS) == {}
+    assert longer(stretches, MOST_SECONDS) == {}
     assert longer(followed, MOST_SECONDS) == {}
     assert too_long(worked, where) == {}
 
 
-def note(found, what, seconds, most):
+def note(stretches, what, seconds, most):
     """Keep the shortest time that something took, as on the machine of the bounds."""
     seconds = on_the_machine_of_the_bounds(seconds, most)
-    found[what] = min(seconds, found.get(what, seconds))
+    stretches[what] = min(seconds, stretches.get(what, seconds))
 
 
-def longer(found, most):
+def longer(stretches, most):
     """The operations that took longer than some seconds, with their times."""
-    return {what: seconds for what, seconds in found.items() if seconds > most}
+    return {what: seconds for what, seconds in stretches.items() if seconds > most}
 
 
 def too_long(worked, where):
@@ -520,7 +528,7 @@ def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
     with services_on_database(url, tmp_path) as (services, application):
         cloud = Cloud(services, application, hosts.providers, None)
         cloud.ask("GET", "/allocation_candidates", WANTED)
-        held = {}
+        stretches = {}
         for _ in range(TRIES):
             for method, sent in (
                 ("GET", SentRequest(explain, "resources=VCPU:9000&nearest=50")),
@@ -531,15 +539,15 @@ def test_queries_with_100_000_holds_hold_the_forest_briefly(tmp_path):
                 ("POST", SentRequest("/treeclaim/placements", body=lacking)),
             ):
                 what = f"{sent.path} {sent.query[:50]}"
-                if held.get(what, 1.0) > MOST_SECONDS:
+                if stretches.get(what, 1.0) > MOST_SECONDS:
                     seconds, answer = cloud.longest_hold(
                         lambda method=method, sent=sent: cloud.ask(
                             method, sent.path, sent.query, sent.body
                         )
                     )
                     assert b'"held":' in answer.body or sent.path != explain
-                    note(held, what, seconds, MOST_SECONDS)
-    assert longer(held, MOST_SECONDS) == {}
+                    note(stretches, what, seconds, MOST_SECONDS)
+    assert longer(stretches, MOST_SECONDS) == {}
 
 
 SOME_SECONDS = 4

@@ -73,12 +73,14 @@ def fill(client, hosts=HOSTS, children=CHILDREN, consumers=CONSUMERS):
     for number in range(consumers):
         host = f"host {number % hosts}"
         child = named(f"{host} child {number % children}")
-        held = {
+        claims = {
             named(host): {"resources": {"MEMORY_MB": 100}},
             child: {"resources": {"VCPU": 1, "CUSTOM_B": 1}},
         }
         kind = "MIGRATION" if number % 5 == 0 else "INSTANCE"
-        client.claim(named(f"consumer {number}"), {"allocations": held}, consumer_type=kind, **WHO)
+        client.claim(
+            named(f"consumer {number}"), {"allocations": claims}, consumer_type=kind, **WHO
+        )
 
 
 @pytest.fixture
@@ -106,8 +108,8 @@ def test_300_nested_providers_and_their_consumers_arrive(clients):
         for answer in (ours, theirs):
             # How often a provider was written differs.
             answer.pop("resource_provider_generation", None)
-            for held in answer.get("allocations", {}).values():
-                held.pop("generation")
+            for allocation in answer.get("allocations", {}).values():
+                allocation.pop("generation")
         assert ours == theirs
     ours, theirs = (
         {
@@ -135,8 +137,8 @@ def test_differences_are_fixed_and_extra_target_providers_kept(clients):
     fill(source, 2, 2, 4)
     copy(source, target, silent)
     provider(target, "own", inventories={"VCPU": {"total": 1}})
-    held = {"allocations": {named("own"): {"resources": {"VCPU": 1}}}}
-    target.claim(named("own consumer"), held, **WHO)
+    claim = {"allocations": {named("own"): {"resources": {"VCPU": 1}}}}
+    target.claim(named("own consumer"), claim, **WHO)
     path = f"/resource_providers/{named('host 1')}"
     target.call("PUT", path, json={"name": "other", "parent_provider_uuid": None})
     target.call("DELETE", f"{path}/traits")
@@ -168,8 +170,8 @@ def test_consumer_is_copied_after_another_frees_room(clients):
     first, second = sorted(named(f"consumer {number}") for number in range(2))
 
     def hold(client, consumer, amount):
-        held = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
-        client.claim(consumer, held, replace=True, **WHO)
+        claim = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
+        client.claim(consumer, claim, replace=True, **WHO)
 
     hold(source, first, 1)
     hold(source, second, 3)
@@ -206,15 +208,15 @@ def fill_extension(client):
         ("plain", {"until": "2099-12-01T08:00:00Z"}, 5),
         ("drawn up", {"returns": True}, 2),
     ):
-        held = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
-        client.claim(named(name), held, hold=hold, **WHO)
+        claim = {"allocations": {named("host"): {"resources": {"VCPU": amount}}}}
+        client.claim(named(name), claim, hold=hold, **WHO)
     query = "resources=VCPU:8"
-    held = {"allocations": {named("host"): {"resources": {"VCPU": 8}}}}
+    claim = {"allocations": {named("host"): {"resources": {"VCPU": 8}}}}
     # Draws all of one hold, and a part of the next.
     holds = [named("drawn up"), named("second")]
-    client.claim(named("drawing"), held, request=query, from_holds=holds, **WHO)
-    held = {"allocations": {named("host"): {"resources": {"VCPU": 3}}}}
-    client.claim(named("also drawing"), held, from_holds=[named("returning")], **WHO)
+    client.claim(named("drawing"), claim, request=query, from_holds=holds, **WHO)
+    claim = {"allocations": {named("host"): {"resources": {"VCPU": 3}}}}
+    client.claim(named("also drawing"), claim, from_holds=[named("returning")], **WHO)
     parts = {named("part"): {"CUSTOM_PART": 1}, named("other"): {"VCPU": 1}}
     consuming = {
         "allocations": {uuid: {"resources": resources} for uuid, resources in parts.items()}
@@ -261,8 +263,8 @@ def test_all_extension_data_is_copied(clients):
         ours, theirs = (client.call("GET", path, extended=True) for client in clients)
         for document in (ours, theirs):
             document.pop("consumer_generation", None)
-            for held in document["allocations"].values():
-                held.pop("generation")
+            for allocation in document["allocations"].values():
+                allocation.pop("generation")
         assert ours == theirs
     ours, theirs = (
         {row["uuid"]: row["conditions"] for row in client.provider_states(["conditions"])}

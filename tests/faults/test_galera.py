@@ -76,8 +76,8 @@ def held(database):
 
 def require_equal(cluster, database):
     """Check that all nodes have the same allocations."""
-    first, *others = (held(at_node(database, node)) for node in cluster)
-    assert all(allocations == first for allocations in others)
+    first, *remaining = (held(at_node(database, node)) for node in cluster)
+    assert all(allocations == first for allocations in remaining)
 
 
 @pytest.fixture(scope="module")
@@ -213,66 +213,68 @@ def make(store, name, parent=None):
 
 
 def test_child_of_a_parent_moving_on_another_node_has_the_right_root(stores):
-    here, there = stores
-    old, new = make(here, "old"), make(here, "new")
-    parent = make(here, "parent", old.uuid)
+    first_store, second_store = stores
+    old, new = make(first_store, "old"), make(first_store, "new")
+    parent = make(first_store, "parent", old.uuid)
 
     def move():
-        there.write(providers.update, parent.uuid, name="parent", parent=new.uuid)
+        second_store.write(providers.update, parent.uuid, name="parent", parent=new.uuid)
 
     create = Paused(providers.create, move)
-    child = here.write(create, uuid=str(uuid.uuid4()), name="child", parent_uuid=parent.uuid)
+    child = first_store.write(
+        create, uuid=str(uuid.uuid4()), name="child", parent_uuid=parent.uuid
+    )
     assert create.runs == 2
     assert child.root_uuid == new.uuid
 
 
 def test_consuming_inventory_is_refused_when_another_node_moves_it(stores):
-    here, there = stores
-    here.write(standard_names.sync_standard_names)
-    root = make(here, "root")
-    host = make(here, "host", root.uuid)
-    here.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
-    card = make(here, "card", host.uuid)
-    device = make(here, "device", card.uuid)
+    first_store, second_store = stores
+    first_store.write(standard_names.sync_standard_names)
+    root = make(first_store, "root")
+    host = make(first_store, "host", root.uuid)
+    first_store.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
+    card = make(first_store, "card", host.uuid)
+    device = make(first_store, "device", card.uuid)
     stock = {"MEMORY_MB": Inventory(2, consumes=[Consumes(host.uuid, "VCPU", 1)])}
 
     def move():
         # The tree stays the same, so no row of the device is written.
-        there.write(providers.update, card.uuid, name="card", parent=root.uuid)
+        second_store.write(providers.update, card.uuid, name="card", parent=root.uuid)
 
     replace = Paused(providers.write_inventories, move)
     with pytest.raises(ConsumptionError, match="nor an ancestor"):
-        here.write(replace, device.uuid, stock, 0)
+        first_store.write(replace, device.uuid, stock, 0)
 
 
 def test_concurrent_claims_on_two_nodes_do_not_overbook(stores):
-    here, there = stores
-    host = make(here, "host")
-    here.write(standard_names.sync_standard_names)
-    here.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
+    first_store, second_store = stores
+    host = make(first_store, "host")
+    first_store.write(standard_names.sync_standard_names)
+    first_store.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(8)})
     mine, theirs = (
         [ConsumerClaim(str(uuid.uuid4()), {host.uuid: {"VCPU": 5}}, "project", "user", None)]
         for _ in range(2)
     )
     claim = Paused(
         allocations.write_request,
-        lambda: there.write(allocations.write_request, ClaimRequest(theirs)),
+        lambda: second_store.write(allocations.write_request, ClaimRequest(theirs)),
     )
     with pytest.raises(CapacityExceededError):
-        here.write(claim, ClaimRequest(mine))
+        first_store.write(claim, ClaimRequest(mine))
     assert claim.runs == 1
-    assert there.read(load_consumer, theirs[0].consumer_uuid) is not None
-    assert there.read(load_consumer, mine[0].consumer_uuid) is None
+    assert second_store.read(load_consumer, theirs[0].consumer_uuid) is not None
+    assert second_store.read(load_consumer, mine[0].consumer_uuid) is None
 
 
 @pytest.fixture
 def barring(stores):
     """A host with a card, a claim on the card, and a condition of the host."""
-    here, _ = stores
-    host = make(here, "host")
-    card = make(here, "card", host.uuid)
-    here.write(standard_names.sync_standard_names)
-    here.write(providers.write_inventories, card.uuid, {"VGPU": Inventory(4)})
+    first_store, _ = stores
+    host = make(first_store, "host")
+    card = make(first_store, "card", host.uuid)
+    first_store.write(standard_names.sync_standard_names)
+    first_store.write(providers.write_inventories, card.uuid, {"VGPU": Inventory(4)})
     claim = ConsumerClaim(str(uuid.uuid4()), {card.uuid: {"VGPU": 1}}, "project", "user", None)
     return host.uuid, Condition("CLEANING", Effect.NO_NEW), claim
 
@@ -285,29 +287,30 @@ def put_in_the_second_of_the_last_write(transaction, host, condition):
 
 @pytest.mark.parametrize("put", [conditions.put, put_in_the_second_of_the_last_write])
 def test_claim_respects_a_condition_set_on_another_node(stores, barring, put):
-    here, there = stores
+    first_store, second_store = stores
     host, condition, claim = barring
-    claiming = Paused(allocations.write_request, lambda: there.write(put, host, condition))
+    claiming = Paused(allocations.write_request, lambda: second_store.write(put, host, condition))
     with pytest.raises(ConditionedError):
-        here.write(claiming, ClaimRequest([claim]))
+        first_store.write(claiming, ClaimRequest([claim]))
     assert held_by(stores, claim) == [None, None]
 
 
 def test_condition_is_retried_after_a_claim_on_another_node(stores, barring):
-    here, there = stores
+    first_store, second_store = stores
     host, condition, claim = barring
-    other = replace(claim, consumer_uuid=str(uuid.uuid4()))
+    second_claim = replace(claim, consumer_uuid=str(uuid.uuid4()))
     putting = Paused(
-        conditions.put, lambda: there.write(allocations.write_request, ClaimRequest([claim]))
+        conditions.put,
+        lambda: second_store.write(allocations.write_request, ClaimRequest([claim])),
     )
-    here.write(putting, host, condition)
+    first_store.write(putting, host, condition)
     assert putting.runs == 2
     # Consumers from before the condition stay, and none come after it, on either node.
     assert None not in held_by(stores, claim)
     for store in stores:
         with pytest.raises(ConditionedError):
-            store.write(allocations.write_request, ClaimRequest([other]))
-    assert held_by(stores, other) == [None, None]
+            store.write(allocations.write_request, ClaimRequest([second_claim]))
+    assert held_by(stores, second_claim) == [None, None]
 
 
 def held_by(stores, claim):
@@ -316,16 +319,16 @@ def held_by(stores, claim):
 
 
 def test_lock_rows_taken_on_two_nodes_conflict(stores):
-    here, there = stores
+    first_store, second_store = stores
 
     def set_mark(transaction):
         transaction.touch_catalogue()
         write_lock_rows(transaction, TREE, [7])
 
-    marking = Paused(set_mark, lambda: there.write(set_mark))
-    here.write(marking)
+    marking = Paused(set_mark, lambda: second_store.write(set_mark))
+    first_store.write(marking)
     assert marking.runs == 2
-    with here.engine.connect() as connection:
+    with first_store.engine.connect() as connection:
         lock_rows = connection.exec_driver_sql(
             "SELECT count(*) FROM treeclaim_feed WHERE stream_id = 0"
         ).scalar()
@@ -339,14 +342,14 @@ def lag(stores):
     Without that, a lock held there is found in time by what comes from the other node; locks
     alone would look as if they held on both.
     """
-    _, there = stores
-    with there.engine.begin() as connection:
+    _, second_store = stores
+    with second_store.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE TABLE ballast (id INT AUTO_INCREMENT PRIMARY KEY, text CHAR(200)) ENGINE=InnoDB"
         )
 
     def keep_busy():
-        with there.engine.begin() as connection:
+        with second_store.engine.begin() as connection:
             connection.exec_driver_sql(
                 f"INSERT INTO ballast (text) SELECT REPEAT('x', 200) FROM seq_1_to_{BALLAST}"
             )
@@ -355,14 +358,14 @@ def lag(stores):
 
 
 def test_two_moves_on_two_nodes_make_no_loop_even_if_one_node_lags(stores, lag):
-    here, there = stores
-    root = make(here, "root")
-    left, right = make(here, "left", root.uuid), make(here, "right", root.uuid)
-    under_left, under_right = make(here, "a", left.uuid), make(here, "b", right.uuid)
+    first_store, second_store = stores
+    root = make(first_store, "root")
+    left, right = make(first_store, "left", root.uuid), make(first_store, "right", root.uuid)
+    under_left, under_right = make(first_store, "a", left.uuid), make(first_store, "b", right.uuid)
 
     def move_right():
         lag()
-        there.write(
+        second_store.write(
             providers.update,
             right.uuid,
             name="right",
@@ -372,7 +375,7 @@ def test_two_moves_on_two_nodes_make_no_loop_even_if_one_node_lags(stores, lag):
 
     move = Paused(providers.update, move_right)
     with pytest.raises(InvalidParentError):
-        here.write(move, left.uuid, name="left", parent=under_right.uuid, may_reparent=True)
+        first_store.write(move, left.uuid, name="left", parent=under_right.uuid, may_reparent=True)
 
 
 LOST_RACES = {
@@ -398,17 +401,17 @@ LOST_RACES = {
 @pytest.mark.parametrize("lags", [False, True])
 @pytest.mark.parametrize("written", LOST_RACES)
 def test_write_that_another_node_deletes_leaves_nothing(stores, lag, written, lags):
-    here, there = stores
+    first_store, second_store = stores
     error, write_of, deletion_of = LOST_RACES[written]
-    uuid = make(here, "host").uuid
-    here.write(resource_classes.create, "CUSTOM_GOLD")
+    uuid = make(first_store, "host").uuid
+    first_store.write(resource_classes.create, "CUSTOM_GOLD")
     write, arguments = write_of(uuid)
     deletion, deleted = deletion_of(uuid)
 
     def delete():
         if lags:
             lag()
-        there.write(deletion, *deleted)
+        second_store.write(deletion, *deleted)
 
     with pytest.raises(error):
-        here.write(Paused(write, delete), *arguments)
+        first_store.write(Paused(write, delete), *arguments)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One state machine of claims for all drivers: random calls, which must do what the model says.
+"""A state machine of claims for all drivers: random calls, whose effects must be those of the model.
 
-The model is `tests.reference.model` (contract pages 70, 100 and 102). What must hold whatever the model says, for
-example that no amount is lost between a hold and who draws from it, is judged by what the driver shows alone.
+The model is `tests.reference.model` (contract pages 70, 100 and 102). Invariants beside the model, such as that no
+amount is lost between a hold and its consumers, are checked in the state that the driver returns.
 """
 
 import copy

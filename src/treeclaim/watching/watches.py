@@ -182,7 +182,7 @@ class EventStream(Watch):
 
 
 class LongPoll(Watch):
-    """One response, at the first news or at the end of the watch."""
+    """A watch with a single response, at the first news or at its end."""
 
     def __init__(self, hub: "Hub", ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""

@@ -79,37 +79,40 @@ def explained(steps, capacity, state=State()):
     steps = narrowed(steps)
     if any(step.start > step.end for step in steps):
         return False
-    steps.sort(key=lambda one: one.start)
+    steps.sort(key=lambda next_step: next_step.start)
     pinned = sorted(
-        (one.generation, number)
-        for number, one in enumerate(steps)
-        if one.kind == "read" and one.generation is not None
+        (next_step.generation, number)
+        for number, next_step in enumerate(steps)
+        if next_step.kind == "read" and next_step.generation is not None
     )
-    seen = set()
+    visited = set()
     waiting = [(0, state)]
     while waiting:
-        taken, state = waiting.pop()
-        possible = _possible(steps, taken)
+        done, state = waiting.pop()
+        possible = _possible(steps, done)
         if not possible:
             return True
         # Generations only grow, so nothing may pass the least one that some read has yet to see.
-        most = next((pin for pin, number in pinned if not taken >> number & 1), math.inf)
+        most = next((pin for pin, number in pinned if not done >> number & 1), math.inf)
         fitting = [
-            one
-            for one in possible
-            if steps[one].fits(state, capacity)
-            and (not steps[one].changes or state.generation + steps[one].generation <= most)
+            next_step
+            for next_step in possible
+            if steps[next_step].fits(state, capacity)
+            and (
+                not steps[next_step].changes
+                or state.generation + steps[next_step].generation <= most
+            )
         ]
         # Operations that change nothing can be ordered now as well as later.
-        quiet = [one for one in fitting if not steps[one].changes]
-        for one in quiet[:1] or _distinct(steps, fitting):
-            following = taken | (1 << one)
-            if following in seen:
+        quiet = [next_step for next_step in fitting if not steps[next_step].changes]
+        for next_step in quiet[:1] or _distinct(steps, fitting):
+            following = done | (1 << next_step)
+            if following in visited:
                 continue
-            seen.add(following)
-            if len(seen) > _MOST_SETS:
+            visited.add(following)
+            if len(visited) > _MOST_SETS:
                 raise UndecidedError
-            changed_state = state.after(steps[one]) if steps[one].changes else state
+            changed_state = state.after(steps[next_step]) if steps[next_step].changes else state
             waiting.append((following, changed_state))
     return False
 
@@ -126,20 +129,20 @@ def _distinct(steps, fitting):
     return sorted(first.values(), key=lambda number: -steps[number].end)
 
 
-def _possible(steps, taken):
+def _possible(steps, done):
     """The steps that may come next: those that began before any other one left has ended."""
-    found = []
+    possible = []
     earliest_end = FOREVER
     # Whatever lies below the lowest bit that is not set was taken.
-    first = (~taken & (taken + 1)).bit_length() - 1
+    first = (~done & (done + 1)).bit_length() - 1
     for number in range(first, len(steps)):
-        if taken >> number & 1:
+        if done >> number & 1:
             continue
         if steps[number].start > earliest_end:
             break
-        found.append(number)
+        possible.append(number)
         earliest_end = min(earliest_end, steps[number].end)
-    return found
+    return possible
 
 
 def narrowed(steps):
@@ -148,12 +151,12 @@ def narrowed(steps):
     A step that these reads leave no moment to ends before it starts.
     """
     listings = [step for step in steps if step.kind == "read" and step.consumers is not None]
-    listings.sort(key=lambda one: (one.start, one.end))
+    listings.sort(key=lambda each_listing: (each_listing.start, each_listing.end))
     lives = defaultdict(list)
     for number, step in enumerate(steps):
         if step.changes and step.consumers:
-            for consumer, (write, there) in step.consumers.items():
-                lives[consumer].append((write, there, number))
+            for consumer, (write, is_present) in step.consumers.items():
+                lives[consumer].append((write, is_present, number))
     windows = [[step.start, step.end] for step in steps]
     for consumer, life in lives.items():
         life.sort()
@@ -174,9 +177,15 @@ def _writes_seen(life, shown, listing, steps):
     """The least and the most writes of a consumer's life that a listing can have come after."""
     if shown is not None:
         return shown, shown
-    gone = [0, *(write for write, there, _ in life if not there)]
-    certain = max((one for one, _, at in life if steps[at].end < listing.start), default=0)
-    possible = max((one for one, _, at in life if steps[at].start <= listing.end), default=0)
+    deletions = [0, *(write for write, is_present, _ in life if not is_present)]
+    certain = max(
+        (write_number for write_number, _, at in life if steps[at].end < listing.start), default=0
+    )
+    possible = max(
+        (write_number for write_number, _, at in life if steps[at].start <= listing.end), default=0
+    )
     # Where nothing is left, the windows will show it.
-    fitting = [one for one in gone if certain <= one <= possible] or gone
+    fitting = [
+        write_number for write_number in deletions if certain <= write_number <= possible
+    ] or deletions
     return min(fitting), max(fitting)

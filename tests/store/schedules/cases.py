@@ -98,7 +98,7 @@ def critical(database):
 
 
 def quick():
-    """Some pairs for SQLite, where writers take turns: those with a reader or the pruner."""
+    """Return pairs for SQLite, where writers take turns: the pairs with a reader or the pruner."""
     chosen = [
         case
         for name in (

@@ -43,7 +43,7 @@ def claim(consumer, amount, generation, **fields):
 
 
 def test_requests_of_many_removed_consumers_are_pruned(placed, ahead):
-    """Of those removed by a Placement service too."""
+    """A Placement service removes consumers, but not their requests."""
     rows = [{"consumer_uuid": str(number), "request": "[]"} for number in range(1_001)]
     with placed.engine.begin() as connection:
         connection.execute(sa.delete(tables.allocations))

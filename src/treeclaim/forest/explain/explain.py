@@ -376,7 +376,7 @@ def _advice(trees: MatchingTrees) -> Iterator[str]:
     for constraint in trees.constraints:
         kept, groups = _without_constraints(trees, [constraint]), None
         if _is_all_of_a_group(trees.request, constraint):
-            kept = [other for other in kept if other.group != constraint.group]
+            kept = [each for each in kept if each.group != constraint.group]
             groups = [
                 group.suffix for group in trees.request.groups if group.suffix != constraint.group
             ]

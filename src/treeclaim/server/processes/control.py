@@ -31,7 +31,7 @@ _MOST_DESCRIPTORS = 2
 
 
 class Control:
-    """One end of the connection; it never waits for the other end."""
+    """An end of the connection; it never waits for the other end."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection

@@ -35,8 +35,8 @@ def test_no_pattern_accepts_a_line_break(schema, text):
         assert re.search(pattern, fitting), "the example is wrong"
         for checker in (Checker({"pattern": pattern}), Checker(_names_like(pattern))):
             for value, valid in ((fitting, True), (text.format(fitting), False)):
-                asked = value if "pattern" in checker.schema else {value: 1}
-                problem = checker.problem(asked, length=1)
+                document = value if "pattern" in checker.schema else {value: 1}
+                problem = checker.problem(document, length=1)
                 assert (problem is None) is valid, (pattern, value)
                 assert valid or "Failed validating '" in problem
 
@@ -53,14 +53,23 @@ def _names_like(pattern):
 def _patterns(schema):
     """All patterns of a schema that are anchored at both ends, each with a text that fits."""
     if isinstance(schema, list):
-        return [pattern for one in schema for pattern in _patterns(one)]
+        return [pattern for expression in schema for pattern in _patterns(expression)]
     if not isinstance(schema, dict):
         return []
-    own = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
-    own += schema.get("patternProperties", {})
-    own = [one for one in own if one.startswith("^") and one.endswith("$") and "|^" not in one]
-    here = [(one, next(text for text in EXAMPLES if re.search(one, text))) for one in own]
-    return here + [pattern for one in schema.values() for pattern in _patterns(one)]
+    patterns = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+    patterns += schema.get("patternProperties", {})
+    patterns = [
+        expression
+        for expression in patterns
+        if expression.startswith("^") and expression.endswith("$") and "|^" not in expression
+    ]
+    examples = [
+        (expression, next(text for text in EXAMPLES if re.search(expression, text)))
+        for expression in patterns
+    ]
+    return examples + [
+        pattern for expression in schema.values() for pattern in _patterns(expression)
+    ]
 
 
 @pytest.mark.parametrize("at", range(0, 36, 5))
