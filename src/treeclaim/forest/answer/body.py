@@ -10,7 +10,7 @@ Below microversion 1.29 the summaries are those of the providers of all candidat
 the limit cuts off.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -272,17 +272,17 @@ def shares_of(
 
 
 def candidate_body(
-    allocations: Iterable[Allocation], served: Iterable[Served], uuid_of: Callable[[int], str]
+    allocations: Iterable[Allocation], served: Collection[Served], uuid_of: Callable[[int], str]
 ) -> CandidateBody:
     """Return a candidate as clients see it, given a function that returns the UUID of a row."""
-    uuids = cache(uuid_of)
+    uuids = {row: uuid_of(row) for _, row in served}
     amounts: dict[str, dict[str, int]] = {}
     for row, name, units in allocations:
-        units_by_class = amounts.setdefault(uuids(row), {})
+        units_by_class = amounts.setdefault(uuids[row], {})
         units_by_class[name] = units_by_class.get(name, 0) + units
     mappings: dict[str, dict[str, None]] = {}
     for suffix, row in served:
-        mappings.setdefault(suffix, {})[uuids(row)] = None
+        mappings.setdefault(suffix, {})[uuids[row]] = None
     return CandidateBody(amounts, {suffix: list(each) for suffix, each in mappings.items()})
 
 

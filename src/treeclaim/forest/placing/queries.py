@@ -403,8 +403,9 @@ class QueryPool:
             eligible: The domains that count for rules on skew.
             accepts: A further condition on candidates; rarely false.
         """
-        masks = [allowed, *(rule.open_trees(eligible) for rule in rules)]
-        alone = allowed if len(masks) == 1 else np.logical_and.reduce(masks)
+        alone = allowed
+        for rule in rules:
+            alone = alone & rule.open_trees(eligible)
 
         def keeps(trees: Sequence[int]) -> bool:
             return bool(allowed[list(trees)].all()) and all(
