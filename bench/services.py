@@ -18,7 +18,7 @@ from tests import peer
 from tests.clouds import World
 from tests.clouds.bulk import write_world
 from tests.databases import server_of
-from tests.delay import delayed
+from tests.proxy import delayed
 
 Start = Callable[[str, Path, int], AbstractContextManager[tuple[str, psutil.Process]]]
 """Starts a service on a database, with its log in a folder and so many workers; yields its URL and process."""

@@ -15,8 +15,8 @@ import uuid
 import httpx
 import pytest
 
-from tests.faults.harness.proxy import Proxy
 from tests.peer import openstack_placement_on, treeclaim_on
+from tests.proxy import Proxy
 from tests.servers import eventually
 from tests.service import FakeAdapter, InProcess, WithoutExtension
 from treeclaim.cli.main import main
@@ -434,7 +434,7 @@ def test_killed_copy_can_be_resumed(tmp_path):
         proxy = Proxy(httpx.URL(second).port)
         proxy.silent_at, proxy.silent_in = b"PUT /allocations/", 6
         running = subprocess.Popen(
-            [*command, f"http://127.0.0.1:{proxy.port}"],
+            [*command, proxy.url(second)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -4,11 +4,10 @@
 import time
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from tests.faults.harness.load import Load, build
-from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import running
+from tests.proxy import Proxy
 from tests.servers import eventually
 
 WRITES = 25
@@ -20,20 +19,19 @@ pytestmark = pytest.mark.slow
 def test_cut_connections_lose_no_acknowledged_write(own_server, tmp_path):
     proxy = Proxy(own_server.port)
     with own_server.database(tmp_path) as database:
-        through = make_url(database).set(port=proxy.port).render_as_string(hide_password=False)
-        with running(through, tmp_path) as service:
+        with running(proxy.url(database), tmp_path) as service:
             load = Load([service.url], build(service.url))
             with load:
                 for _ in range(CUTS):
                     load.wait_for(WRITES)
                     assert proxy.cut() > 0
                 load.wait_for(WRITES)
-                proxy.refusing = True
+                proxy.is_refusing = True
                 proxy.cut()
                 before = load.answers["unavailable"]
                 eventually(lambda: load.answers["unavailable"] > before)
                 began = time.monotonic()
-                proxy.refusing = False
+                proxy.is_refusing = False
                 load.wait_for(WRITES)
                 assert time.monotonic() - began < 30
             load.judge()

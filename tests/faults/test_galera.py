@@ -12,9 +12,9 @@ from sqlalchemy.engine import make_url
 
 from tests.databases import GaleraNode
 from tests.faults.harness.load import Load, build
-from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import body_of, client_of, running
 from tests.ports import free_port
+from tests.proxy import Proxy
 from tests.servers import eventually
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
@@ -55,12 +55,7 @@ def cluster(galera):
 
 
 def at_node(database, node):
-    return with_port(database, node.port)
-
-
-def with_port(database, port):
-    """The URL of the same database at another port."""
-    return make_url(database).set(port=port).render_as_string(hide_password=False)
+    return make_url(database).set(port=node.port).render_as_string(hide_password=False)
 
 
 def held(database):
@@ -150,7 +145,7 @@ def test_killed_node_loses_no_acknowledged_write_and_rejoins(cluster, tmp_path):
     first, second, third = cluster
     proxy = Proxy(first.port, second.port, third.port)
     with second.database(tmp_path) as database, started_again(first):
-        with running(with_port(database, proxy.port), tmp_path) as service:
+        with running(proxy.url(database), tmp_path) as service:
             load = Load([service.url], build(service.url))
             with load:
                 load.wait_for(WRITES)

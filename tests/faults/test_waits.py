@@ -21,9 +21,9 @@ from tests.bodies import add_hosts, claim_of
 from tests.databases import new_server_of, server_of
 from tests.faults.conftest import EACH_SERVER
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
-from tests.faults.harness.proxy import Proxy
 from tests.lock_waits import session_of, waiters
 from tests.ports import free_port
+from tests.proxy import Proxy
 from tests.servers import eventually, service_environment
 from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
@@ -89,7 +89,7 @@ def place_on(server, folder, waits):
     """A service with two hosts on a new database of a server."""
     proxy = Proxy(server.port)
     with server.filled(schema_on, folder) as database:
-        through = make_url(database).set(port=proxy.port).render_as_string(hide_password=False)
+        through = proxy.url(database)
         with start_on(through, folder, **options_of(waits)) as application:
             hosts = [str(uuid.uuid4()) for _ in range(2)]
             with client_of(application) as client:

@@ -5,10 +5,9 @@ import uuid
 from contextlib import closing, suppress
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from tests.databases import EACH_SERVER, server_of
-from tests.faults.harness.proxy import Proxy
+from tests.proxy import Proxy
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.timing import WAIT, Stages
@@ -85,12 +84,11 @@ def claim_together(store, host):
 @pytest.mark.parametrize("work", [follow, read, write, claim, claim_together])
 def test_lost_message_ends_in_success_or_a_reported_error(work, is_heard, database, proxy):
     url, host = database
-    through = make_url(url).set(port=proxy.port).render_as_string(hide_password=False)
     proxy.is_heard = is_heard
     messages = 0
     is_over = False
     while not is_over:
-        with closing(Store(DatabaseSettings(through))) as store:
+        with closing(Store(DatabaseSettings(proxy.url(url)))) as store:
             proxy.cut_in = messages
             # Any other failure would be a 500.
             with suppress(StoreUnavailableError):

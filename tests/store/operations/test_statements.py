@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import sqlalchemy as sa
 
-from tests.delay import watched
+from tests.proxy import Proxy
 from tests.servers import eventually
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import HOLD_TYPE, HoldTerms
@@ -152,17 +152,18 @@ def test_an_operation_takes_few_round_trips(store, hosts, database_url, name):
     kind = store.engine.dialect.name
     if kind == "sqlite":
         pytest.skip("a file has no round trips")
+    proxy = Proxy(sa.make_url(database_url).port)
     with (
-        watched(database_url) as further,
-        closing(Store(DatabaseSettings(further.url))) as other_store,
+        closing(proxy),
+        closing(Store(DatabaseSettings(proxy.url(database_url)))) as other_store,
     ):
         operations = Operations(other_store, store, hosts)
         # Statements are prepared at their sixth execution, by round trips of their own.
         for _ in range(12):
             operate = operations.prepared(name)
-            before = further.traffic()
+            before = proxy.round_trips
             operate()
-        assert further.traffic().since(before).round_trips <= MOST_ROUND_TRIPS[name][kind]
+        assert proxy.round_trips - before <= MOST_ROUND_TRIPS[name][kind]
 
 
 def test_connection_returns_to_the_pool_without_a_transaction(store):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
-from tests.faults.harness.proxy import Proxy
+from tests.proxy import Proxy
 from tests.servers import TREECLAIM, eventually
 from treeclaim.client import Client
 from treeclaim.client.session import BATCH
@@ -250,7 +250,7 @@ def test_interrupted_load_reports_progress_and_resumes(environment, client, tmp_
     proxy.silent_at, proxy.silent_in = b"POST /treeclaim/providers ", 3
     running = subprocess.Popen(
         [*TREECLAIM, "load", str(file)],
-        env=environment | {"TREECLAIM_ENDPOINT": f"http://127.0.0.1:{proxy.port}"},
+        env=environment | {"TREECLAIM_ENDPOINT": proxy.url(environment["TREECLAIM_ENDPOINT"])},
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.cli.services import client_in, succeed
-from tests.faults.harness.proxy import Proxy
+from tests.proxy import Proxy
 from tests.servers import TREECLAIM, eventually, service_environment, serving, usual_environment
 from treeclaim.client import Client, ClientError, Patience, follow
 from treeclaim.client.session import BATCH
@@ -41,10 +41,6 @@ def proxy(server):
     result.close()
 
 
-def _url(proxy):
-    return f"http://127.0.0.1:{proxy.port}"
-
-
 def _killed_in_the_middle(server, proxy, environment, folder, *command):
     """Run a command, and kill the service and start it again while its second write is on its way."""
     output = folder / "said"
@@ -73,7 +69,7 @@ def _killed_in_the_middle(server, proxy, environment, folder, *command):
 def test_load_continues_after_a_restart(server, proxy, tmp_path):
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
-    environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=_url(proxy))
+    environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=proxy.url(server.url))
     _killed_in_the_middle(server, proxy, environment, tmp_path, "load", str(topology))
     with client_in(environment) as client:
         assert len(client.providers()) == HOSTS
