@@ -2,17 +2,20 @@
 """Servers as processes of their own: started, awaited, stopped."""
 
 import os
+import re
 import signal
 import ssl
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
+import psutil
 
 from tests import authorities
 from tests.ports import free_port
+from treeclaim.server.processes.children import WORKER_NAME
 
 TREECLAIM = (sys.executable, "-m", "treeclaim")
 """The command, from the code that the tests import."""
@@ -83,14 +86,12 @@ class Server:
     Attributes:
         process: The process, None while it is stopped.
         log: The file with all that it wrote.
-        url: Where it answers, for those who need to be told.
     """
 
     def __init__(self, command, environment, log, is_ready, start_seconds=START_SECONDS):
         """Describe a server; `is_ready` tells whether it answers, within so many seconds."""
         self.process = None
         self.log = log
-        self.url = None
         self._command = [str(one) for one in command]
         self._environment = environment
         self._is_ready = is_ready
@@ -136,6 +137,82 @@ class Server:
             self.process = None
 
 
+class Service(Server):
+    """`treeclaim serve`, with its log in a folder.
+
+    Args:
+        environment: Environment of the process.
+        folder: Where the log is, and where it runs.
+        options: Options of the command.
+        url: Where it is to listen; without one, a free port of this machine.
+        prefix: A program that runs the command, and its arguments.
+        is_awaited: Whether its start ends with its first answer.
+        how: How the service is asked whether it runs, as httpx's clients take it.
+
+    Attributes:
+        url: Where it is.
+        admin_url: Where its admin listener is.
+    """
+
+    def __init__(self, environment, folder, *options, url=None, prefix=(), is_awaited=True, **how):
+        self.url = url or f"http://127.0.0.1:{free_port()}"
+        self.admin_url = f"http://{environment.get('OS_TREECLAIM__ADMIN_LISTEN')}"
+        port = httpx.URL(self.url).port
+        command = [*prefix, *TREECLAIM, "serve", f"--port={port}", *options]
+        is_ready = answers(self.url, **how) if is_awaited else lambda: True
+        super().__init__(command, environment, folder / f"treeclaim-{port}.log", is_ready)
+
+    def processes(self, *names):
+        """Its processes of some names."""
+        found = []
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if child.name() in names and child.status() != psutil.STATUS_ZOMBIE:
+                    found.append(child)
+        return found
+
+    def workers(self):
+        """The processes that answer requests, without those that they fork for long questions."""
+        found = set()
+        for worker in self.processes(WORKER_NAME):
+            with suppress(psutil.NoSuchProcess):
+                if worker.parent().name() != WORKER_NAME:
+                    found.add(worker)
+        return found
+
+    def await_workers(self, number, former=()):
+        """Wait until there are so many workers, none of them a former one; return them."""
+
+        def new_workers():
+            workers = self.workers()
+            return workers if len(workers) == number and not workers & set(former) else None
+
+        return eventually(new_workers, f"{number} workers run")
+
+    def await_process(self, name):
+        """Its process of a name, when there is one."""
+        return eventually(lambda: self.processes(name), f"there is {name}")[0]
+
+    def ask(self, path):
+        """Status and text of a page of the admin listener; None while there is no answer."""
+        with suppress(httpx.TransportError):
+            answer = httpx.get(self.admin_url + path, timeout=30)
+            return answer.status_code, answer.text
+        return None
+
+    def metric(self, name):
+        """The value of a metric, a pattern, that the admin listener shows."""
+        text = self.ask("/metrics")[1]
+        return float(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1])
+
+    def await_status(self, path, status):
+        """The text of a page of the admin listener once it has a status."""
+        return eventually(
+            lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
+            f"{path} answers {status}",
+        )
+
+
 @contextmanager
 def running(command, environment, log, is_ready, start_seconds=START_SECONDS):
     """Run a server for a block."""
@@ -148,24 +225,14 @@ def running(command, environment, log, is_ready, start_seconds=START_SECONDS):
 
 
 @contextmanager
-def serving(environment, folder, *options, url=None, **how):
-    """Run `treeclaim serve` for a block, with its log in a folder.
-
-    Args:
-        environment: Environment of the process.
-        folder: Where the log is, and where it runs.
-        options: Options of the command.
-        url: Where it is to listen; without one, a free port of this machine.
-        how: How the service is asked whether it runs, as httpx's clients take it.
-
-    Yields:
-        The server, whose `url` says where it is.
-    """
-    url = url or f"http://127.0.0.1:{free_port()}"
-    command = [*TREECLAIM, "serve", f"--port={httpx.URL(url).port}", *options]
-    with running(command, environment, folder / "treeclaim.log", answers(url, **how)) as server:
-        server.url = url
-        yield server
+def serving(*arguments, **options):
+    """Run a `Service` for a block; the arguments are its own."""
+    service = Service(*arguments, **options)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
 
 
 def answers(url, **options):

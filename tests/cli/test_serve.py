@@ -15,10 +15,11 @@ import pytest
 
 from tests.cli.processes import call, run
 from tests.ports import free_port
-from tests.server.processes.service import LOADER, Load, processes_of, workers_of
+from tests.server.processes.clients import Load
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli.serve import Serve
 from treeclaim.server.processes import master
+from treeclaim.server.processes.children import LOADER_NAME
 from treeclaim.server.processes.listening import make_tls_context
 from treeclaim.server.settings import ServerSettings
 
@@ -56,15 +57,11 @@ def serve_on_socket(environment, tmp_path, path, *options):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
     with serving(environment, tmp_path, f"--workers={workers}", url=url) as service:
-        eventually(lambda: len(workers_of(service)) == workers, "all workers run")
-        before = workers_of(service)
+        before = service.await_workers(workers)
         with Load(url) as load:
             eventually(lambda: load.answered > 20, "requests are answered")
             service.send(signal.SIGHUP)
-            eventually(
-                lambda: not before & workers_of(service) and len(workers_of(service)) == workers,
-                "the workers are new",
-            )
+            service.await_workers(workers, before)
             so_far = load.answered
             eventually(lambda: load.answered > so_far + 20, "the new ones answer")
         assert load.failures == []
@@ -89,24 +86,24 @@ def add_host(url, name):
 def test_reload_with_invalid_configuration_is_refused_and_logged(environment, tmp_path, url):
     file = tmp_path / "placement.conf"
     with serving(environment, tmp_path, url=url) as service:
-        before = workers_of(service)
+        before = service.workers()
         file.write_text("[placement]\nmax_allocation_candidates = many\n")
         service.send(signal.SIGHUP)
         refused = eventually(
             lambda: re.search("Not reloaded: .*", service.log.read_text()), "it is refused"
         )
         assert "max_allocation_candidates" in refused[0]
-        assert workers_of(service) == before
+        assert service.workers() == before
         assert httpx.get(url, timeout=60).status_code == 200
         file.unlink()
         service.send(signal.SIGHUP)
-        assert eventually(lambda: not before & workers_of(service), "the worker is new")
+        service.await_workers(1, before)
 
 
 @pytest.mark.slow
 def test_killed_service_leaves_no_processes(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
-        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
+        service.await_workers(2)
         children = psutil.Process(service.process.pid).children(recursive=True)
         assert len(children) == 3, "a loader and two workers"
         service.stop(signal.SIGKILL)
@@ -260,14 +257,14 @@ def test_traditional_tls_key_works_and_mismatched_key_is_refused(
 def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path, url, number):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: "Serving at" in service.log.read_text(), "all workers answer")
-        (lost,) = processes_of(service, LOADER)
+        (lost,) = service.processes(LOADER_NAME)
         with Load(url) as load:
             lost.send_signal(number)
             eventually(
-                lambda: [loader for loader in processes_of(service, LOADER) if loader != lost],
+                lambda: set(service.processes(LOADER_NAME)) - {lost},
                 "another loader runs",
             )
-            eventually(lambda: len(workers_of(service)) == 2, "its workers run")
+            service.await_workers(2)
             so_far = load.answered
             eventually(lambda: load.answered > so_far + 20, "the new ones answer")
         assert load.failures == []
@@ -278,18 +275,17 @@ def test_lost_loader_is_replaced_without_losing_a_request(environment, tmp_path,
 @pytest.mark.slow
 def test_worker_forked_after_changes_shows_them(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
-        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
-        (loaded,) = processes_of(service, LOADER)
+        before = service.await_workers(2)
+        (loaded,) = service.processes(LOADER_NAME)
         for name in ("first", "second"):
             add_host(url, name)
-        before = workers_of(service)
         for worker in before:
-            psutil.Process(worker).kill()
+            worker.kill()
         candidates_url = f"{url}/allocation_candidates?resources=VCPU:1"
         answer = httpx.get(candidates_url, headers=HEADERS, timeout=60)
         assert len(answer.json()["allocation_requests"]) == 2
-        assert not before & workers_of(service)
-        assert processes_of(service, LOADER) == [loaded]
+        assert not before & service.workers()
+        assert service.processes(LOADER_NAME) == [loaded]
 
 
 class FakeSystemd:
@@ -363,8 +359,8 @@ def test_stop_does_not_wait_for_a_reload_blocked_by_the_database(environment, tm
 @pytest.mark.slow
 def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, url):
     with serving(environment, tmp_path, "--worker-max-memory=1", url=url) as service:
-        before = workers_of(service)
-        assert eventually(lambda: not before & workers_of(service), "the worker is new")
+        before = service.workers()
+        service.await_workers(1, before)
         assert httpx.get(url, timeout=60).status_code == 200
 
 

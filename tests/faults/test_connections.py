@@ -18,21 +18,23 @@ pytestmark = pytest.mark.slow
 
 def test_cut_connections_lose_no_acknowledged_write(own_server, tmp_path):
     proxy = Proxy(own_server.port)
-    with own_server.database(tmp_path) as database:
-        with running(proxy.url(database), tmp_path) as service:
-            load = Load([service.url], build(service.url))
-            with load:
-                for _ in range(CUTS):
-                    load.wait_for(WRITES)
-                    assert proxy.cut() > 0
+    with (
+        own_server.database(tmp_path) as database,
+        running(proxy.url(database), tmp_path) as service,
+    ):
+        load = Load([service.url], build(service.url))
+        with load:
+            for _ in range(CUTS):
                 load.wait_for(WRITES)
-                proxy.is_refusing = True
-                proxy.cut()
-                before = load.answers["unavailable"]
-                eventually(lambda: load.answers["unavailable"] > before)
-                began = time.monotonic()
-                proxy.is_refusing = False
-                load.wait_for(WRITES)
-                assert time.monotonic() - began < 30
-            load.judge()
+                assert proxy.cut() > 0
+            load.wait_for(WRITES)
+            proxy.is_refusing = True
+            proxy.cut()
+            before = load.answers["unavailable"]
+            eventually(lambda: load.answers["unavailable"] > before)
+            began = time.monotonic()
+            proxy.is_refusing = False
+            load.wait_for(WRITES)
+            assert time.monotonic() - began < 30
+        load.judge()
     proxy.close()

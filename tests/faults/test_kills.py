@@ -4,7 +4,7 @@
 import pytest
 
 from tests.faults.harness.load import Load, build
-from tests.faults.harness.service import running
+from tests.faults.harness.service import body_of, client_of, running
 from tests.servers import eventually
 
 WRITES = 25
@@ -22,9 +22,9 @@ def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path)
                 # A worker may be idle when it is killed; what is judged is a claim cut in half.
                 if kills >= LEAST_KILLS and load.answers["lost"]:
                     break
-                for worker in service.workers()[:2]:
+                for worker in list(service.workers())[:2]:
                     worker.kill()
-                eventually(lambda: len(service.workers()) >= 4)
+                service.await_workers(4)
             load.wait_for(WRITES)
         load.judge()
         for kind in ("lost", "placed"):
@@ -51,12 +51,13 @@ def test_workers_killed_during_a_database_outage_are_replaced(own_server, tmp_pa
             database, tmp_path, workers=2, OS_PLACEMENT_DATABASE__RETRY_INTERVAL="1"
         ) as service,
     ):
-        before = {worker.pid for worker in service.workers()}
+        before = service.workers()
         own_server.kill()
-        for one in service.workers():
-            one.kill()
-        eventually(lambda: not before & {worker.pid for worker in service.workers()})
+        for worker in before:
+            worker.kill()
+        eventually(lambda: not before & service.workers())
         own_server.start()
-        eventually(service.answers)
+        service.await_workers(2, before)
+        with client_of(service.url) as client:
+            body_of(client, "/resource_providers")
         assert service.process.poll() is None
-        eventually(lambda: len(service.workers()) >= 2)

@@ -2,16 +2,12 @@
 """`treeclaim serve` as a deployment runs it: several worker processes on a real database."""
 
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import httpx
-import psutil
 
-from tests import servers
-from tests.ports import free_port
-from tests.servers import NO_CERTIFICATES, TREECLAIM, eventually, service_environment
+from tests.servers import NO_CERTIFICATES, service_environment, serving
 from tests.service import HEADERS
-from treeclaim.server.processes.children import WORKER_NAME
 
 
 def client_of(url, **options):
@@ -47,51 +43,20 @@ def body_of(client, path, *, method="GET", pause=_PAUSE, **options):
     return answer.json()
 
 
-class Service(servers.Server):
-    """A running service."""
-
-    def __init__(self, command, environment, log, url):
-        """Describe a service at a URL."""
-        super().__init__(command, environment, log, self.answers)
-        self.url = url
-
-    def workers(self):
-        """The processes that answer requests, without those that they fork for long questions."""
-        found = []
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            # One that has just died is no worker.
-            with suppress(psutil.NoSuchProcess):
-                if child.name() == WORKER_NAME and child.parent().name() != WORKER_NAME:
-                    found.append(child)
-        return found
-
-    def answers(self):
-        """Return whether a request that needs the database gets a response."""
-        with suppress(httpx.HTTPError), client_of(self.url) as client:
-            return client.get("/resource_providers?limit=1&name=nobody").status_code in {200, 400}
-        return False
-
-
 @contextmanager
 def running(database, folder, workers=4, threads=4, prefix=(), **environment):
     """Run the service; yield it when it answers and has all its workers.
 
     Its warnings and errors are printed when the block fails, for the report of the test.
     """
-    port = free_port()
-    log = folder / f"service-{port}.log"
-    command = [*prefix, *TREECLAIM, "serve", f"--port={port}"]
-    command += [f"--workers={workers}", f"--threads={threads}"]
     variables = service_environment(folder, database, **environment)
-    service = Service(command, variables, log, f"http://127.0.0.1:{port}")
-    service.start()
-    try:
-        # The first of them answers already while the others are born.
-        eventually(lambda: len(service.workers()) >= workers)
-        yield service
-    except BaseException:
-        lines = log.read_text(errors="replace").splitlines()
-        print(*(line for line in lines if " INFO " not in line), sep="\n")
-        raise
-    finally:
-        service.stop()
+    options = [f"--workers={workers}", f"--threads={threads}"]
+    with serving(variables, folder, *options, prefix=prefix) as service:
+        try:
+            # The first of them answers already while the others are born.
+            service.await_workers(workers)
+            yield service
+        except BaseException:
+            lines = service.log.read_text(errors="replace").splitlines()
+            print(*(line for line in lines if " INFO " not in line), sep="\n")
+            raise

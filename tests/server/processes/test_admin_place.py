@@ -1,62 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """The admin listener is a process like the others, and says how the others are."""
 
+import copy
 import signal
 import socket
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import httpx
 import psutil
 import pytest
 
 from tests.ports import free_port
-from tests.server.processes.service import ADMIN, WORKER, Service
-from tests.servers import (
-    TREECLAIM,
-    answers,
-    eventually,
-    running,
-    service_environment,
-    serving,
-)
+from tests.servers import answers, eventually, service_environment, serving
 from tests.service import HEADERS
+from treeclaim.server.processes.children import ADMIN_NAME, WORKER_NAME
 
 pytestmark = pytest.mark.slow
 
 
-@contextmanager
-def service(folder, *options, **options_of_file):
-    """Run the service for the duration of a block."""
-    port = free_port()
-    environment = service_environment(
-        folder, **{"OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{port}"} | options_of_file
-    )
-    with serving(environment, folder, *options) as server:
-        running = Service(server, f"http://127.0.0.1:{port}")
-        running.await_status("/ready", 200)
-        yield running
+def with_admin(folder, **more):
+    """The environment of a service with an admin listener on a port of its own."""
+    listen = f"127.0.0.1:{free_port()}"
+    return service_environment(folder, **{"OS_TREECLAIM__ADMIN_LISTEN": listen} | more)
 
 
 def test_killed_admin_listener_is_replaced(tmp_path):
-    with service(tmp_path) as running:
-        former = running.await_process(ADMIN)
+    with serving(with_admin(tmp_path), tmp_path) as running:
+        running.await_status("/ready", 200)
+        former = running.await_process(ADMIN_NAME)
         former.kill()
         eventually(lambda: not former.is_running(), "it has ended")
         assert running.await_status("/live", 200) == "alive\n"
-        assert running.await_process(ADMIN).pid != former.pid
-        assert "The admin listener ended (signal SIGKILL)" in running.server.log.read_text()
+        assert running.await_process(ADMIN_NAME).pid != former.pid
+        assert "The admin listener ended (signal SIGKILL)" in running.log.read_text()
 
 
 def test_admin_listener_killed_at_start_is_replaced(tmp_path):
-    port = free_port()
-    environment = service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{port}")
-    with starting(environment, tmp_path) as server:
-        service = Service(server, f"http://127.0.0.1:{port}")
-        former = service.await_process(ADMIN)
+    with serving(with_admin(tmp_path), tmp_path, is_awaited=False) as service:
+        former = service.await_process(ADMIN_NAME)
         former.kill()
-        eventually(answers(server.url), "the service starts")
+        eventually(answers(service.url), "the service starts")
         assert service.await_status("/live", 200) == "alive\n"
-        assert service.await_process(ADMIN).pid != former.pid
+        assert service.await_process(ADMIN_NAME).pid != former.pid
 
 
 def test_taken_port_is_reported_once(tmp_path):
@@ -87,30 +72,32 @@ def test_reload_moves_admin_listener_to_new_address_and_database(tmp_path):
     for name in ("OS_TREECLAIM__ADMIN_LISTEN", "OS_PLACEMENT_DATABASE__CONNECTION"):
         del environment[name]
     with serving(environment, tmp_path, f"--config-file={path}") as server:
-        first = Service(server, f"http://127.0.0.1:{port}")
+        first, second = server, copy.copy(server)
+        first.admin_url, second.admin_url = (f"http://127.0.0.1:{at}" for at in (port, other))
         first.await_status("/ready", 200)
-        former = first.await_process(ADMIN)
+        former = first.await_process(ADMIN_NAME)
         httpx.post(f"{server.url}/resource_providers", json={"name": "h"}, headers=HEADERS)
-        assert first.committed() == 2
+        assert first.metric("treeclaim_feed_committed") == 2
         configure(other, "second")
         server.send(signal.SIGHUP)
-        second = Service(server, f"http://127.0.0.1:{other}")
         second.await_status("/ready", 200)
-        assert second.committed() == 1, "the other database has its standard names alone"
+        assert second.metric("treeclaim_feed_committed") == 1, (
+            "the other database has its standard names alone"
+        )
         eventually(lambda: first.ask("/live") is None, "the former address is left")
         eventually(lambda: not former.is_running(), "the former process ends")
         # The former address again, which is never free.
-        former = second.await_process(ADMIN)
+        former = second.await_process(ADMIN_NAME)
         server.send(signal.SIGHUP)
         eventually(lambda: not former.is_running(), "it is renewed")
         second.await_status("/ready", 200)
 
 
 def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
-    with service(tmp_path, "--workers=2") as running:
+    with serving(with_admin(tmp_path), tmp_path, "--workers=2") as running:
         both = 'treeclaim_workers{state="answering"} 2.0'
         eventually(lambda: both in running.ask("/metrics")[1], "both answer")
-        some, other = running.processes(WORKER)
+        some, other = running.processes(WORKER_NAME)
         some.suspend()
         silent = f"alive, but these worker processes have stalled: {some.pid}\n"
         eventually(lambda: running.ask("/live") == (200, silent), "one of two is told")
@@ -138,7 +125,7 @@ def test_stalled_workers_are_reported_by_live_and_ready(tmp_path):
 )
 def test_loader_lost_at_start_is_replaced(tmp_path, fault, problem):
     environment = service_environment(tmp_path)
-    with starting(environment, tmp_path) as server:
+    with serving(environment, tmp_path, is_awaited=False) as server:
         lost = eventually(lambda: loader_of(server), "a loader starts")
         fault(lost)
         eventually(answers(server.url), "another one serves")
@@ -152,46 +139,33 @@ def is_another(loader, former):
 
 def test_loaders_killed_at_start_leave_their_admin_address_to_the_next(tmp_path):
     """The loaders wait for a database that does not exist, and answer probes."""
-    port = free_port()
-    environment = service_environment(
+    environment = with_admin(
         tmp_path,
         database=f"postgresql://none@127.0.0.1:{free_port()}/none",
-        OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{port}",
         OS_PLACEMENT_DATABASE__MAX_RETRIES="-1",
     )
-    with starting(environment, tmp_path) as server:
-        service = Service(server, f"http://127.0.0.1:{port}")
+    with serving(environment, tmp_path, is_awaited=False) as service:
         service.await_status("/live", 200)
-        former = service.await_process(ADMIN)
-        first = loader_of(server)
+        former = service.await_process(ADMIN_NAME)
+        first = loader_of(service)
         first.kill()
         eventually(lambda: not former.is_running(), "its admin listener ends")
-        second = eventually(lambda: loader_of(server), "a loader starts")
+        second = eventually(lambda: loader_of(service), "a loader starts")
         assert second.pid != first.pid
         second.kill()
-        eventually(lambda: is_another(loader_of(server), second), "a third loader starts")
+        eventually(lambda: is_another(loader_of(service), second), "a third loader starts")
         service.await_status("/live", 200)
-        assert "cannot listen" not in server.log.read_text()
+        assert "cannot listen" not in service.log.read_text()
 
 
 def test_loaders_killed_at_start_end_the_service(tmp_path):
-    with starting(service_environment(tmp_path), tmp_path) as server:
+    with serving(service_environment(tmp_path), tmp_path, is_awaited=False) as server:
         while server.process.poll() is None:
             if (loader := loader_of(server)) is not None:
                 loader.kill()
         assert server.process.returncode == 1
         text = server.log.read_text()
         assert text.count("Another loader is started: the loader has ended (signal SIGKILL)") == 2
-
-
-@contextmanager
-def starting(environment, folder):
-    """Start a service without waiting until it answers, for a block."""
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [*TREECLAIM, "serve", f"--port={httpx.URL(url).port}"]
-    with running(command, environment, folder / "log", lambda: True) as server:
-        server.url = url
-        yield server
 
 
 def loader_of(server):

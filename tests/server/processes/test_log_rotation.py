@@ -13,15 +13,9 @@ import pytest
 
 from tests.paths import ROOT
 from tests.ports import free_port
-from tests.server.processes.service import (
-    ADMIN,
-    LOADER,
-    WORKER,
-    HalfSentRequest,
-    Load,
-    Service,
-)
+from tests.server.processes.clients import HalfSentRequest, Load
 from tests.servers import eventually, service_environment, serving
+from treeclaim.server.processes.children import ADMIN_NAME, LOADER_NAME, WORKER_NAME
 
 LOGROTATE = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
 
@@ -72,34 +66,30 @@ def test_each_process_writes_to_the_rotated_log_without_losing_lines(tmp_path):
         OS_DEFAULT__LOG_DIR=str(tmp_path),
         OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{free_port()}",
     )
-    with serving(environment, tmp_path, "--workers=2") as server:
-        service = Service(server, f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}")
+    with serving(environment, tmp_path, "--workers=2") as service:
         service.await_status("/ready", 200)
-        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
-        workers = {process.pid for process in service.processes(WORKER)}
-        with Load(server.url) as load:
+        workers = {worker.pid for worker in service.await_workers(2)}
+        with Load(service.url) as load:
             eventually(lambda: load.answered > 20, "requests are answered")
             rotation.rotate()
             eventually(lambda: workers <= rotation.writers(), "both write to the new one")
         assert load.failures == []
         eventually(lambda: rotation.requests() == load.answered, "each has its line")
         # The loader says which worker has ended.
-        (loader,) = service.processes(LOADER)
+        (loader,) = service.processes(LOADER_NAME)
         psutil.Process(min(workers)).kill()
         eventually(lambda: loader.pid in rotation.writers(), "so does the loader")
         left = rotation.old.read_bytes()
-        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
-        former = [
-            process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
-        ]
-        with HalfSentRequest(server.url) as request:
-            server.send(signal.SIGHUP)
+        service.await_workers(2)
+        former = service.processes(ADMIN_NAME, WORKER_NAME, LOADER_NAME)
+        with HalfSentRequest(service.url) as request:
+            service.send(signal.SIGHUP)
             eventually(lambda: "Stopping" in rotation.log.read_text(), "both leave")
             # One that is about to end finishes a request after another rotation.
             rotation.rotate()
             assert request.finish() == b"HTTP/1.1 200 OK\r\n"
         eventually(lambda: '"POST /resource_providers"' in rotation.written(), "it has its line")
         assert psutil.wait_procs(former, timeout=120)[1] == []
-        assert server.stop() == 0
+        assert service.stop() == 0
     packed = tmp_path / "placement-api.log.2.gz"
     assert gzip.decompress(packed.read_bytes()) == left, "nobody wrote to it any more"

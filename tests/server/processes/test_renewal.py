@@ -14,16 +14,17 @@ import psutil
 import pytest
 
 from tests.ports import free_port
-from tests.server.processes.service import ADMIN, LOADER, WORKER, HalfSentRequest, Service
-from tests.servers import eventually, service_environment, serving
+from tests.server.processes.clients import HalfSentRequest
+from tests.servers import eventually, service_environment, serving, usual_environment
 from tests.service import HEADERS
+from treeclaim.server.processes.children import ADMIN_NAME, LOADER_NAME, WORKER_NAME
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("faketime", "openssl"),
 ]
 
-EXPIRY = "treeclaim_certificate_expiry_timestamp_seconds"
+EXPIRY = r'treeclaim_certificate_expiry_timestamp_seconds{use="server"}'
 
 
 class Configured:
@@ -80,10 +81,8 @@ def configured(tmp_path):
 
 def running(files, *options, **how):
     """A service with these files, for a block."""
-    environment = service_environment(files.folder)
-    for name in ("OS_TREECLAIM__ADMIN_LISTEN", "OS_PLACEMENT_DATABASE__CONNECTION"):
-        del environment[name]
-    del environment["OS_API__AUTH_STRATEGY"], environment["OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP"]
+    environment = usual_environment(files.folder, OS_PLACEMENT_CONFIG_DIR=str(files.folder))
+    del environment["OS_TREECLAIM__ADMIN_LISTEN"]
     arguments = [f"--config-file={files.path}", *options]
     return serving(environment, files.folder, *arguments, **how)
 
@@ -93,9 +92,9 @@ def open_files(process):
     return {opened.path for opened in process.open_files()}
 
 
-def name_of(server):
+def name_of(service):
     """Whom the certificate is for that a server shows."""
-    address = (httpx.URL(server.url).host, httpx.URL(server.url).port)
+    address = (httpx.URL(service.url).host, httpx.URL(service.url).port)
     text = ssl.get_server_certificate(address, timeout=60)
     shown = subprocess.run(
         ["openssl", "x509", "-noout", "-subject"],
@@ -111,27 +110,25 @@ def test_reload_renews_all_configuration_in_every_process(configured):
     url = f"https://127.0.0.1:{free_port()}"
     tls = [f"--tls-certificate={configured.certificate}", f"--tls-key={configured.key}"]
     trusting = configured.trusting()
-    with running(configured, *tls, "--workers=2", url=url, verify=trusting) as server:
-        service = Service(server, f"http://127.0.0.1:{configured.admin_port}")
+    with running(configured, *tls, "--workers=2", url=url, verify=trusting) as service:
+        service.admin_url = f"http://127.0.0.1:{configured.admin_port}"
         ready_text = service.await_status("/ready", 200)
         assert ready_text.startswith("ready, but the server's certificate expires on ")
         assert "The server's certificate expires on " in configured.log("first").read_text()
-        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+        service.await_workers(2)
         host = {"name": "host", "uuid": str(uuid.uuid4())}
         made = httpx.post(f"{url}/resource_providers", json=host, headers=HEADERS, verify=trusting)
         assert made.status_code == 200
-        first_end = expiry_told(service)
-        former = [
-            process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
-        ]
+        first_end = service.metric(EXPIRY)
+        former = service.processes(ADMIN_NAME, WORKER_NAME, LOADER_NAME)
         assert len(former) == 4
         with HalfSentRequest(url, trusting) as request:
             configured.write(
                 "second", metrics="cloud", policy='"placement:resource_providers:list": "!"\n'
             )
             configured.certify("second", 100)
-            server.send(signal.SIGHUP)
-            eventually(lambda: name_of(server) == "second", "the certificate is new")
+            service.send(signal.SIGHUP)
+            eventually(lambda: name_of(service) == "second", "the certificate is new")
             eventually(
                 lambda: "Stopping" in configured.log("first").read_text(),
                 "both former workers are to end",
@@ -140,7 +137,7 @@ def test_reload_renews_all_configuration_in_every_process(configured):
             assert request.finish() == b"HTTP/1.1 200 OK\r\n"
         assert psutil.wait_procs(former, timeout=120)[1] == []
         assert service.await_status("/ready", 200) == "ready\n"
-        assert expiry_told(service) > first_end + 80 * 24 * 3600
+        assert service.metric(EXPIRY) > first_end + 80 * 24 * 3600
         eventually(
             lambda: "treeclaim_resource_capacity" in service.ask("/metrics")[1], "metrics are told"
         )
@@ -150,10 +147,8 @@ def test_reload_renews_all_configuration_in_every_process(configured):
         ):
             answer = httpx.get(f"{url}/{path}", headers=HEADERS, verify=configured.trusting())
             assert answer.status_code == status
-        processes = [psutil.Process(server.process.pid)]
-        processes += [
-            process for name in (ADMIN, WORKER, LOADER) for process in service.processes(name)
-        ]
+        processes = [psutil.Process(service.process.pid)]
+        processes += service.processes(ADMIN_NAME, WORKER_NAME, LOADER_NAME)
         assert len(processes) == 5
         former_files = {str(configured.log("first")), str(configured.database("first"))}
         for process in processes:
@@ -161,13 +156,13 @@ def test_reload_renews_all_configuration_in_every_process(configured):
             assert not former_files & opened, process
         # Half of the next renewal is there when a worker ends.
         configured.key.write_text("")
-        killed = service.processes(WORKER)[0]
+        killed = service.processes(WORKER_NAME)[0]
         killed.kill()
         eventually(lambda: not killed.is_running(), "it has ended")
-        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
-        assert name_of(server) == "second"
+        service.await_workers(2)
+        assert name_of(service) == "second"
         assert "certificate and key" not in configured.log("second").read_text()
-        assert server.stop() == 0
+        assert service.stop() == 0
 
 
 def test_reloads_do_not_accumulate_metrics_files(tmp_path):
@@ -175,16 +170,15 @@ def test_reloads_do_not_accumulate_metrics_files(tmp_path):
     folder.mkdir()
     environment = service_environment(tmp_path, PROMETHEUS_MULTIPROC_DIR=str(folder))
     counts = []
-    with serving(environment, tmp_path, "--workers=2") as server:
-        service = Service(server, None)
+    with serving(environment, tmp_path, "--workers=2") as service:
         for reloads in range(1, 4):
-            eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
-            httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
-            former = [process for name in (WORKER, LOADER) for process in service.processes(name)]
-            server.send(signal.SIGHUP)
+            service.await_workers(2)
+            httpx.get(f"{service.url}/resource_providers", headers=HEADERS).raise_for_status()
+            former = service.processes(WORKER_NAME, LOADER_NAME)
+            service.send(signal.SIGHUP)
             assert psutil.wait_procs(former, timeout=120)[1] == []
             eventually(
-                lambda: server.log.read_text().count("Stopping") == reloads,  # noqa: B023
+                lambda: service.log.read_text().count("Stopping") == reloads,  # noqa: B023
                 "all are replaced",
             )
             counts.append(len(list(folder.iterdir())))
@@ -195,23 +189,16 @@ def test_reloads_do_not_accumulate_metrics_files(tmp_path):
 def test_reload_that_cannot_load_the_inventory_replaces_nothing(tmp_path):
     environment = service_environment(tmp_path)
     database = environment["OS_PLACEMENT_DATABASE__CONNECTION"].removeprefix("sqlite:///")
-    with serving(environment, tmp_path, "--workers=2") as server:
-        service = Service(server, None)
-        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+    with serving(environment, tmp_path, "--workers=2") as service:
+        service.await_workers(2)
         host = {"name": "host", "uuid": str(uuid.uuid4())}
-        httpx.post(f"{server.url}/resource_providers", json=host, headers=HEADERS)
-        former = {worker.pid for worker in service.processes(WORKER)}
+        httpx.post(f"{service.url}/resource_providers", json=host, headers=HEADERS)
+        former = service.workers()
         with closing(sqlite3.connect(database)) as connection:
             connection.execute("ALTER TABLE inventories RENAME TO moved")
-        server.send(signal.SIGHUP)
-        eventually(lambda: "Not reloaded" in server.log.read_text(), "the reload is refused")
+        service.send(signal.SIGHUP)
+        eventually(lambda: "Not reloaded" in service.log.read_text(), "the reload is refused")
         with closing(sqlite3.connect(database)) as connection:
             connection.execute("ALTER TABLE moved RENAME TO inventories")
-        assert {worker.pid for worker in service.processes(WORKER)} == former
-        httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
-
-
-def expiry_told(service):
-    """The end of the server's certificate in the metrics."""
-    text = service.ask("/metrics")[1]
-    return float(re.search(rf'^{EXPIRY}{{use="server"}} (.*)$', text, re.MULTILINE)[1])
+        assert service.workers() == former
+        httpx.get(f"{service.url}/resource_providers", headers=HEADERS).raise_for_status()

@@ -1,70 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running `treeclaim serve`, its processes, and clients that its changes must not disturb."""
+"""Clients of a service that changes of its processes must not disturb."""
 
-import re
 import socket
 import threading
-from contextlib import suppress
 
 import httpx
-import psutil
 
-from tests.servers import eventually
 from tests.service import HEADERS
 
-ADMIN, WORKER, LOADER = "treeclaim-admin", "treeclaim-work", "treeclaim-load"
 CLIENTS = 4
-
-
-def processes_of(server, name):
-    """The processes below the first process of a server that have a name."""
-    pids = []
-    for child in psutil.Process(server.process.pid).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
-                pids.append(child)
-    return pids
-
-
-def workers_of(server):
-    """The ids of the processes that answer."""
-    return {process.pid for process in processes_of(server, WORKER)}
-
-
-class Service:
-    """A running `treeclaim serve` with an admin listener."""
-
-    def __init__(self, server, admin_url=None):
-        self.server = server
-        self.url = server.url
-        self.admin_url = admin_url
-
-    def processes(self, name):
-        """Its processes of a name."""
-        return processes_of(self.server, name)
-
-    def await_process(self, name):
-        """Its process of a name, when there is one."""
-        return eventually(lambda: self.processes(name), f"there is {name}")[0]
-
-    def ask(self, path):
-        """Status and text of a page of the admin listener; None while there is no answer."""
-        with suppress(httpx.TransportError):
-            answer = httpx.get(self.admin_url + path, timeout=30)
-            return answer.status_code, answer.text
-        return None
-
-    def committed(self):
-        """The number of commits that the admin listener knows."""
-        text = self.ask("/metrics")[1]
-        return float(re.search(r"^treeclaim_feed_committed (.*)$", text, re.MULTILINE)[1])
-
-    def await_status(self, path, status):
-        """The text of a page once it has a status."""
-        return eventually(
-            lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
-            f"{path} answers {status}",
-        )
 
 
 class Load:
