@@ -5,6 +5,8 @@ import argparse
 import re
 import socket
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -111,6 +113,20 @@ def test_each_help_has_a_description_the_defaults_and_an_example(name):
         and "default" not in action.help
     ]
     assert missing == []
+
+
+def test_help_imports_no_slow_library():
+    """Each of these takes longer than the rest of a help."""
+    script = (
+        "import sys; from treeclaim.cli.registry import COMMANDS\n"
+        "for name, entry in COMMANDS.items(): entry.load()().get_parser(name).format_help()\n"
+        "slow = {'keystoneauth1', 'numpy', 'oslo_config', 'pydantic', 'requests', 'sqlalchemy'}\n"
+        "print(sorted(slow & sys.modules.keys()))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
 
 
 def test_query_may_follow_an_option():

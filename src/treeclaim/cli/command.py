@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cliff.columns import FormattableColumn
 from cliff.command import Command
 from cliff.display import DisplayCommandBase
 from cliff.lister import Lister
 from cliff.show import ShowOne
-from keystoneauth1.adapter import Adapter
 from rich.console import RenderableType
 
 from treeclaim.cli.arguments import DeclaredCommand, declare_arguments
@@ -29,6 +28,9 @@ from treeclaim.cli.printing import amounts_in_words, printer
 from treeclaim.cli.query_arguments import query_of
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.model.names import one_line
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
 
 JSON, TABLE, SHELL = "json", "table", "shell"
 _ESCAPING = (JSON, "yaml")
@@ -89,7 +91,7 @@ class CloudCommand(DeclaredCommand, Command):
         except ClientError as error:
             raise CommandError(str(error)) from error
 
-    def compute(self, options: argparse.Namespace, option: str) -> Callable[[], Adapter]:
+    def compute(self, options: argparse.Namespace, option: str) -> Callable[[], "Adapter"]:
         """Return a function that makes the adapter of the compute API, which an option needs."""
         if not self._is_plugin:
             return lambda: compute_of(options, option)

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
-
-from keystoneauth1 import adapter
-from keystoneauth1.exceptions import ClientException
 
 from treeclaim.cli.connection import region_adapter, region_of
 from treeclaim.cli.output import CommandError, failures_at, object_of, text_in
 from treeclaim.client.session import query_string
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
 
 COMPUTE = "compute"
 
@@ -39,7 +39,7 @@ _FINISHED = frozenset(
 """States of a migration that is over; until then its uuid holds what the server has at its source."""
 
 
-def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
+def compute_of(options: argparse.Namespace, wanted_by: str) -> "Adapter":
     """Return what talks to the compute API of the cloud that a command's options name.
 
     Args:
@@ -53,8 +53,10 @@ def compute_of(options: argparse.Namespace, wanted_by: str) -> adapter.Adapter:
         return region_adapter(region, region.get_session(), COMPUTE)
 
 
-def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> dict[str, Any]:
+def document(compute: "Adapter", path: str, member: str, **how: Any) -> dict[str, Any]:
     """Return an answer of the compute API, which has to have a member."""
+    from keystoneauth1.exceptions import ClientException  # noqa: PLC0415 - slow to import
+
     failures = (ClientException, ValueError, KeyError, TypeError)
     with failures_at(f"the compute API does not list its {member}", failures):
         answer = compute.get(path, **how)
@@ -65,7 +67,7 @@ def document(compute: adapter.Adapter, path: str, member: str, **how: Any) -> di
 
 
 def list_pages(
-    compute: adapter.Adapter, path: str, member: str, query: Mapping[str, str], **how: Any
+    compute: "Adapter", path: str, member: str, query: Mapping[str, str], **how: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield all items of a list, page by page."""
     parameters = {**query, "limit": str(PAGE)}
@@ -79,7 +81,7 @@ def list_pages(
         parameters["marker"] = parse_qs(urlsplit(following[0]).query)["marker"][0]
 
 
-def living_from(source: str, compute: Callable[[], adapter.Adapter]) -> dict[str, list[str]]:
+def living_from(source: str, compute: Callable[[], "Adapter"]) -> dict[str, list[str]]:
     """Return the uuids of the living consumers, by type.
 
     Args:
@@ -124,7 +126,7 @@ def _uuids(path: Path, texts: Iterable[str]) -> list[str]:
     return uuids
 
 
-def _of_nova(compute: adapter.Adapter) -> dict[str, list[str]]:
+def _of_nova(compute: "Adapter") -> dict[str, list[str]]:
     everywhere = {"all_tenants": "True"}
     list_all = partial(list_pages, compute, microversion=SERVERS_VERSION)
     servers = list(list_all("/servers", "servers", everywhere))

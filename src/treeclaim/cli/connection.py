@@ -5,17 +5,15 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from keystoneauth1 import loading
-from keystoneauth1.adapter import Adapter
-from keystoneauth1.exceptions import ClientException
-from keystoneauth1.identity import BaseIdentityPlugin
-from keystoneauth1.session import Session
-from yaml import YAMLError
+from typing import TYPE_CHECKING, Any
 
 from treeclaim.cli.output import PORT, CommandError, failures_at, warn
 from treeclaim.client import Client, ClientError, Patience, UnreachableError, make_adapter
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
+    from keystoneauth1.identity import BaseIdentityPlugin
+    from keystoneauth1.session import Session
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
 _TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
@@ -108,8 +106,10 @@ def _patience() -> Patience:
 def region_of(cloud: str) -> Iterator[Any]:
     """Open a cloud of clouds.yaml by openstacksdk."""
     try:
-        # An optional package, and a heavy one.
+        # An optional package. It, and keystoneauth1, are slow to import.
+        from keystoneauth1.exceptions import ClientException  # noqa: PLC0415
         from openstack import config, exceptions  # noqa: PLC0415
+        from yaml import YAMLError  # noqa: PLC0415
     except ImportError:
         raise CommandError(
             "clouds.yaml needs openstacksdk: pip install 'treeclaim[cloud]'"
@@ -126,8 +126,10 @@ def _client_of_cloud(name: str) -> Client:
         return Client(adapter=adapter, patience=_patience())
 
 
-def region_adapter(region: Any, session: Session, service_type: str) -> Adapter:
+def region_adapter(region: Any, session: "Session", service_type: str) -> "Adapter":
     """Return the adapter of a session to a service of a region of openstacksdk's."""
+    from keystoneauth1.adapter import Adapter  # noqa: PLC0415 - slow to import
+
     return Adapter(
         session,
         service_type=service_type,
@@ -139,13 +141,15 @@ def region_adapter(region: Any, session: Session, service_type: str) -> Adapter:
 
 def _client_of_environment() -> Client:
     """Return a client of the endpoint that the OS_* variables of openstackclient name."""
+    from keystoneauth1 import exceptions, loading  # noqa: PLC0415 - slow to import
+
     environment = os.environ
     kind = environment.get("OS_AUTH_TYPE") or (
         "v3applicationcredential"
         if environment.get("OS_APPLICATION_CREDENTIAL_ID")
         else ("token" if environment.get("OS_TOKEN") else "password")
     )
-    failures = (ClientException, TypeError, ValueError)
+    failures = (exceptions.ClientException, TypeError, ValueError)
     with failures_at(f"the OS_* variables (OS_AUTH_TYPE {kind})", failures):
         # keystoneauth1 reads the variable of an option for its default on a command line.
         identity: BaseIdentityPlugin = loading.get_plugin_loader(kind).load_from_options_getter(

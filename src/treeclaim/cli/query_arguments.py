@@ -12,10 +12,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.compute import document, list_pages
 from treeclaim.cli.output import CommandError, failures_at, warn
@@ -24,6 +23,9 @@ from treeclaim.model.flavors import flavor_of, flavors_of
 from treeclaim.model.names import unknown_word
 from treeclaim.model.query.parameters import BY_NAME, parameter_named
 from treeclaim.model.server_flavors import ENABLED_HOSTS, server_flavor
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
 
 _SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
 
@@ -52,7 +54,7 @@ def in_words(query: str | CandidateQuery) -> str:
     return " ".join(shlex.quote(f"{name}={value}") for name, value in pairs)
 
 
-def query_of(options: argparse.Namespace, compute: Callable[[], Adapter]) -> CandidateQuery:
+def query_of(options: argparse.Namespace, compute: Callable[[], "Adapter"]) -> CandidateQuery:
     """Return the query that the options describe.
 
     Args:
@@ -118,7 +120,7 @@ def flavors_in(file: Path) -> dict[str, Flavor]:
         return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
 
 
-def _query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
+def _query_of_server_flavor(compute: "Adapter", name: str) -> CandidateQuery:
     row = _flavor(compute, name)
     specs = document(compute, f"/flavors/{row['id']}/os-extra_specs", "extra_specs")
     source = f"flavor {name} cannot be read"
@@ -127,7 +129,7 @@ def _query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
     return translated(flavor, source)
 
 
-def _flavor(compute: Adapter, name: str) -> dict[str, Any]:
+def _flavor(compute: "Adapter", name: str) -> dict[str, Any]:
     """Return the flavor with a name or an id, public or not; an id comes first."""
     named = None
     for flavor in list_pages(compute, "/flavors/detail", "flavors", {"is_public": "None"}):

@@ -38,16 +38,16 @@ class CommandEntry(NamedTuple):
 # Words and a short name of each command, its class, and its line of help.
 _COMMANDS = """
 serve                         serve:Serve                              run the service; SIGHUP reloads it without losing a request
-db sync                       service.database:SyncDatabase            upgrade the schema to the newest revision
-db version                    service.database:ShowVersion             print the revision of the Placement schema
-db stamp                      service.database:StampDatabase           record a revision without migrating the schema
-db online_data_migrations     service.database:MigrateOnline           fill in the columns that older rows lack
-db prune                      service.database:PruneDatabase           delete rows that the change feed no longer needs
-db check                      service.database:CheckDatabase           check whether the database can be taken over
-upgrade check                 service.upgrade:CheckUpgrade             check whether anything has to be done before an upgrade
-config sample                 service.configured:PrintConfigSample     print a commented placement.conf
-config check                  service.configured:CheckConfig           check the configuration, and print the options in effect
-policy sample                 service.configured:PrintPolicySample     print a commented policy.yaml
+db sync                       service.commands:SyncDatabase            upgrade the schema to the newest revision
+db version                    service.commands:ShowVersion             print the revision of the Placement schema
+db stamp                      service.commands:StampDatabase           record a revision without migrating the schema
+db online_data_migrations     service.commands:MigrateOnline           fill in the columns that older rows lack
+db prune                      service.commands:PruneDatabase           delete rows that the change feed no longer needs
+db check                      service.commands:CheckDatabase           check whether the database can be taken over
+upgrade check                 service.commands:CheckUpgrade            check whether anything has to be done before an upgrade
+config sample                 service.commands:PrintConfigSample       print a commented placement.conf
+config check                  service.commands:CheckConfig             check the configuration, and print the options in effect
+policy sample                 service.commands:PrintPolicySample       print a commented policy.yaml
 admin                         serve:ServeAdmin                         serve liveness, readiness and metrics
 load                          providers.load:LoadProviders             load provider trees from a file
 copy                          providers.load:CopyService               copy everything from one Placement API endpoint to another, and compare the two

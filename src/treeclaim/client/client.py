@@ -4,12 +4,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 import orjson
-from keystoneauth1.adapter import Adapter
-from keystoneauth1.session import Session
 
 from treeclaim.client.claims import claim_body, is_committed
 from treeclaim.client.errors import (
@@ -24,6 +22,10 @@ from treeclaim.client.session import BATCH, make_adapter, make_session, query_st
 from treeclaim.model import microversions
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.microversions import ExtensionFeature, Feature
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
+    from keystoneauth1.session import Session
 
 _LATEST = microversions.MAXIMUM.minor
 _EXTENSION = ("/treeclaim/", "/allocation_candidates/explain")
@@ -42,7 +44,7 @@ class Client:
         endpoint: str = "",
         token: str = "",
         *,
-        adapter: Adapter | None = None,
+        adapter: "Adapter | None" = None,
         patience: Patience | None = None,
     ) -> None:
         """Connect by URL and token, or by the adapter of a keystoneauth1 session.

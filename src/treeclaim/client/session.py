@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of keystoneauth1: requests, the errors of those that get no response, parts of URLs."""
+"""Sessions of keystoneauth1: requests, the errors of those that get no response, parts of URLs.
+
+keystoneauth1 is imported by the first session: the help of a command needs none, and would take twice as long.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from keystoneauth1 import adapter, exceptions, session, token_endpoint
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    NewConnectionError,
-    ProtocolError,
-    ReadTimeoutError,
-)
-
 from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
+    from keystoneauth1.exceptions import ClientException
+    from keystoneauth1.session import Session
 
 _SERVICE_TYPE = "placement"
 
@@ -26,22 +26,26 @@ _NOT_UTF_8 = "surrogateescape"
 """Python's error handler for bytes of arguments that are not UTF-8."""
 
 
-def make_adapter(source: session.Session, **options: Any) -> adapter.Adapter:
+def make_adapter(source: "Session", **options: Any) -> "Adapter":
     """Return the adapter of a session to the Placement API.
 
     Args:
         source: Finds the endpoint in the catalogue, and renews its token.
         options: For `keystoneauth1.adapter.Adapter`: region_name, interface, endpoint_override.
     """
-    return adapter.Adapter(source, service_type=_SERVICE_TYPE, **options)
+    from keystoneauth1.adapter import Adapter  # noqa: PLC0415
+
+    return Adapter(source, service_type=_SERVICE_TYPE, **options)
 
 
-def make_session(endpoint: str, token: str) -> session.Session:
+def make_session(endpoint: str, token: str) -> "Session":
     """Return a session of a URL and a token.
 
     Raises:
         ClientError: if either of them is invalid.
     """
+    from keystoneauth1 import session, token_endpoint  # noqa: PLC0415
+
     if not (token.isascii() and token.isprintable()):
         raise ClientError("the token has characters that no token has")
     try:
@@ -57,7 +61,7 @@ def make_session(endpoint: str, token: str) -> session.Session:
 
 
 def send(
-    to: adapter.Adapter, method: str, path: str, headers: Mapping[str, str], json: Any = None
+    to: "Adapter", method: str, path: str, headers: Mapping[str, str], json: Any = None
 ) -> Any:
     """Send a request; return the response, of whatever status.
 
@@ -65,6 +69,8 @@ def send(
         ClientError: without a response; UnreachableError if the request was never received, and
             LostConnectionError if that is unknown.
     """
+    from keystoneauth1.exceptions import ClientException  # noqa: PLC0415
+
     body = {} if json is None else {"json": json}
     try:
         return to.request(
@@ -76,25 +82,28 @@ def send(
             timeout=_TIMEOUT,
             **body,
         )
-    except exceptions.ClientException as error:
+    except ClientException as error:
         raise _failure_of(f"{method} {path}", error) from error
     except (ValueError, OverflowError) as error:
         raise ClientError(f"{method} {path}: {error}") from error
 
 
-def _failure_of(call: str, error: exceptions.ClientException) -> ClientError:
+def _failure_of(call: str, error: "ClientException") -> ClientError:
     """Return the error of a call without a response.
 
     keystoneauth1 does not distinguish failures before and after the connection was made; the causes of its
     errors, which are those of urllib3, do.
     """
+    from keystoneauth1 import exceptions  # noqa: PLC0415
+    from urllib3 import exceptions as causes  # noqa: PLC0415
+
     cause: BaseException | None = error
     while cause is not None:
         reason = next(iter(cause.args), None)
         failure = getattr(reason, "reason", reason)
-        if isinstance(failure, NewConnectionError | ConnectTimeoutError):
+        if isinstance(failure, causes.NewConnectionError | causes.ConnectTimeoutError):
             return UnreachableError(f"no connection: {error}")
-        if isinstance(failure, ProtocolError | ReadTimeoutError):
+        if isinstance(failure, causes.ProtocolError | causes.ReadTimeoutError):
             return LostConnectionError(f"{call}: the connection was lost: {error}")
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, exceptions.HttpError):

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from keystoneauth1.adapter import Adapter
+from typing import TYPE_CHECKING, Any
 
 from treeclaim.cli.command import CloudAction
 from treeclaim.cli.compute import NOVA, PAGE, SERVERS_VERSION, list_pages
@@ -19,6 +17,9 @@ from treeclaim.client import CandidateQuery, Client, FlavorError
 from treeclaim.client.session import Progress, in_batches
 from treeclaim.model.flavors import flavor_of
 from treeclaim.model.server_flavors import server_flavor
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
 
 _MOST_REASONS = 10
 """Servers for which the reason why their request is unknown is printed one by one."""
@@ -66,7 +67,7 @@ class ImportRequests(CloudAction):
         return 1 if failures else 0
 
 
-def _requests_of_nova(compute: Adapter, report: Progress) -> tuple[_Requests, dict[str, str]]:
+def _requests_of_nova(compute: "Adapter", report: Progress) -> tuple[_Requests, dict[str, str]]:
     """Return the requests of all servers, and why those of others are not known, by uuid."""
     requests: _Requests = {}
     failures: dict[str, str] = {}

@@ -4,8 +4,7 @@
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-from keystoneauth1.adapter import Adapter
+from typing import TYPE_CHECKING
 
 from treeclaim.cli.command import CloudLister, Result
 from treeclaim.cli.compute import NOVA, document
@@ -13,6 +12,9 @@ from treeclaim.cli.output import CommandError, count_text, object_of, text_in
 from treeclaim.client import Client
 from treeclaim.client.aggregates import LONGEST_NAME, name_aggregates, read_aggregate_names
 from treeclaim.model.names import normalised_uuid
+
+if TYPE_CHECKING:
+    from keystoneauth1.adapter import Adapter
 
 _AGGREGATES_VERSION = "2.41"
 """Microversion of the compute API that lists aggregates with their uuids, which are Placement's."""
@@ -82,7 +84,7 @@ def _names_result(names: Mapping[str, str | None], note: str) -> Result:
     return Result(("Aggregate", "Name"), rows, {"names": dict(names)}, notes=[note])
 
 
-def _names_of_nova(compute: Adapter) -> Iterator[tuple[str, str]]:
+def _names_of_nova(compute: "Adapter") -> Iterator[tuple[str, str]]:
     """Yield the names of Nova's host aggregates, with the zones that they make."""
     body = document(compute, "/os-aggregates", "aggregates", microversion=_AGGREGATES_VERSION)
     for aggregate in body["aggregates"]:

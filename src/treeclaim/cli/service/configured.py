@@ -11,7 +11,6 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import CommandError, count_text, failures_at, print_lines, warn
 from treeclaim.cli.service.findings import (
     CHECKS,
@@ -43,55 +42,37 @@ _NAMESPACES = (
 )
 
 
-class PrintConfigSample(DeclaredCommand):
+def print_config_sample(_options: argparse.Namespace) -> None:
     """Print a commented placement.conf."""
-
-    def execute(self, options: argparse.Namespace) -> None:
-        del options
-        conf = cfg.ConfigOpts()
-        generator.register_cli_opts(conf)
-        arguments = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
-        conf(arguments, project=PROJECT, default_config_files=[], default_config_dirs=[])
-        generator.generate(conf)
+    conf = cfg.ConfigOpts()
+    generator.register_cli_opts(conf)
+    arguments = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
+    conf(arguments, project=PROJECT, default_config_files=[], default_config_dirs=[])
+    generator.generate(conf)
 
 
-class PrintPolicySample(DeclaredCommand):
+def print_policy_sample(_options: argparse.Namespace) -> None:
     """Print a commented policy.yaml."""
-
-    def execute(self, options: argparse.Namespace) -> None:
-        del options
-        # Without arguments the generator reads the command line of the process.
-        policy_generator.generate_sample(["--namespace", PROJECT], conf=cfg.ConfigOpts())
+    # Without arguments the generator reads the command line of the process.
+    policy_generator.generate_sample(["--namespace", PROJECT], conf=cfg.ConfigOpts())
 
 
-class CheckConfig(DeclaredCommand):
-    """Check the configuration, and print the options in effect with the places that set them.
-
-    Exit status: 0 if the service can use it, 1 for errors.
-    """
-
-    example = "--config-file /etc/placement/placement.conf"
-
-    arguments = f"""
-        --all  also print default values
-        {CONFIG_OPTIONS}
-    """
-
-    def execute(self, options: argparse.Namespace) -> int:
-        places = OptionPlaces(options.config_files, options.config_dirs)
-        try:
-            configuration = configuration_of(options)
-            keystone = _register_keystone_options(configuration.options)
-        except CommandError as error:
-            unknown = unknown_options(all_options(_keystone_options("password")), places)
-            errors = (ConfigFinding(True, known_place(line, places), line) for line in error.lines)
-            return _report([*unknown, *errors])
-        groups = all_options(keystone)
-        _print_options(configuration, keystone, places, with_defaults=options.all)
-        findings = [*unknown_options(groups, places), *without_effect(groups, places)]
-        for check in CHECKS:
-            findings += check(configuration, places)
-        return _report(findings)
+def check(options: argparse.Namespace) -> int:
+    """Print the options in effect, and what is wrong with the configuration; return 1 for errors."""
+    places = OptionPlaces(options.config_files, options.config_dirs)
+    try:
+        configuration = configuration_of(options)
+        keystone = _register_keystone_options(configuration.options)
+    except CommandError as error:
+        unknown = unknown_options(all_options(_keystone_options("password")), places)
+        errors = (ConfigFinding(True, known_place(line, places), line) for line in error.lines)
+        return _report([*unknown, *errors])
+    groups = all_options(keystone)
+    _print_options(configuration, keystone, places, with_defaults=options.all)
+    findings = [*unknown_options(groups, places), *without_effect(groups, places)]
+    for check_part in CHECKS:
+        findings += check_part(configuration, places)
+    return _report(findings)
 
 
 def _report(findings: Sequence[ConfigFinding]) -> int:

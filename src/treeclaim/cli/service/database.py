@@ -12,10 +12,8 @@ from datetime import timedelta
 import sqlalchemy as sa
 from prettytable import PrettyTable
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import FAILED, CommandError, print_lines
 from treeclaim.cli.service.stores import configuration_of, opened_store
-from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
 from treeclaim.store.database.engine import await_database
@@ -26,9 +24,6 @@ from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, p
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.data_migrations import MIGRATIONS, Owner
 from treeclaim.store.takeover.findings import Level
-
-_KEEP_HOURS = 25
-"""Default of the service. With less, cursors of clients expire before a day is over."""
 
 _VERDICTS = {
     Level.OK: "The database can be used.",
@@ -45,27 +40,9 @@ _MORE_TO_DO = 1
 _WRONG_COUNT = 127
 
 
-class _StoreCommand(DeclaredCommand):
-    """A command on the database of a configuration."""
-
-    arguments = CONFIG_OPTIONS
-
-    def execute(self, options: argparse.Namespace) -> int | None:
-        configuration = configuration_of(options)
-        with opened_store(configuration) as store:
-            return self.use(store, configuration, options)
-
-    def use(
-        self, store: Store, configuration: Configuration, options: argparse.Namespace
-    ) -> int | None:
-        raise NotImplementedError
-
-
-class SyncDatabase(_StoreCommand):
+def sync(options: argparse.Namespace) -> None:
     """Upgrade the schema to the newest revision."""
-
-    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
-        del options
+    with opened_store(options) as (store, configuration):
         database = configuration.options.placement_database
         await_database(store.engine, attempts=database.max_retries, pause=database.retry_interval)
         require_usable_server(store.engine, configuration.database)
@@ -73,32 +50,20 @@ class SyncDatabase(_StoreCommand):
         schema.sync(store.engine)
         store.write(standard_names.sync_standard_names)
         made = set(sa.inspect(store.engine).get_table_names()) - before
-        print_lines(
-            f"Made {len(made)} tables." if made else "The tables are there already; none was made."
-        )
+    print_lines(
+        f"Made {len(made)} tables." if made else "The tables are there already; none was made."
+    )
 
 
-class ShowVersion(_StoreCommand):
+def show_version(options: argparse.Namespace) -> None:
     """Print the revision of the Placement schema."""
-
-    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
-        del configuration, options
-        with store.engine.connect() as connection:
-            print_lines(str(schema.version(connection)))
+    with opened_store(options) as (store, _), store.engine.connect() as connection:
+        print_lines(str(schema.version(connection)))
 
 
-class StampDatabase(_StoreCommand):
+def stamp(options: argparse.Namespace) -> None:
     """Record a revision without migrating the schema."""
-
-    example = PLACEMENT_REVISION
-
-    arguments = f"""
-        VERSION  the revision
-        {CONFIG_OPTIONS}
-    """
-
-    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
-        del configuration
+    with opened_store(options) as (store, _):
         if options.version != PLACEMENT_REVISION:
             raise CommandError(
                 f"{options.version!r} is not a revision that this program knows; it knows "
@@ -115,55 +80,30 @@ class StampDatabase(_StoreCommand):
         schema.stamp(store.engine, options.version)
 
 
-class PruneDatabase(_StoreCommand):
+def prune(options: argparse.Namespace) -> None:
     """Delete rows that the change feed no longer needs."""
-
-    example = "--keep-hours 48"
-
-    arguments = f"""
-        --keep-hours HOURS = {_KEEP_HOURS}  how much of the feed to keep
-        {CONFIG_OPTIONS}
-    """
-
-    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
+    with opened_store(options) as (store, configuration):
         require_usable_server(store.engine, configuration.database)
         schema.require_ready(store.engine)
         deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
         print_lines(f"{deleted} rows of the change feed deleted")
 
 
-class CheckDatabase(DeclaredCommand):
-    """Check whether the database can be taken over. Nothing is changed.
-
-    Exit status: 0 if it can, 1 for warnings, 2 for errors.
-    """
-
-    example = "--config-file /etc/placement/placement.conf"
-
-    arguments = CONFIG_OPTIONS
-
-    def execute(self, options: argparse.Namespace) -> int:
-        findings = check(configuration_of(options).database)
-        for finding in findings:
-            print_lines(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
-            if finding.remedy:
-                print_lines(f"        → {finding.remedy}")
-        worst = max(finding.level for finding in findings)
-        print_lines(_VERDICTS[worst])
-        return int(worst)
+def check_takeover(options: argparse.Namespace) -> int:
+    """Print what hinders a takeover; return the level of the worst finding."""
+    findings = check(configuration_of(options).database)
+    for finding in findings:
+        print_lines(f"{finding.level.name.lower():7} {finding.subject}: {finding.text}")
+        if finding.remedy:
+            print_lines(f"        → {finding.remedy}")
+    worst = max(finding.level for finding in findings)
+    print_lines(_VERDICTS[worst])
+    return int(worst)
 
 
-class MigrateOnline(_StoreCommand):
-    """Fill in the columns that older rows lack."""
-
-    example = "--max-count 1000"
-
-    arguments = f"""
-        --max-count COUNT  migrate at most this many records, then stop (default: all)
-        {CONFIG_OPTIONS}
-    """
-
-    def use(self, store: Store, configuration: Configuration, options: argparse.Namespace) -> int:
+def migrate_online(options: argparse.Namespace) -> int:
+    """Fill in the columns that older rows lack; return the exit status of page 05, section 4.1."""
+    with opened_store(options) as (store, configuration):
         limit = _limit(options.max_count)
         if limit is not None and limit < 1:
             print_lines("Must supply a positive value for max_count")
@@ -178,13 +118,13 @@ class MigrateOnline(_StoreCommand):
         migrated, has_failed = _migrate_batch(store, owner, limit or _BATCH, totals)
         while migrated and limit is None:
             migrated, has_failed = _migrate_batch(store, owner, _BATCH, totals)
-        table = PrettyTable(["Migration", "Total Found", "Completed"])
-        for name, total in totals.items():
-            table.add_row([name, total["found"], total["done"]])
-        print_lines(*str(table).splitlines())
-        if has_failed and not migrated:
-            return FAILED
-        return _MORE_TO_DO if migrated else 0
+    table = PrettyTable(["Migration", "Total Found", "Completed"])
+    for name, total in totals.items():
+        table.add_row([name, total["found"], total["done"]])
+    print_lines(*str(table).splitlines())
+    if has_failed and not migrated:
+        return FAILED
+    return _MORE_TO_DO if migrated else 0
 
 
 def _migrate_batch(

@@ -18,14 +18,15 @@ _CONNECTION = "[placement_database]/connection"
 
 
 @contextmanager
-def opened_store(configuration: Configuration) -> Iterator[Store]:
-    """Open the store of a configuration."""
+def opened_store(options: argparse.Namespace) -> Iterator[tuple[Store, Configuration]]:
+    """Open the store of the configuration that a command's options name; yield both."""
+    configuration = configuration_of(options)
     try:
         store = Store(configuration.database)
     except (SQLAlchemyError, ImportError, ValueError) as error:
         raise CommandError(f"{_CONNECTION}: {describe_engine_error(error)}") from error
     try:
-        yield store
+        yield store, configuration
     except SchemaRevisionError as error:
         raise CommandError(str(error)) from error
     except StoreUnavailableError as error:

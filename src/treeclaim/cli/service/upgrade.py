@@ -7,38 +7,26 @@ from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
 from treeclaim.cli.output import CommandError
-from treeclaim.cli.service.stores import configuration_of, opened_store
+from treeclaim.cli.service.stores import opened_store
 from treeclaim.store import Store
 from treeclaim.store.reading.holders import CONSUMERS_WITHOUT_RECORD
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.takeover.data_migrations import PROVIDERS_WITHOUT_ROOT, count_rows
 
 _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
-_UNEXPECTED = 255
 
 
-class CheckUpgrade(DeclaredCommand):
-    """Check whether anything has to be done before an upgrade.
-
-    Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
-    """
-
-    failure_status = _UNEXPECTED
-
-    arguments = CONFIG_OPTIONS
-
-    def execute(self, options: argparse.Namespace) -> int:
-        configuration = configuration_of(options)
-        try:
-            with opened_store(configuration) as store:
-                _require_tables(store)
-                return int(_Checks(store, configuration.options).check())
-        except BrokenPipeError:
-            raise
-        except Exception as error:
-            raise CommandError(str(error)) from error
+def check(options: argparse.Namespace) -> int:
+    """Run the checks; return the worst of their codes."""
+    try:
+        with opened_store(options) as (store, configuration):
+            _require_tables(store)
+            return int(_Checks(store, configuration.options).check())
+    except (BrokenPipeError, CommandError):
+        raise
+    except Exception as error:
+        raise CommandError(str(error)) from error
 
 
 def _require_tables(store: Store) -> None:

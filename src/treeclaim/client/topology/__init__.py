@@ -2,7 +2,6 @@
 """Provider trees in files: the input of `treeclaim load` (docs/loading.md)."""
 
 from treeclaim.client.topology.document import DocumentFault
-from treeclaim.client.topology.entries import as_written, rename_consumed
 from treeclaim.client.topology.file import (
     PlannedProvider,
     Topology,
@@ -10,6 +9,7 @@ from treeclaim.client.topology.file import (
     parse_topology,
     read_topology,
 )
+from treeclaim.client.topology.names import as_written, rename_consumed
 
 __all__ = [
     "DocumentFault",

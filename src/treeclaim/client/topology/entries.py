@@ -2,7 +2,7 @@
 """Entries of a topology file as pydantic models; an entry may stand for many providers."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from pydantic import (
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, PlainText
 from treeclaim.client.topology.mig import CARDS, Card
+from treeclaim.client.topology.names import PLACES
 from treeclaim.model.names import aggregate_uuid, normalised_uuid, unknown_word
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 from treeclaim.model.provider import (
@@ -32,49 +33,10 @@ from treeclaim.model.provider import (
 
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,3})?")
 _INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,18})")
-_PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
-
-
-def as_written(name: str) -> str:
-    """Return a name in the form of an entry, in which braces are doubled."""
-    return name.replace("{", "{{").replace("}", "}}")
-
-
-def filled_in(name: str, number: int, parent: str) -> str:
-    """Return a name with its places filled in."""
-
-    def text(match: re.Match[str]) -> str:
-        place = match[0]
-        if place in ("{{", "}}"):
-            return place[0]
-        return parent if place == "{parent}" else str(number).zfill(int(match[1] or 0))
-
-    return _PLACES.sub(text, name)
-
-
-def rename_consumed(values: Values, rename: Callable[[str], str]) -> Values:
-    """Return the values of an entry with other names of the providers from which its inventories consume."""
-    stock = INVENTORIES.or_empty(values)
-    if not any(fields.get("consumes") for fields in stock.values()):
-        return values
-    renamed = {
-        name: {**fields, "consumes": _rename_entries(fields["consumes"], rename)}
-        if fields.get("consumes")
-        else fields
-        for name, fields in stock.items()
-    }
-    return {**values, INVENTORIES.name: renamed}
-
-
-def _rename_entries(
-    entries: Iterable[Mapping[str, Any]], rename: Callable[[str], str]
-) -> list[dict[str, Any]]:
-    renamed = [{**entry, "provider": rename(entry["provider"])} for entry in entries]
-    return sorted(renamed, key=lambda entry: (entry["provider"], entry["resource_class"]))
 
 
 def _check_name(name: str) -> str:
-    if any(match[0] in ("{", "}") for match in _PLACES.finditer(name)):
+    if any(match[0] in ("{", "}") for match in PLACES.finditer(name)):
         text = "only {n} (or {n:03}) and {parent} are filled in; a brace itself is written twice"
         raise ValueError(text)
     return name

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from treeclaim.client.topology.document import DocumentFault, Items, Members, read_document
-from treeclaim.client.topology.entries import EntryReader, FileEntry, filled_in, rename_consumed
+from treeclaim.client.topology.names import filled_in, rename_consumed
 from treeclaim.model.names import NAMESPACE
 from treeclaim.model.parts import PARTS, ProviderPart, Values
+
+if TYPE_CHECKING:
+    from treeclaim.client.topology.entries import FileEntry
 
 MOST_PROVIDERS = 200_000
 """Most providers of a file. The largest known clouds have some 100,000; neither a count with too
@@ -111,6 +114,9 @@ def parse_topology(text: str, source: str) -> Topology:
         text: In YAML.
         source: Name of the file in messages.
     """
+    # pydantic is slow to import, and a help needs none.
+    from treeclaim.client.topology.entries import EntryReader  # noqa: PLC0415
+
     problems: list[DocumentFault] = []
     document = read_document(text, problems)
     reader = EntryReader(problems)
@@ -134,7 +140,7 @@ def parse_topology(text: str, source: str) -> Topology:
 
 
 def _expand_all(
-    entries: Sequence[FileEntry], problems: list[DocumentFault]
+    entries: "Sequence[FileEntry]", problems: list[DocumentFault]
 ) -> list[PlannedProvider]:
     planned: list[PlannedProvider] = []
     for entry in entries:
@@ -147,7 +153,7 @@ def _expand_all(
     return planned
 
 
-def _expand(entry: FileEntry, parent: str | None) -> Iterator[PlannedProvider]:
+def _expand(entry: "FileEntry", parent: str | None) -> Iterator[PlannedProvider]:
     """Yield the providers of an entry, each with its children."""
     for number in range(1, entry.members.count + 1):
         fill_in = partial(filled_in, number=number, parent=parent or "")

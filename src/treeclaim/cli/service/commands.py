@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that maintain a service. The modules that run them take seconds to import; a help needs none."""
+
+import argparse
+from importlib import import_module
+from typing import ClassVar
+
+from treeclaim.cli.arguments import CONFIG_OPTIONS, DeclaredCommand
+
+_HEAD = "a082b8bb98d0"
+"""Revision of the Placement schema (contract page 85)."""
+
+
+class _ServiceCommand(DeclaredCommand):
+    """A command whose function is imported when it runs.
+
+    Attributes:
+        function: Module of this package and function. It takes the options, and returns the exit status; None for 0.
+    """
+
+    function: ClassVar[str]
+    arguments = CONFIG_OPTIONS
+
+    def execute(self, options: argparse.Namespace) -> int | None:
+        module, _, name = self.function.partition(":")
+        run = getattr(import_module(f"treeclaim.cli.service.{module}"), name)
+        status: int | None = run(options)
+        return status
+
+
+class SyncDatabase(_ServiceCommand):
+    """Upgrade the schema to the newest revision."""
+
+    function = "database:sync"
+
+
+class ShowVersion(_ServiceCommand):
+    """Print the revision of the Placement schema."""
+
+    function = "database:show_version"
+
+
+class StampDatabase(_ServiceCommand):
+    """Record a revision without migrating the schema."""
+
+    function = "database:stamp"
+    example = _HEAD
+    arguments = f"""
+        VERSION  the revision
+        {CONFIG_OPTIONS}
+    """
+
+
+class MigrateOnline(_ServiceCommand):
+    """Fill in the columns that older rows lack."""
+
+    function = "database:migrate_online"
+    example = "--max-count 1000"
+    arguments = f"""
+        --max-count COUNT  migrate at most this many records, then stop (default: all)
+        {CONFIG_OPTIONS}
+    """
+
+
+class PruneDatabase(_ServiceCommand):
+    """Delete rows that the change feed no longer needs."""
+
+    function = "database:prune"
+    example = "--keep-hours 48"
+    # The default is that of the service. With less, cursors of clients expire before a day is over.
+    arguments = f"""
+        --keep-hours HOURS = 25  how much of the feed to keep
+        {CONFIG_OPTIONS}
+    """
+
+
+class CheckDatabase(_ServiceCommand):
+    """Check whether the database can be taken over. Nothing is changed.
+
+    Exit status: 0 if it can, 1 for warnings, 2 for errors.
+    """
+
+    function = "database:check_takeover"
+    example = "--config-file /etc/placement/placement.conf"
+
+
+class CheckUpgrade(_ServiceCommand):
+    """Check whether anything has to be done before an upgrade.
+
+    Exit status: 0 if not, 1 for warnings, 2 for failures, 255 if the check failed.
+    """
+
+    function = "upgrade:check"
+    failure_status = 255
+
+
+class PrintConfigSample(_ServiceCommand):
+    """Print a commented placement.conf."""
+
+    function = "configured:print_config_sample"
+    arguments = ""
+
+
+class PrintPolicySample(_ServiceCommand):
+    """Print a commented policy.yaml."""
+
+    function = "configured:print_policy_sample"
+    arguments = ""
+
+
+class CheckConfig(_ServiceCommand):
+    """Check the configuration, and print the options in effect with the places that set them.
+
+    Exit status: 0 if the service can use it, 1 for errors.
+    """
+
+    function = "configured:check"
+    example = "--config-file /etc/placement/placement.conf"
+    arguments = f"""
+        --all  also print default values
+        {CONFIG_OPTIONS}
+    """
