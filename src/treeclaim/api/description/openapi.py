@@ -5,7 +5,7 @@ It describes the newest microversion; `x-since` is the first microversion of an 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from treeclaim import __version__
@@ -21,7 +21,7 @@ from treeclaim.api.description.responses import (
 )
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.request.schemas import Schema
+from treeclaim.api.protocol.request.schemas import Schema, transformed
 from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
 
 _MEMBERS = {
@@ -83,20 +83,14 @@ class SchemaNames:
             schema: The schema.
             name: Its name, unless it is an object of a known kind.
         """
-        named = self._name_parts(schema)
+        named = transformed(schema, self._name_part)
         is_named = named.keys() == {"$ref"} or named.get("type") != "object"
         return named if is_named else self._refer(name, named)
 
-    def _name_parts(self, node: Any) -> Any:
-        if isinstance(node, list | tuple):
-            return [self._name_parts(part) for part in node]
-        if not isinstance(node, Mapping):
-            return node
-        copied = {key: self._name_parts(part) for key, part in node.items()}
-        if copied.get("type") != "object" or not isinstance(copied.get("properties"), dict):
-            return copied
-        name = _NAMES.get(frozenset(copied["properties"]))
-        return copied if name is None else self._refer(name, copied)
+    def _name_part(self, node: Schema) -> Schema:
+        is_object = node.get("type") == "object" and isinstance(node.get("properties"), dict)
+        name = _NAMES.get(frozenset(node["properties"])) if is_object else None
+        return node if name is None else self._refer(name, node)
 
     def _refer(self, name: str, schema: Schema) -> Schema:
         """Return a reference; requests may have other forms of an object than responses."""

@@ -2,13 +2,20 @@
 """Describes the inputs and answers of an operation: schemas, statuses, headers and bodies."""
 
 import re
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON
 from treeclaim.api.protocol.operations import DescribedResponse, Operation
-from treeclaim.api.protocol.request.schemas import ANY_UUID, INTEGER, STRING, Schema, record, text
+from treeclaim.api.protocol.request.schemas import (
+    ANY_UUID,
+    INTEGER,
+    STRING,
+    Schema,
+    record,
+    text,
+    transformed,
+)
 from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {
@@ -106,7 +113,9 @@ def _success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
         headers["Cache-Control"] = _header({"const": "no-cache"})
     described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
     if answer.body is not None:
-        described["content"] = {JSON: {"schema": without_pattern_properties(answer.body)}}
+        described["content"] = {
+            JSON: {"schema": transformed(answer.body, _without_pattern_properties)}
+        }
         if EVENT_STREAM in operation.offers:
             described["content"][EVENT_STREAM] = {"schema": STRING}
             described["description"] += _EVENTS
@@ -166,7 +175,7 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
 
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
     """Return the form of a parameter: the form that the operation declares, or else its schema."""
-    form: Schema = operation.forms.query.get(name) or with_lenient_formats(checked_by)
+    form: Schema = operation.forms.query.get(name) or transformed(checked_by, _with_lenient_format)
     if form.get("pattern") == _POSITIVE:
         form = INTEGER | {"minimum": 1}
     if name in operation.forms.repeated_query:
@@ -183,38 +192,27 @@ def description_of(operation: Operation, name: str, *, is_suffixed: bool) -> str
 
 def body_form(operation: Operation, checked_by: Schema) -> Schema:
     """Return the form of an operation's body."""
-    form: Schema = with_lenient_formats(checked_by)
+    form: Schema = transformed(checked_by, _with_lenient_format)
     closer = form if operation.forms.body is None else operation.forms.body(form)
-    return without_pattern_properties(closer)  # type: ignore[no-any-return]
+    return transformed(closer, _without_pattern_properties)  # type: ignore[no-any-return]
 
 
-def with_lenient_formats(schema: Any) -> Any:
-    """Return a copy of a schema whose `format` is not stricter than the service."""
-    if isinstance(schema, Mapping):
-        if schema.get("format") == "uuid" and "pattern" not in schema:
-            return dict(ANY_UUID)
-        return {name: with_lenient_formats(inner) for name, inner in schema.items()}
-    if isinstance(schema, list):
-        return [with_lenient_formats(inner) for inner in schema]
-    return schema
+def _with_lenient_format(node: Schema) -> Schema:
+    """Return a schema whose `format` is not stricter than the service."""
+    return dict(ANY_UUID) if node.get("format") == "uuid" and "pattern" not in node else node
 
 
-def without_pattern_properties(schema: Any) -> Any:
-    """Return a copy of a schema without `patternProperties`.
+def _without_pattern_properties(node: Schema) -> Schema:
+    """Return a schema without `patternProperties`.
 
     Generators of clients ignore that keyword, so that a mapping would have no members.
     """
-    if isinstance(schema, list | tuple):
-        return [without_pattern_properties(inner) for inner in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    copied = {name: without_pattern_properties(inner) for name, inner in schema.items()}
-    patterns = copied.get("patternProperties", {})
-    if len(patterns) != 1 or copied.get("additionalProperties", True) is not False:
-        return copied
-    [(pattern, value)] = copied.pop("patternProperties").items()
+    patterns = node.get("patternProperties", {})
+    if len(patterns) != 1 or node.get("additionalProperties", True) is not False:
+        return node
+    [(pattern, value)] = node.pop("patternProperties").items()
     names = {} if pattern == _ANY_KEY else {"propertyNames": {"pattern": pattern}}
-    return copied | names | {"additionalProperties": value}
+    return node | names | {"additionalProperties": value}
 
 
 def suffixed_names(schema: Schema) -> dict[str, Schema]:

@@ -6,25 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import (
-    Call,
-    DescribedResponse,
-    Reply,
-    VersionedSchema,
-    operation,
-)
+from treeclaim.api.protocol.operations import Call, Reply, VersionedSchema, operation, shows
 from treeclaim.api.protocol.request.bodies import Body, DashedUuid, ShortText
 from treeclaim.api.protocol.request.query_models import Uuids
-from treeclaim.api.protocol.request.schemas import (
-    GENERATION,
-    LINKS,
-    STRING,
-    STRINGS,
-    UUID,
-    Schema,
-    mapping,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import GENERATION, LINKS, UUID, Schema, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
@@ -37,12 +22,12 @@ from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
 from treeclaim.store.operations.providers import providers
 
-AGGREGATES = DescribedResponse(body=record({"aggregates": STRINGS} | GENERATION))
+AGGREGATES = shows({"aggregates": [str], "resource_provider_generation": int})
 _KIND = "names"
 _MOST = 10_000
 
 
-NAMES = DescribedResponse(body=record({"names": mapping(".*", STRING), "links": LINKS}))
+NAMES = shows({"names": {str: str}, "links": LINKS})
 """A page of names, by uuid of an aggregate."""
 
 

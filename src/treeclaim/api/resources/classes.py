@@ -13,8 +13,9 @@ from treeclaim.api.protocol.operations import (
     ValueForms,
     VersionedSchema,
     operation,
+    shows,
 )
-from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, STRING, record
+from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, Shape, record
 from treeclaim.api.protocol.request.validation import Checker, require_body
 from treeclaim.api.protocol.texts import now
 from treeclaim.model.errors import (
@@ -25,10 +26,10 @@ from treeclaim.model.errors import (
 from treeclaim.model.microversions import Feature
 from treeclaim.store.operations.catalogue import resource_classes as store
 
-_CLASS = record({"name": STRING, "links": LINKS})
+_CLASS: Shape = {"name": str, "links": LINKS}
 
-CLASS = DescribedResponse(body=_CLASS)
-CLASSES = DescribedResponse(body=record({"resource_classes": {"type": "array", "items": _CLASS}}))
+CLASS = shows(_CLASS)
+CLASSES = shows({"resource_classes": [_CLASS]})
 CREATED = DescribedResponse(HTTPStatus.CREATED, dated=False, located=True)
 EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False, located=True)
 _GIVEN = record({"name": CUSTOM_NAME})

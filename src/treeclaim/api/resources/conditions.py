@@ -8,16 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import (
-    EMPTY,
-    Call,
-    DescribedResponse,
-    Reply,
-    ValueForms,
-    operation,
-)
+from treeclaim.api.protocol.operations import EMPTY, Call, Reply, ValueForms, operation, shows
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
-from treeclaim.api.protocol.request.schemas import INTEGER, record, text
+from treeclaim.api.protocol.request.schemas import text
 from treeclaim.api.resources.allocations.hold_terms import read_until
 from treeclaim.api.resources.extension.provider_batch import SHOWN
 from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
@@ -32,8 +25,8 @@ from treeclaim.model.provider import (
 )
 from treeclaim.store.operations.providers import conditions as store
 
-_SHOWN = DescribedResponse(body=record({CONDITIONS.name: SHOWN[CONDITIONS]}))
-_AFFECTED = DescribedResponse(body=record({"consumers": INTEGER, "providers": INTEGER}))
+_SHOWN = shows({CONDITIONS.name: SHOWN[CONDITIONS]})
+_AFFECTED = shows({"consumers": int, "providers": int})
 
 
 class ConditionBody(Body):

@@ -50,7 +50,7 @@ def reshape_body(version: Version) -> Schema:
 def _described_body(schema: Schema) -> Schema:
     for provider in schema["properties"]["inventories"]["patternProperties"].values():
         with_class_names(provider)
-    return described_claims(schema)  # type: ignore[no-any-return]
+    return described_claims(schema)
 
 
 @operation(

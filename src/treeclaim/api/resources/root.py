@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root document and the description of the API."""
 
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
-from treeclaim.api.protocol.request.schemas import LINKS, STRING, record
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.request.schemas import LINKS
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
-VERSIONS = DescribedResponse(
-    body=record(
-        {
-            "versions": {
-                "type": "array",
-                "items": record(
-                    {
-                        "id": STRING,
-                        "min_version": STRING,
-                        "max_version": STRING,
-                        "status": STRING,
-                        "links": LINKS,
-                    }
-                ),
+VERSIONS = shows(
+    {
+        "versions": [
+            {
+                "id": str,
+                "min_version": str,
+                "max_version": str,
+                "status": str,
+                "links": LINKS,
             }
-        }
-    )
+        ]
+    }
 )
 
-DESCRIPTION = DescribedResponse(body={"type": "object"}, dated=False)
+DESCRIPTION = shows(dict, dated=False)
 
 
 @operation(

@@ -12,13 +12,13 @@ from treeclaim.api.protocol.operations import (
     ValueForms,
     VersionedSchema,
     operation,
+    shows,
 )
 from treeclaim.api.protocol.request.schemas import (
     CUSTOM_NAME,
     GENERATION,
     SHORT_TEXT,
     STRING,
-    STRINGS,
     record,
     text,
 )
@@ -31,8 +31,8 @@ from treeclaim.model.names import is_custom_name, quote_value
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.providers import replace_traits
 
-TRAITS = DescribedResponse(body=record({"traits": STRINGS}))
-PROVIDER_TRAITS = DescribedResponse(body=record({"traits": STRINGS} | GENERATION))
+TRAITS = shows({"traits": [str]})
+PROVIDER_TRAITS = shows({"traits": [str], "resource_provider_generation": int})
 FOUND = DescribedResponse(HTTPStatus.NO_CONTENT)
 CREATED = DescribedResponse(HTTPStatus.CREATED, located=True)
 EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, located=True)

@@ -6,21 +6,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from treeclaim.api.protocol.operations import (
-    Call,
-    DescribedResponse,
-    Reply,
-    VersionedSchema,
-    operation,
-)
-from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
-    GENERATION,
-    SHORT_TEXT,
-    Schema,
-    mapping,
-    record,
-)
+from treeclaim.api.protocol.operations import Call, Reply, VersionedSchema, operation, shows
+from treeclaim.api.protocol.request.schemas import AMOUNTS, SHORT_TEXT, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.resources.providers.provider_json import require_row
 from treeclaim.model.claim import UsageGroup
@@ -28,8 +15,8 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
-PROVIDER = DescribedResponse(body=record(GENERATION | {"usages": AMOUNTS}))
-PROJECT = DescribedResponse(body=record({"usages": mapping(".*", AMOUNTS)}))
+PROVIDER = shows({"resource_provider_generation": int, "usages": AMOUNTS})
+PROJECT = shows({"usages": {str: AMOUNTS}})
 
 
 def usage_query(version: Version) -> Schema:

@@ -19,7 +19,7 @@ from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.query_models import QueryReader
-from treeclaim.api.protocol.request.schemas import Schema
+from treeclaim.api.protocol.request.schemas import Schema, Shape, schema_of
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import Feature, Version
@@ -35,6 +35,7 @@ __all__ = [
     "VersionedSchema",
     "operation",
     "operations_of",
+    "shows",
 ]
 
 _SECTION = re.compile(r" \((?:contract |page |section)[^)]*\)")
@@ -61,6 +62,17 @@ class DescribedResponse:
     body: Schema | None = None
     dated: bool = True
     located: bool = False
+
+
+def shows(
+    shape: Shape,
+    status: HTTPStatus = HTTPStatus.OK,
+    *,
+    dated: bool = True,
+    located: bool = False,
+) -> DescribedResponse:
+    """Describe a successful answer with a JSON body; see `DescribedResponse`."""
+    return DescribedResponse(status, schema_of(shape), dated, located)
 
 
 EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)

@@ -32,6 +32,7 @@ from treeclaim.api.protocol.request.schemas import (
     QUERY,
     TYPE_NAME,
     Schema,
+    transformed,
 )
 from treeclaim.model.claim import MOST_SOURCES
 from treeclaim.model.microversions import Version
@@ -156,34 +157,26 @@ class BodyReader:
             raise self.refusal(_describe_problem(error, value, place)) from None
 
 
-def _inline_definitions(node: Any, definitions: Mapping[str, Any]) -> Any:
+def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
     """Return a copy of a schema with definitions instead of references, and without titles and defaults."""
-    if isinstance(node, list):
-        return [_inline_definitions(part, definitions) for part in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _inline_definitions(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
-    if "patternProperties" in node:
-        [(pattern, value)] = node["patternProperties"].items()
-        names = {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
-        others = {key: part for key, part in node.items() if key != "patternProperties"}
-        return _inline_definitions(others | names, definitions)
-    if node.get("default", node) is None and "anyOf" in node:
-        # The member may be absent, but not null.
-        kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
-        return _inline_definitions({"anyOf": kinds} if len(kinds) > 1 else kinds[0], definitions)
-    left_out = {"title", "default", "discriminator"}
-    if "properties" in node:
-        # Equal members must be one named schema, also if the docstrings of the models differ.
-        left_out.add("description")
-    return {
-        key: {name: _inline_definitions(part, definitions) for name, part in inner.items()}
-        if key == "properties"
-        else _inline_definitions(inner, definitions)
-        for key, inner in node.items()
-        if key not in left_out
-    }
+
+    def inline(node: Schema) -> Any:
+        if "$ref" in node:
+            return _inline_definitions(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
+        if "patternProperties" in node:
+            [(pattern, value)] = node.pop("patternProperties").items()
+            node |= {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
+        if node.get("default", node) is None and "anyOf" in node:
+            # The member may be absent, but not null.
+            kinds = [kind for kind in node["anyOf"] if kind != {"type": "null"}]
+            return {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
+        left_out = {"title", "default", "discriminator"}
+        if "properties" in node:
+            # Equal members must be one named schema, also if the docstrings of the models differ.
+            left_out.add("description")
+        return {key: value for key, value in node.items() if key not in left_out}
+
+    return transformed(schema, inline)
 
 
 def _describe_problem(error: ValidationError, body: Any, within: str) -> str:

@@ -5,14 +5,15 @@ The modules of the nouns contain the schemas, each a function of the microversio
 on a `Feature`, never a second copy of a schema.
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import NoneType, UnionType
+from typing import Any, NamedTuple
 
 Schema = dict[str, Any]
 
 INTEGER: Schema = {"type": "integer"}
 BOOLEAN: Schema = {"type": "boolean"}
 STRING: Schema = {"type": "string"}
-STRINGS: Schema = {"type": "array", "items": STRING}
 SHORT_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 
@@ -62,17 +63,63 @@ def mapping(pattern: str, value: Schema, *, least: int = 0) -> Schema:
     return schema
 
 
-AMOUNTS: Schema = mapping(".*", INTEGER)
-"""Amounts by resource class, in answers."""
+Shape = Any
+"""The form of an answer: `str`, `int | None` or `dict`; `[shape]` for a list; a tuple or an `Enum` for its values;
+`{str: shape}` for an object with any keys, or a pattern instead of `str`; `{"name": shape, "other?": shape}` for an
+object with these members, of which `other` is optional; `OrNull(shape)`; or a schema."""
 
-HELD: Schema = mapping(".*", record({"generation": INTEGER, "resources": AMOUNTS}))
-"""The allocations of a consumer by provider, in answers."""
+AMOUNTS: Shape = {str: int}
+"""Amounts by resource class."""
 
-ROOTS: Schema = {"type": "array", "items": record({"uuid": STRING, "name": STRING})}
-"""The roots of trees, in answers."""
+HELD: Shape = {str: {"generation": int, "resources": AMOUNTS}}
+"""The allocations of a consumer by provider."""
 
-LINKS: Schema = {"type": "array", "items": record({"rel": STRING, "href": STRING})}
-"""Links of a representation, in answers."""
+ROOTS: Shape = [{"uuid": str, "name": str}]
+"""The roots of trees."""
+
+LINKS: Shape = [{"rel": str, "href": str}]
+"""Links of a representation."""
+
+_TYPES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    NoneType: "null",
+}
+
+
+class OrNull(NamedTuple):
+    """The shape of a value that may be null."""
+
+    shape: Shape
+
+
+def schema_of(shape: Shape) -> Schema:
+    """Return the schema of a shape."""
+    if isinstance(shape, type) and shape in _TYPES:
+        return {"type": _TYPES[shape]}
+    if isinstance(shape, UnionType):
+        return {"type": [_TYPES[kind] for kind in shape.__args__]}
+    if isinstance(shape, OrNull):
+        schema = schema_of(shape.shape)
+        return schema | {"type": [schema["type"], "null"]}
+    if isinstance(shape, list):
+        return {"type": "array", "items": schema_of(shape[0])}
+    return _object_schema(shape) if isinstance(shape, dict) else {"enum": list(shape)}
+
+
+def _object_schema(shape: dict[Any, Shape]) -> Schema:
+    if isinstance(shape.get("type"), str):
+        return shape
+    first, inner = next(iter(shape.items()))
+    if first is str or first.startswith("^"):
+        return mapping(".*" if first is str else first, schema_of(inner))
+    members = {name: schema_of(inner) for name, inner in shape.items()}
+    required = {name: schema for name, schema in members.items() if not name.endswith("?")}
+    optional = {name[:-1]: schema for name, schema in members.items() if name.endswith("?")}
+    return record(required, optional)
 
 
 UUID_PATTERN = r"(urn:uuid:)?\{?(-?[0-9a-fA-F]){32}\}?"
@@ -104,3 +151,12 @@ QUERY: Schema = {
     "description": "A query string of GET /allocation_candidates; all its parameters are allowed.",
 }
 """A query in a body, as the API description shows it."""
+
+
+def transformed(node: Any, change: Callable[[Schema], Any]) -> Any:
+    """Return a copy of a schema in which a function has changed each mapping, the inner ones first."""
+    if isinstance(node, list | tuple):
+        return [transformed(part, change) for part in node]
+    if not isinstance(node, Mapping):
+        return node
+    return change({key: transformed(part, change) for key, part in node.items()})

@@ -8,31 +8,29 @@ from typing import Any
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import (
     Call,
-    DescribedResponse,
     Refusal,
     Reply,
     ValueForms,
     VersionedSchema,
     operation,
+    shows,
 )
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     ANY_UUID,
-    BOOLEAN,
     CLASS_NAME,
-    GENERATION,
     HELD,
     INTEGER,
     PROVIDER_KEY,
     SHORT_TEXT,
-    STRING,
-    STRINGS,
-    TEXT_OR_NULL,
     UUID,
+    OrNull,
     Schema,
+    Shape,
     mapping,
     record,
+    transformed,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
@@ -103,19 +101,19 @@ def _claim(version: Version, least: int, *, draws: bool) -> Schema:
     return record(required, optional)
 
 
-def described_claims(node: Any) -> Any:
+def described_claims(schema: Schema) -> Schema:
     """Return a copy of a schema in which the members of the extension are described."""
-    if not isinstance(node, dict):
+    described: Schema = transformed(schema, _describe_claim)
+    return described
+
+
+def _describe_claim(node: Schema) -> Schema:
+    members = node.get("properties", {})
+    if "hold" not in members:
         return node
-    copied = {key: described_claims(part) for key, part in node.items()}
-    members = copied.get("properties", {})
-    if "hold" in members:
-        described_members = MEMBERS.schema["properties"]
-        copied["properties"] = members | {
-            name: described_members[name] for name in members.keys() & described_members.keys()
-        }
-        copied |= TYPE_UNLESS_HOLD
-    return copied
+    described = MEMBERS.schema["properties"]
+    named = {name: described.get(name, schema) for name, schema in members.items()}
+    return node | {"properties": named} | TYPE_UNLESS_HOLD
 
 
 def _allocations_schema(version: Version, least: int) -> Schema:
@@ -126,53 +124,44 @@ def _allocations_schema(version: Version, least: int) -> Schema:
     return {"type": "array", "minItems": least, "items": item}
 
 
-SHOWN_HOLD = record(
-    {
-        "until": TEXT_OR_NULL,
-        "returns": BOOLEAN,
-        "projects": STRINGS,
-        "note": TEXT_OR_NULL,
-        "drawn": mapping(".*", AMOUNTS),
-    }
-)
+SHOWN_HOLD: Shape = {
+    "until": str | None,
+    "returns": bool,
+    "projects": [str],
+    "note": str | None,
+    "drawn": {str: AMOUNTS},
+}
 
-HOLD_OR_NULL = SHOWN_HOLD | {"type": ["object", "null"]}
-"""Terms of a hold; null for other consumers."""
-
-DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
-"""The drawn amounts of a consumer, by hold and provider."""
-
-OWNED: dict[str, Schema] = {
-    "project_id": STRING,
-    "user_id": STRING,
-    "consumer_generation": INTEGER,
-    "consumer_type": STRING,
+OWNED: Shape = {
+    "project_id": str,
+    "user_id": str,
+    "consumer_generation": int,
+    "consumer_type": str,
 }
 """The owner of a consumer in responses."""
 
-KEPT: dict[str, Schema] = {
-    "hold": HOLD_OR_NULL,
-    "drawn_from": DRAWN_FROM,
-    "request": {"type": ["array", "null"], "items": STRING},
+KEPT: Shape = {
+    # Terms of a hold; null for other consumers.
+    "hold?": OrNull(SHOWN_HOLD),
+    # The drawn amounts of a consumer, by hold and provider.
+    "drawn_from?": {str: {str: AMOUNTS}},
+    "request?": OrNull([str]),
 }
 """The records kept with a consumer in responses."""
 
-CONSUMER = DescribedResponse(
-    body=record(
-        {"allocations": HELD}, OWNED | KEPT | {"request_valid": {"type": ["boolean", "null"]}}
-    )
+CONSUMER = shows(
+    {"allocations": HELD}
+    | {f"{name}?": shape for name, shape in OWNED.items()}
+    | KEPT
+    | {"request_valid?": bool | None}
 )
 """The allocations of a consumer; without allocations, the response has no other member."""
 
-PROVIDER = DescribedResponse(
-    body=record(
-        {
-            "allocations": mapping(
-                ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
-            )
-        }
-        | GENERATION
-    )
+PROVIDER = shows(
+    {
+        "allocations": {str: {"resources": AMOUNTS, "consumer_generation": int}},
+        "resource_provider_generation": int,
+    }
 )
 
 

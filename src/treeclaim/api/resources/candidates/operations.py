@@ -5,7 +5,7 @@ from functools import cache
 from operator import attrgetter
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.queries import Mixes, parse_pairs, parse_request
 from treeclaim.api.resources.extension.lists import unknown_class_refusal
@@ -26,7 +26,7 @@ DRAW_RULE = "treeclaim:holds:draw"
 @operation(
     "GET /allocation_candidates",
     policy="placement:allocation_candidates:list",
-    answers=(schemas.CANDIDATES,),
+    answers=(shows(schemas.CANDIDATES),),
     since=Feature.ALLOCATION_CANDIDATES,
     query=schemas.QUERY,
     forms=schemas.SEARCH_FORMS,
@@ -77,7 +77,7 @@ def _form(version: Version) -> BodyForm:
 @operation(
     "GET /allocation_candidates/explain",
     policy="placement:allocation_candidates:list",
-    answers=(schemas.EXPLANATION,),
+    answers=(shows(schemas.EXPLANATION),),
     query=schemas.EXPLAIN_QUERY,
     forms=schemas.SEARCH_FORMS,
     needs_opt_in=True,

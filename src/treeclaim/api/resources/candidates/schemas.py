@@ -5,21 +5,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import DescribedResponse, ValueForms, VersionedSchema
+from treeclaim.api.protocol.operations import ValueForms, VersionedSchema
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, QueryReader
 from treeclaim.api.protocol.request.schemas import (
     AMOUNTS,
     ANY_UUID,
-    INTEGER,
     MEMBER_OF,
     STRING,
-    STRINGS,
-    TEXT_OR_NULL,
     UUID_PATTERN,
     Schema,
+    Shape,
     list_pattern,
-    mapping,
     record,
     text,
 )
@@ -92,68 +89,38 @@ QUERY = VersionedSchema(candidate_query)
 EXPLAIN_QUERY = VersionedSchema(explain_query)
 
 
-CANDIDATES = DescribedResponse(
-    body=record(
-        {
-            "allocation_requests": {
-                "type": "array",
-                "items": record(
-                    {
-                        "allocations": mapping(".*", record({"resources": AMOUNTS})),
-                        "mappings": mapping(".*", STRINGS),
-                    }
-                ),
-            },
-            "provider_summaries": mapping(
-                ".*",
-                record(
-                    {
-                        "resources": mapping(".*", record({"capacity": INTEGER, "used": INTEGER})),
-                        "traits": STRINGS,
-                        "parent_provider_uuid": TEXT_OR_NULL,
-                        "root_provider_uuid": STRING,
-                    }
-                ),
-            ),
-        },
-        {
-            "scores": {"type": "array", "items": {"type": "number"}},
-            "approximate": {"type": "boolean"},
-        },
-    )
-)
-
-EXPLANATION = DescribedResponse(
-    body=record(
-        {
-            "feasible": {"type": "boolean"},
-            "fits_when_empty": {"type": "boolean"},
-            "trees": record({"considered": INTEGER, "matching": INTEGER}),
-            "funnel": {
-                "type": "array",
-                "items": record(
-                    {
-                        "group": TEXT_OR_NULL,
-                        "reason": {"enum": [reason.value for reason in Reason]},
-                        "detail": {"type": "object"},
-                        "trees_before": INTEGER,
-                        "trees_after": INTEGER,
-                    }
-                ),
-            },
-            "nearest": {
-                "type": "array",
-                "items": record(
-                    {
-                        "root_provider": record({"uuid": STRING, "name": STRING}),
-                        "blocked_by": {"type": "array", "items": {"type": "object"}},
-                    }
-                ),
-            },
-            "advice": STRINGS,
+CANDIDATES: Shape = {
+    "allocation_requests": [
+        {"allocations": {str: {"resources": AMOUNTS}}, "mappings": {str: [str]}}
+    ],
+    "provider_summaries": {
+        str: {
+            "resources": {str: {"capacity": int, "used": int}},
+            "traits": [str],
+            "parent_provider_uuid": str | None,
+            "root_provider_uuid": str,
         }
-    )
-)
+    },
+    "scores?": [float],
+    "approximate?": bool,
+}
+
+EXPLANATION: Shape = {
+    "feasible": bool,
+    "fits_when_empty": bool,
+    "trees": {"considered": int, "matching": int},
+    "funnel": [
+        {
+            "group": str | None,
+            "reason": tuple(reason.value for reason in Reason),
+            "detail": dict,
+            "trees_before": int,
+            "trees_after": int,
+        }
+    ],
+    "nearest": [{"root_provider": {"uuid": str, "name": str}, "blocked_by": [dict]}],
+    "advice": [str],
+}
 
 
 TYPE_UNLESS_HOLD: Schema = {

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of a provider (contract page 102, section 1)."""
 
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import BodyReader
-from treeclaim.api.protocol.request.schemas import GENERATION, record
 from treeclaim.api.resources.extension.provider_batch import SHOWN, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
@@ -14,7 +13,7 @@ from treeclaim.model.parts import ATTRIBUTES
 from treeclaim.model.provider import Attributes
 from treeclaim.store.operations.providers import providers
 
-ANSWER = DescribedResponse(body=record(GENERATION | {ATTRIBUTES.name: SHOWN[ATTRIBUTES]}))
+ANSWER = shows({"resource_provider_generation": int, ATTRIBUTES.name: SHOWN[ATTRIBUTES]})
 
 
 @operation(

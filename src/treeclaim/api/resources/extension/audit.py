@@ -8,18 +8,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body, UuidText, items
 from treeclaim.api.protocol.request.query_models import READ_INTEGER
 from treeclaim.api.protocol.request.schemas import (
-    INTEGER,
     MOST_NAMED,
-    STRING,
     TYPE_NAME,
-    Schema,
+    Shape,
     list_pattern,
-    mapping,
-    record,
     text,
 )
 from treeclaim.api.protocol.request.validation import MOST_VALUES
@@ -134,35 +130,25 @@ class RepairsBody(Body):
     dry_run: bool = False
 
 
-_ITEMS: Schema = {"type": "array", "items": {"type": "object"}}
-_FINDINGS = record(
+_FINDINGS: Shape = {"findings": {f"^({'|'.join(FindingKind)})$": {"count": int, "items": [dict]}}}
+
+FINDINGS = shows(_FINDINGS)
+FINDINGS_FOR_A_LIST = shows(_FINDINGS, dated=False)
+
+REPAIRED = shows(
     {
-        "findings": mapping(
-            f"^({'|'.join(FindingKind)})$", record({"count": INTEGER, "items": _ITEMS})
-        )
-    }
-)
-
-FINDINGS = DescribedResponse(body=_FINDINGS)
-FINDINGS_FOR_A_LIST = DescribedResponse(body=_FINDINGS, dated=False)
-
-REPAIRED = DescribedResponse(
-    body=record(
-        {
-            "repairs": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "kind": {"enum": list(FindingKind)},
-                        "result": {"enum": list(RepairResult)},
-                        "detail": STRING,
-                    },
-                    "required": ["kind", "result"],
+        "repairs": [
+            {
+                "type": "object",
+                "properties": {
+                    "kind": {"enum": list(FindingKind)},
+                    "result": {"enum": list(RepairResult)},
+                    "detail": {"type": "string"},
                 },
+                "required": ["kind", "result"],
             }
-        }
-    ),
+        ]
+    },
     dated=False,
 )
 """Each repair of the request with its result."""

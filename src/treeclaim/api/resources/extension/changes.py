@@ -11,10 +11,10 @@ from pydantic import Field
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
+from treeclaim.api.protocol.request.schemas import Shape
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
@@ -38,27 +38,15 @@ class ChangesQuery(Body):
     wait: Annotated[int, Field(ge=0, le=60), READ_INTEGER] = 0
 
 
-_PARTS = [part.word for part in Part]
-
-CHANGE = record(
-    {"uuid": STRING},
-    {
-        "generation": INTEGER,
-        "what": {"type": "array", "items": {"type": "string", "enum": _PARTS}},
-        "deleted": {"type": "boolean"},
-    },
-)
+CHANGE: Shape = {
+    "uuid": str,
+    "generation?": int,
+    "what?": [tuple(part.word for part in Part)],
+    "deleted?": bool,
+}
 """A changed provider has `generation` and `what`; a deleted provider has `deleted`."""
 
-CHANGES = DescribedResponse(
-    body=record(
-        {
-            "changes": {"type": "array", "items": CHANGE},
-            "catalogue": {"type": "boolean"},
-            "cursor": STRING,
-        }
-    )
-)
+CHANGES = shows({"changes": [CHANGE], "catalogue": bool, "cursor": str})
 
 
 ADOPT_KEY = "treeclaim.adopt"

@@ -8,7 +8,7 @@ from pydantic import Field
 from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import ShortText
 from treeclaim.api.protocol.request.query_models import ClassNames, Membership, Time, Uuids
-from treeclaim.api.protocol.request.schemas import HELD, STRING, TYPE_NAME, record
+from treeclaim.api.protocol.request.schemas import HELD, TYPE_NAME, Shape
 from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.operations import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
@@ -55,7 +55,7 @@ class ConsumersQuery(lists.ListQuery):
         )
 
 
-CONSUMER = record({"uuid": STRING, "allocations": HELD} | OWNED, KEPT)
+CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
 
 
 @operation(

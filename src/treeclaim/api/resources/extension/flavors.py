@@ -6,9 +6,8 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import Body, items
-from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
 from treeclaim.model.server_flavors import server_flavor
 
@@ -28,17 +27,7 @@ class FlavorsBody(Body):
     as_nova: bool = False
 
 
-QUERIES = DescribedResponse(
-    body=record(
-        {
-            "flavors": {
-                "type": "array",
-                "items": record({"name": STRING}, dict.fromkeys(("query", "error"), STRING)),
-            }
-        }
-    ),
-    dated=False,
-)
+QUERIES = shows({"flavors": [{"name": str, "query?": str, "error?": str}]}, dated=False)
 """The query of each flavor, or the reason why it has none."""
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import Alternatives, Body, ConsumerKey, ShortText
 from treeclaim.api.protocol.request.query_models import Time, Uuids
-from treeclaim.api.protocol.request.schemas import HELD, INTEGER, STRING, STRINGS, record
+from treeclaim.api.protocol.request.schemas import HELD, Shape
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
 from treeclaim.api.resources.allocations.operations import SHOWN_HOLD
@@ -50,18 +50,16 @@ class RequestsBody(Body):
     requests: Annotated[dict[ConsumerKey, Alternatives | None], _MANY]
 
 
-_HOLD = record(
-    {
-        "uuid": STRING,
-        "project_id": STRING,
-        "user_id": STRING,
-        "consumer_generation": INTEGER,
-        "allocations": HELD,
-        "hold": SHOWN_HOLD,
-    }
-)
+_HOLD: Shape = {
+    "uuid": str,
+    "project_id": str,
+    "user_id": str,
+    "consumer_generation": int,
+    "allocations": HELD,
+    "hold": SHOWN_HOLD,
+}
 
-UPDATED = DescribedResponse(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
+UPDATED = shows({"updated": int, "unknown": [str]}, dated=False)
 """The number of updated consumers, and the unknown ones."""
 
 

@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Refusal, Reply
+from treeclaim.api.protocol.operations import Call, DescribedResponse, Refusal, Reply, shows
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
-from treeclaim.api.protocol.request.schemas import LINKS, STRING, Schema, record, text
+from treeclaim.api.protocol.request.schemas import LINKS, Shape, text
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension import cursor_text
@@ -95,10 +95,9 @@ def unknown_class_refusal(parameter: str) -> Refusal:
     )
 
 
-def describe_page(kind: str, entry: Schema) -> DescribedResponse:
+def describe_page(kind: str, entry: Shape) -> DescribedResponse:
     """Describe the answer with a page of entries."""
-    entries: Schema = {"type": "array", "items": entry}
-    return DescribedResponse(body=record({kind: entries, "cursor": STRING, "links": LINKS}))
+    return shows({kind: [entry], "cursor": str, "links": LINKS})
 
 
 def page_reply(

@@ -7,9 +7,9 @@ import orjson
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, ValueForms, operation
+from treeclaim.api.protocol.operations import Call, Reply, ValueForms, operation, shows
 from treeclaim.api.protocol.request.bodies import Body, Query
-from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record, text
+from treeclaim.api.protocol.request.schemas import Shape, text
 from treeclaim.api.resources.candidates.operations import start_search
 from treeclaim.api.resources.candidates.queries import Queries, require_names
 from treeclaim.model.extension.planning import MIX_NAME, MOST_REQUESTS, MOST_WEIGHT, is_mix_name
@@ -20,9 +20,9 @@ from treeclaim.store.operations import mixes
 _LONGEST = 256 * 1024
 """Most bytes of a mix, as every call that names the mix parses it."""
 
-_SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
-MIX = DescribedResponse(body=_SHOWN)
-MIXES = DescribedResponse(body=record({"mixes": mapping(".*", _SHOWN)}))
+_SHOWN: Shape = {"requests": {str: {"query": str, "weight": int}}}
+MIX = shows(_SHOWN)
+MIXES = shows({"mixes": {str: _SHOWN}})
 
 
 class WeightedQuery(Body):

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     AggregateUuid,
@@ -27,16 +27,7 @@ from treeclaim.api.protocol.request.bodies import (
     items,
     shown_value,
 )
-from treeclaim.api.protocol.request.schemas import (
-    BOOLEAN,
-    INTEGER,
-    STRING,
-    STRINGS,
-    TEXT_OR_NULL,
-    Schema,
-    mapping,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import Schema, Shape, mapping
 from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
 from treeclaim.model.claim import Omission
@@ -68,26 +59,22 @@ from treeclaim.model.provider import (
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.providers.entries import apply
 
-_KINDS: Schema = {"type": ["boolean", "integer", "string"]}
-
-SHOWN: Mapping[ProviderPart[Any], Schema] = {
-    INVENTORIES: mapping(".*", FIELDS),
-    TRAITS: STRINGS,
-    AGGREGATES: STRINGS,
-    ATTRIBUTES: mapping(".*", _KINDS),
-    CONDITIONS: mapping(
-        ".*",
-        record(
-            {
-                "effect": STRING,
-                "until": TEXT_OR_NULL,
-                "reason": STRING,
-                "on_use": BOOLEAN,
-                "began": BOOLEAN,
-            }
-        ),
-    ),
+SHOWN: Mapping[ProviderPart[Any], Shape] = {
+    INVENTORIES: {str: FIELDS},
+    TRAITS: [str],
+    AGGREGATES: [str],
+    ATTRIBUTES: {str: bool | int | str},
+    CONDITIONS: {
+        str: {
+            "effect": str,
+            "until": str | None,
+            "reason": str,
+            "on_use": bool,
+            "began": bool,
+        }
+    },
 }
+"""The parts of a provider in answers."""
 
 
 def _check_name(name: str) -> str:
@@ -106,7 +93,8 @@ def _read_value(value: Any) -> AttributeValue:
     return kept
 
 
-_VALUE: Schema = _KINDS | {
+_VALUE: Schema = {
+    "type": ["boolean", "integer", "string"],
     "minimum": -GREATEST_NUMBER,
     "maximum": GREATEST_NUMBER,
     "minLength": 1,
@@ -207,22 +195,8 @@ class BatchBody(Body):
     dry_run: bool = False
 
 
-_APPLIED = DescribedResponse(
-    body=record(
-        {
-            "providers": {
-                "type": "array",
-                "items": record(
-                    {
-                        "uuid": STRING,
-                        "generation": INTEGER,
-                        "result": {"enum": [result.value for result in BatchResult]},
-                        "changed": STRINGS,
-                    }
-                ),
-            }
-        }
-    ),
+_APPLIED = shows(
+    {"providers": [{"uuid": str, "generation": int, "result": BatchResult, "changed": [str]}]},
     dated=False,
 )
 """The outcome of each entry, in the order of the request."""

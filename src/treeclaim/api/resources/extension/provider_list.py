@@ -10,16 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply, operation
 from treeclaim.api.protocol.request.query_models import Amounts, Uuids
-from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
-    INTEGER,
-    STRING,
-    TEXT_OR_NULL,
-    list_pattern,
-    mapping,
-    record,
-    text,
-)
+from treeclaim.api.protocol.request.schemas import AMOUNTS, Shape, list_pattern, text
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.extension.provider_batch import SHOWN
 from treeclaim.forest.listing.selection import Page, page_of, select_rows
@@ -66,22 +57,16 @@ class ProvidersQuery(lists.SelectionQuery):
         return page_of(forest, select_rows(forest, selection), self.after_id(_KIND), self.limit)
 
 
-_PROVIDER = record(
-    {
-        "uuid": STRING,
-        "name": STRING,
-        "generation": INTEGER,
-        "parent_provider_uuid": TEXT_OR_NULL,
-        "root_provider_uuid": STRING,
-    },
-    {
-        "usages": AMOUNTS,
-        **{part.name: schema for part, schema in SHOWN.items()},
-        _ALLOCATIONS: mapping(
-            ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
-        ),
-    },
-)
+_PROVIDER: Shape = {
+    "uuid": str,
+    "name": str,
+    "generation": int,
+    "parent_provider_uuid": str | None,
+    "root_provider_uuid": str,
+    "usages?": AMOUNTS,
+    **{f"{part.name}?": shape for part, shape in SHOWN.items()},
+    f"{_ALLOCATIONS}?": {str: {"resources": AMOUNTS, "consumer_generation": int}},
+}
 
 
 _PREPARED_AT_ONCE = 1_000

@@ -9,17 +9,9 @@ import numpy as np
 import orjson
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.query_models import ClassNames
-from treeclaim.api.protocol.request.schemas import (
-    INTEGER,
-    LINKS,
-    STRING,
-    TEXT_OR_NULL,
-    Schema,
-    mapping,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import LINKS, Shape
 from treeclaim.api.resources.candidates.operations import start_search
 from treeclaim.api.resources.candidates.queries import Mixes, Queries
 from treeclaim.api.resources.extension import lists
@@ -58,20 +50,17 @@ class TotalsBody(QuestionBody):
     given: Assumptions
 
 
-_SUMS = mapping(".*", record(dict.fromkeys(SUMS, INTEGER), {"held": INTEGER, "stranded": INTEGER}))
+_SUMS: Shape = {str: dict.fromkeys(SUMS, int) | {"held?": int, "stranded?": int}}
 
-_REQUIRED = {"totals": _SUMS, "cursor": STRING, "links": LINKS}
-_OPTIONAL: dict[str, Schema] = {
-    "parts": {
-        "type": "array",
-        "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": _SUMS}),
-    }
+_TOTALS: Shape = {
+    "totals": _SUMS,
+    "cursor": str,
+    "links": LINKS,
+    "parts?": [{"uuid": str | None, "name": str | None, "totals": _SUMS}],
 }
 
-TOTALS = DescribedResponse(body=record(_REQUIRED, _OPTIONAL))
-GIVEN_TOTALS = DescribedResponse(
-    body=record(_REQUIRED, _OPTIONAL | {"given": ASSUMED}), dated=False
-)
+TOTALS = shows(_TOTALS)
+GIVEN_TOTALS = shows(_TOTALS | {"given?": ASSUMED}, dated=False)
 """The response under assumptions."""
 
 

@@ -7,19 +7,18 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from treeclaim.api.protocol.operations import DescribedResponse
+from treeclaim.api.protocol.operations import shows
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Positive, ProviderUuid, items
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
     GENERATION,
-    INTEGER,
-    STRING,
     Schema,
-    mapping,
+    Shape,
     record,
 )
 from treeclaim.model.microversions import Version
 from treeclaim.model.provider import (
+    AMOUNTS,
     MAXIMUM_ALLOCATION_RATIO,
     MAXIMUM_INTEGER,
     MOST_CONSUMED,
@@ -27,11 +26,6 @@ from treeclaim.model.provider import (
     Consumes,
     Inventory,
 )
-
-_FIELDS: dict[str, Schema] = {
-    **dict.fromkeys(("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER),
-    "allocation_ratio": {"type": "number"},
-}
 
 
 class ConsumesBody(Body):
@@ -92,7 +86,7 @@ _READER = BodyReader(InventoryBody)
 # These are the bounds of the column; the capacity check rejects a negative ratio.
 _NUMBERS: dict[str, Schema] = {
     name: {key: _READER.schema["properties"][name][key] for key in ("type", "minimum", "maximum")}
-    for name in _FIELDS
+    for name in AMOUNTS
 }
 """Schemas of the amounts. Error texts show them, so the order of the keys matters."""
 
@@ -144,17 +138,15 @@ def with_class_names(schema: Schema) -> Schema:
     return schema
 
 
-CONSUMED: dict[str, Schema] = {
-    "consumes": {
-        "type": "array",
-        "items": record({"provider": STRING, "resource_class": STRING, "amount": INTEGER}),
-    }
+FIELDS: Shape = {
+    **dict.fromkeys(AMOUNTS, int),
+    "allocation_ratio": float,
+    "consumes?": [{"provider": str, "resource_class": str, "amount": int}],
 }
-"""The consumption of an inventory in responses of the extension."""
+"""An inventory in answers; its consumption in those of the extension."""
 
-FIELDS = record(_FIELDS, CONSUMED)
-_INVENTORY = record(_FIELDS | GENERATION, CONSUMED)
+_INVENTORY: Shape = FIELDS | {"resource_provider_generation": int}
 
-INVENTORY = DescribedResponse(body=_INVENTORY)
-ADDED = DescribedResponse(HTTPStatus.CREATED, _INVENTORY, located=True)
-INVENTORIES = DescribedResponse(body=record(GENERATION | {"inventories": mapping(".*", FIELDS)}))
+INVENTORY = shows(_INVENTORY)
+ADDED = shows(_INVENTORY, HTTPStatus.CREATED, located=True)
+INVENTORIES = shows({"resource_provider_generation": int, "inventories": {str: FIELDS}})

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from pydantic import ConfigDict, Field, model_validator
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     Alternatives,
@@ -24,19 +24,7 @@ from treeclaim.api.protocol.request.bodies import (
     ShortText,
     items,
 )
-from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
-    BOOLEAN,
-    CLASS_NAME,
-    INTEGER,
-    ROOTS,
-    STRING,
-    STRINGS,
-    TEXT_OR_NULL,
-    Schema,
-    mapping,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import AMOUNTS, CLASS_NAME, ROOTS, Shape
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import HoldBody
@@ -126,75 +114,46 @@ class CapacityBody(QuestionBody):
     limit: Parts = 1_000
 
 
-_INTEGER_OR_NULL: Schema = {"type": ["integer", "null"]}
-_FOUND: Schema = candidates.CANDIDATES.body or {}
-
-FOUND = DescribedResponse(
-    body=_FOUND
-    | {
-        "properties": _FOUND["properties"]
-        | {
-            "alternative": _INTEGER_OR_NULL,
-            "scores": {"type": "array", "items": {"type": "number"}},
-            "approximate": {"type": "boolean"},
-            "given": ASSUMED,
-        },
-        "required": ["alternative", *_FOUND["required"]],
-    }
+FOUND = shows(
+    {"alternative": int | None, **candidates.CANDIDATES, "given?": ASSUMED},
 )
 """The candidates of the first query with candidates."""
 
-_PLACED = record(
-    {
-        "placements": {
-            "type": "array",
-            "items": record(
-                {
-                    "consumer": STRING,
-                    "alternative": INTEGER,
-                    "root_providers": ROOTS,
-                    "allocations": mapping(".*", record({"resources": AMOUNTS})),
-                    "mappings": {"type": ["object", "null"]},
-                    "dropped": {"type": "array", "items": INTEGER},
-                    "consumer_generation": _INTEGER_OR_NULL,
-                },
-                {"approximate": {"type": "boolean"}},
-            ),
-        },
-        "unplaced": STRINGS,
-    },
-    {"explanation": candidates.EXPLANATION.body or {}, "given": ASSUMED},
-)
+_PLACED: Shape = {
+    "placements": [
+        {
+            "consumer": str,
+            "alternative": int,
+            "root_providers": ROOTS,
+            "allocations": {str: {"resources": AMOUNTS}},
+            "mappings": dict | None,
+            "dropped": [int],
+            "consumer_generation": int | None,
+            "approximate?": bool,
+        }
+    ],
+    "unplaced": [str],
+    "explanation?": candidates.EXPLANATION,
+    "given?": ASSUMED,
+}
 
-PLACED = DescribedResponse(HTTPStatus.CREATED, body=_PLACED, dated=False)
-NOTHING_WRITTEN = DescribedResponse(HTTPStatus.OK, body=_PLACED, dated=False)
+PLACED = shows(_PLACED, HTTPStatus.CREATED, dated=False)
+NOTHING_WRITTEN = shows(_PLACED, dated=False)
 """The places of consumers in a dry run, or of consumers that were placed before."""
 
-CAPACITY = DescribedResponse(
-    body=record(
-        {
-            "capacity": mapping(
-                ".*",
-                record(
-                    {
-                        "fits": INTEGER,
-                        "at_most": {"type": ["integer", "null"]},
-                        "when_empty": INTEGER,
-                        "complete": BOOLEAN,
-                    },
-                    {
-                        "domains": {
-                            "type": "array",
-                            "items": record(
-                                {"uuid": STRING, "name": TEXT_OR_NULL, "fits": INTEGER}
-                            ),
-                        }
-                    },
-                ),
-            )
+CAPACITY = shows(
+    {
+        "capacity": {
+            str: {
+                "fits": int,
+                "at_most": int | None,
+                "when_empty": int,
+                "complete": bool,
+                "domains?": [{"uuid": str, "name": str | None, "fits": int}],
+            }
         },
-        {"given": ASSUMED},
-    ),
+        "given?": ASSUMED,
+    },
     dated=False,
 )
 

@@ -18,7 +18,7 @@ from treeclaim.api.protocol.request.bodies import (
     Query,
     items,
 )
-from treeclaim.api.protocol.request.schemas import INTEGER, MOST_NAMED, record
+from treeclaim.api.protocol.request.schemas import MOST_NAMED, Shape
 from treeclaim.api.resources.candidates.queries import Queries
 from treeclaim.api.resources.conditions import ConditionBody, read_condition
 from treeclaim.api.resources.extension.provider_batch import ProviderEntry, read_entries
@@ -95,8 +95,8 @@ class QuestionBody(Body):
         return (entry.query for entry in self.placed)
 
 
-ASSUMED = record({"placed": {"type": "array", "items": INTEGER}})
-"""Schema of the member `given` of responses."""
+ASSUMED: Shape = {"placed": [int]}
+"""The member `given` of responses."""
 
 
 def read_assumptions(call: Call, body: QuestionBody, queries: Queries) -> AssumptionSet:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import (
     AggregateUuid,
     Body,
@@ -17,17 +17,7 @@ from treeclaim.api.protocol.request.bodies import (
     ShortText,
     items,
 )
-from treeclaim.api.protocol.request.schemas import (
-    AMOUNTS,
-    BOOLEAN,
-    INTEGER,
-    MOST_NAMED,
-    ROOTS,
-    STRING,
-    Schema,
-    mapping,
-    record,
-)
+from treeclaim.api.protocol.request.schemas import AMOUNTS, MOST_NAMED, ROOTS, Shape
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.candidates.operations import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries
@@ -96,50 +86,39 @@ class MovesBody(PlanBody):
     both_at_once: bool = True
 
 
-_NUMBER: Schema = {"type": ["integer", "null"]}
-_HELD = mapping(".*", record({"resources": AMOUNTS}))
-_STANDING = record({"left": _NUMBER, "fits": _NUMBER, "empty_trees": INTEGER})
+_HELD: Shape = {str: {"resources": AMOUNTS}}
+_STANDING: Shape = {"left": int | None, "fits": int | None, "empty_trees": int}
 
-MOVES = DescribedResponse(
-    body=record(
-        {
-            "reached": BOOLEAN,
-            "complete": BOOLEAN,
-            "at_least": _NUMBER,
-            "optimal": BOOLEAN,
-            "proven": BOOLEAN,
-            "moves": {
-                "type": "array",
-                "items": record(
-                    {
-                        "consumer": STRING,
-                        "alternative": INTEGER,
-                        "from": _HELD,
-                        "to": _HELD,
-                        "mappings": {"type": "object"},
-                        "from_roots": ROOTS,
-                        "to_roots": ROOTS,
-                        "consumer_generation": INTEGER,
-                    }
-                ),
-            },
-            "stuck": {
-                "type": "array",
-                "items": record(
-                    {
-                        "consumer": STRING,
-                        "reason": {
-                            "enum": ["not_movable", "no_request", "no_room", "rule", "max_moves"]
-                        },
-                    },
-                    {"explanation": candidates.EXPLANATION.body or {}},
-                ),
-            },
-            "before": _STANDING,
-            "after": _STANDING,
-        },
-        {"given": ASSUMED},
-    ),
+MOVES = shows(
+    {
+        "reached": bool,
+        "complete": bool,
+        "at_least": int | None,
+        "optimal": bool,
+        "proven": bool,
+        "moves": [
+            {
+                "consumer": str,
+                "alternative": int,
+                "from": _HELD,
+                "to": _HELD,
+                "mappings": dict,
+                "from_roots": ROOTS,
+                "to_roots": ROOTS,
+                "consumer_generation": int,
+            }
+        ],
+        "stuck": [
+            {
+                "consumer": str,
+                "reason": ("not_movable", "no_request", "no_room", "rule", "max_moves"),
+                "explanation?": candidates.EXPLANATION,
+            }
+        ],
+        "before": _STANDING,
+        "after": _STANDING,
+        "given?": ASSUMED,
+    },
     dated=False,
 )
 

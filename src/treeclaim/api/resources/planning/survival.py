@@ -3,9 +3,8 @@
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Reply, operation
+from treeclaim.api.protocol.operations import Call, Reply, operation, shows
 from treeclaim.api.protocol.request.bodies import Domains, HoldUuids, Parts
-from treeclaim.api.protocol.request.schemas import BOOLEAN, INTEGER, STRING, TEXT_OR_NULL, record
 from treeclaim.api.resources.allocations.hold_terms import require_sources
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.planning.assumptions import ASSUMED
@@ -27,33 +26,28 @@ class SurvivalBody(PlanBody):
     shows_all: bool = Field(False, alias="all")
 
 
-SURVIVAL = DescribedResponse(
-    body=record(
-        {
-            "survive": INTEGER,
-            "fail": INTEGER,
-            "unknown": INTEGER,
-            "of": INTEGER,
-            "complete": BOOLEAN,
-            "domains": {
-                "type": "array",
-                "items": record(
-                    {
-                        "uuid": STRING,
-                        "name": TEXT_OR_NULL,
-                        "survives": {"type": ["boolean", "null"]},
-                        "consumers": INTEGER,
-                        "without_request": INTEGER,
-                        "unplaced": INTEGER,
-                        "first_unplaced": TEXT_OR_NULL,
-                        "proven": BOOLEAN,
-                    },
-                    {"explanation": candidates.EXPLANATION.body or {}},
-                ),
-            },
-        },
-        {"given": ASSUMED},
-    ),
+SURVIVAL = shows(
+    {
+        "survive": int,
+        "fail": int,
+        "unknown": int,
+        "of": int,
+        "complete": bool,
+        "domains": [
+            {
+                "uuid": str,
+                "name": str | None,
+                "survives": bool | None,
+                "consumers": int,
+                "without_request": int,
+                "unplaced": int,
+                "first_unplaced": str | None,
+                "proven": bool,
+                "explanation?": candidates.EXPLANATION,
+            }
+        ],
+        "given?": ASSUMED,
+    },
     dated=False,
 )
 

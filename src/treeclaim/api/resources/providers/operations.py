@@ -8,22 +8,21 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import (
     Call,
-    DescribedResponse,
     Refusal,
     Reply,
     ValueForms,
     VersionedSchema,
     operation,
+    shows,
 )
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
-    INTEGER,
     LINKS,
     MEMBER_OF,
     STRING,
-    TEXT_OR_NULL,
     UUID,
     Schema,
+    Shape,
     list_pattern,
     record,
     text,
@@ -98,22 +97,18 @@ def provider_query(version: Version) -> Schema:
 QUERY = VersionedSchema(provider_query)
 
 
-_PROVIDER = record(
-    {
-        "uuid": STRING,
-        "name": STRING,
-        "generation": INTEGER,
-        "links": LINKS,
-        "parent_provider_uuid": TEXT_OR_NULL,
-        "root_provider_uuid": STRING,
-    }
-)
+_PROVIDER: Shape = {
+    "uuid": str,
+    "name": str,
+    "generation": int,
+    "links": LINKS,
+    "parent_provider_uuid": str | None,
+    "root_provider_uuid": str,
+}
 
-PROVIDER = DescribedResponse(body=_PROVIDER)
-CREATED = DescribedResponse(body=_PROVIDER, located=True)
-PROVIDERS = DescribedResponse(
-    body=record({"resource_providers": {"type": "array", "items": _PROVIDER}})
-)
+PROVIDER = shows(_PROVIDER)
+CREATED = shows(_PROVIDER, located=True)
+PROVIDERS = shows({"resource_providers": [_PROVIDER]})
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 """Characters that are stripped from an element of a list, as regular expressions define blanks differently."""
 
