@@ -17,7 +17,7 @@ from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from treeclaim.helper_threads import note_failure, run_guarded, start_helper_thread
+from treeclaim.helper_threads import note_failure, start_helper_thread
 from treeclaim.log_lines import OneLine, is_of_request, text_length
 
 QUEUE_BYTES = 8 << 20
@@ -30,9 +30,6 @@ _GATHER_SECONDS = 0.1
 """Seconds in which lines of requests gather for one write: during each write other threads run first."""
 
 _BATCH = 1_000
-
-_IDLE_SECONDS = 30.0
-"""Seconds after which an idle process closes a file that was renamed or removed."""
 
 _PATIENCE = 1.0
 """Seconds for which a line waits for room in a full pipe."""
@@ -164,18 +161,6 @@ class QueuedHandler(logging.Handler):
                 with suppress(Exception):
                     stream.close()
 
-    def close_old_file(self) -> None:
-        """Close the file if it was renamed or removed, so that its disk space is freed."""
-        handler = self.handler
-        if isinstance(handler, logging.FileHandler) and handler.stream is not None:
-            opened = os.fstat(handler.stream.fileno())
-            try:
-                is_old = not os.path.samestat(opened, os.stat(handler.baseFilename))  # noqa: PTH116
-            except OSError:
-                is_old = True
-            if is_old:
-                self.close_file()
-
 
 def _raise_again(_record: logging.LogRecord) -> None:
     """Raise an error again, which a handler would otherwise print on standard error for each line."""
@@ -234,12 +219,7 @@ class LogQueue:
     def run(self) -> None:
         """Write records until the queue is closed; the body of the log thread."""
         while True:
-            try:
-                batch = [self._waiting.get(timeout=_IDLE_SECONDS)]
-            except Empty:
-                for handler in handlers:
-                    run_guarded("log", handler.close_old_file)
-                continue
+            batch = [self._waiting.get()]
             if batch[0] is not None and is_of_request(batch[0].record):
                 time.sleep(_GATHER_SECONDS)
             with suppress(Empty):

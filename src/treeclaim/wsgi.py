@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ _THREAD_COUNTS: Mapping[str, Callable[[Any], Any]] = {
 }
 """How to read the number of threads from the modules of WSGI servers."""
 
-FEWEST_THREADS = 3
+_FEWEST_THREADS = 3
 """Threads that a process needs: while one write waits in the database, one thread serves reads and one serves
 requests that need no database."""
 
@@ -45,6 +46,8 @@ def start() -> "WSGIApplication":
         StoreUnavailableError: if the database cannot be reached.
     """
     configuration = config.load()
+    threads = _threads_of_server() or configuration.server_threads
+    configuration = replace(configuration, server_threads=threads)
     logs.set_up_logging(configuration.options, config.PROJECT)
     log_queue.start_log_thread()
     logs.log_options(configuration.options)
@@ -57,8 +60,8 @@ def start() -> "WSGIApplication":
     with suppress(StoreUnavailableError), services.replica.current() as forest:
         providers = len(forest)
     seconds = perf_counter() - begin
-    log_start(configuration, services.store, "of another server", providers, seconds)
-    warn_of_threads(configuration.server_threads, _threads_of_server())
+    processes = f"of another server, {threads} threads each"
+    log_start(configuration, services.store, processes, providers, seconds)
     application = create_application(services, configuration)
     return Draining(application, configuration.connections.body_bytes)
 
@@ -70,7 +73,7 @@ def log_start(
     providers: int | None,
     seconds: float,
 ) -> None:
-    """Log the start of the service.
+    """Log the start of the service, and warn of too few threads (docs/operate.md, "Admission").
 
     Args:
         configuration: The options of the operator.
@@ -90,10 +93,19 @@ def log_start(
         processes,
         loaded,
     )
+    threads = configuration.server_threads
+    if threads < _FEWEST_THREADS:
+        _LOG.warning(
+            "This process runs requests in %s thread%s: reads are refused while a write waits for "
+            "the database. Use %s threads or more",
+            threads,
+            "" if threads == 1 else "s",
+            _FEWEST_THREADS,
+        )
 
 
 def _threads_of_server() -> int | None:
-    """Return the number of threads of the WSGI server in this process; None if unknown.
+    """Return the number of threads of the WSGI server in this process; None if it is unknown.
 
     uWSGI and mod_wsgi have modules that exist only in their processes. gunicorn does not report the number.
     """
@@ -104,26 +116,6 @@ def _threads_of_server() -> int | None:
             # Another server, or one without threads.
             continue
     return None
-
-
-def warn_of_threads(configured: int, actual: int | None) -> None:
-    """Warn if the number of threads differs from the option, or is too small for docs/operate.md, "Admission"."""
-    if actual is not None and actual != configured:
-        _LOG.warning(
-            "[treeclaim]/server_threads is %s, but the server runs %s threads: set it to %s",
-            configured,
-            actual,
-            actual,
-        )
-    threads = configured if actual is None else actual
-    if threads < FEWEST_THREADS:
-        _LOG.warning(
-            "This process runs requests in %s thread%s: reads are refused while a write waits for "
-            "the database. Use %s threads or more",
-            threads,
-            "" if threads == 1 else "s",
-            FEWEST_THREADS,
-        )
 
 
 class _Lazy:

@@ -183,7 +183,7 @@ _TREECLAIM = (
         default=4,
         min=1,
         help="Threads in which the WSGI server runs the requests of a process, so that they are "
-        "not all taken by what waits. The command serve says it itself.",
+        "not all taken by what waits. The command serve, uWSGI and mod_wsgi report their number, which has precedence.",
     ),
     cfg.FloatOpt(
         "search_seconds",

@@ -14,6 +14,7 @@ from tests.cli.processes import call
 from tests.server.fronts import running
 from tests.service import client_of, make_application
 from treeclaim.api.middleware.authentication import read_password_file
+from treeclaim.api.protocol import followed_files
 from treeclaim.config import ConfigurationError
 
 READ = "/resource_providers"
@@ -21,6 +22,12 @@ READ = "/resource_providers"
 
 def line(user, password):
     return f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()}\n"
+
+
+@pytest.fixture(autouse=True)
+def checking_at_once(monkeypatch):
+    """The password file is checked with each request."""
+    monkeypatch.setattr(followed_files, "CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.raw import send
 from tests.service import make_application
-from treeclaim.api.protocol import policy as policies
+from treeclaim.api.protocol import followed_files
 from treeclaim.api.protocol.callers import policy_credentials, read_identity
 from treeclaim.model.errors import PolicyFileError
 
@@ -19,7 +19,7 @@ LIST = "placement:resource_providers:list"
 @pytest.fixture(autouse=True)
 def looking_at_once(monkeypatch):
     """Files are looked at with each request."""
-    monkeypatch.setattr(policies, "_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(followed_files, "CHECK_SECONDS", 0.0)
 
 
 @pytest.fixture

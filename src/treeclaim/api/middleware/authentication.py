@@ -3,8 +3,8 @@
 
 import logging
 import re
-import threading
 from collections.abc import Iterable, Mapping
+from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
@@ -22,6 +22,7 @@ from treeclaim.api.protocol.callers import (
 )
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.followed_files import FollowedFiles
 from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.forest.bounds.cache import ByteCache
@@ -100,11 +101,10 @@ class BasicAuthentication:
             ConfigurationError: if the file cannot be used.
         """
         self._application = application
-        self._path = path
         self._admission = admission
-        self._lock = threading.Lock()
-        self._state = _state_of(path)
-        self._entries = read_password_file(path)
+        self._entries = FollowedFiles(
+            "users", lambda: [Path(path)], partial(read_password_file, path), ConfigurationError
+        )
         self._verified = ByteCache(_MOST_CREDENTIALS_BYTES)
 
     def __call__(
@@ -142,7 +142,7 @@ class BasicAuthentication:
             user, password = basic_auth.parse_token(token)
         except webob.exc.HTTPError:
             return None
-        entry = self._current_entries().get(user)
+        entry = self._entries.contents().get(user)
         if entry is None:
             return None
         key = (entry, sha256(password).digest())
@@ -152,20 +152,6 @@ class BasicAuthentication:
                     return None
             self._verified.keep(key, _Verified())
         return user
-
-    def _current_entries(self) -> Mapping[str, str]:
-        """Return the lines of the file by user; the last valid ones while the file is invalid."""
-        state = _state_of(self._path)
-        if state == self._state:
-            return self._entries
-        with self._lock:
-            if state != self._state:
-                self._state = state
-                try:
-                    self._entries = read_password_file(self._path)
-                except ConfigurationError as error:
-                    _LOG.warning("The last good users stay in force: %s", error)
-            return self._entries
 
 
 class _Verified:
@@ -179,14 +165,6 @@ def _is_right(entry: str, password: bytes) -> bool:
         # bcrypt raises ValueError for passwords beyond 72 bytes.
         return False
     return True
-
-
-def _state_of(path: str) -> tuple[int, int, int] | None:
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def read_password_file(path: str) -> Mapping[str, str]:

@@ -7,18 +7,18 @@ are logged; a changed file with such a rule is not applied.
 
 import logging
 import re
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
 from treeclaim.api.protocol.callers import Identity, policy_credentials
+from treeclaim.api.protocol.followed_files import FollowedFiles
 from treeclaim.api.protocol.short_cache import cache_short
 from treeclaim.model.errors import PolicyFileError
 
@@ -28,26 +28,18 @@ _LONGEST_DECIDED = 1_024
 """Most characters of the key of a cached decision: 2 MiB for all. A caller, a rule and a target have some 300
 characters. Callers choose the target's project."""
 
-_CHECK_SECONDS = 1.0
-"""Seconds between two checks of the policy files, as a check costs more than a search."""
-
-_REPORT_SECONDS = 60.0
-"""Seconds between two log lines about files that remain invalid."""
-
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 
 _NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
 """The rule that no caller satisfies, as a word."""
 
 _Target = tuple[tuple[str, str | None], ...]
+_Decide = Callable[[str, tuple[str | None, ...], _Target], bool]
+"""Decides by a rule, the values of a caller, and a target."""
 
 
 class Policy:
-    """Decides by the rules, and caches decisions until a policy file changes.
-
-    Each state of the files has a separate enforcer. While the files are invalid, the last valid enforcer stays in
-    use: a typing error must neither open nor close the service.
-    """
+    """Decides by the rules, and caches decisions until a policy file changes."""
 
     def __init__(
         self, configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
@@ -59,53 +51,28 @@ class Policy:
         """
         self._configuration = configuration
         self._defaults = defaults
-        self._lock = threading.Lock()
-        self._loaded = _state_of(configuration)
-        self._check_at = time.monotonic() + _CHECK_SECONDS
-        self._report_at = 0.0
-        enforcer, findings = load_rules(configuration, defaults)
-        for doubt in findings.doubtful.values():
-            _LOG.warning("In the policy files: %s", doubt)
-        _log_unknown(findings)
-        self._decide = _deciding(enforcer)
+        self._has_loaded = False
+        list_files = partial(list_policy_files, configuration)
+        self._decide = FollowedFiles("rules", list_files, self._load, PolicyFileError)
 
     def allows(self, rule: str, identity: Identity, target: Mapping[str, str | None]) -> bool:
         """Return whether a rule allows the caller to act on a target."""
-        if time.monotonic() >= self._check_at:
-            self._follow_files()
-        return self._decide(rule, identity.values, tuple(sorted(target.items())))
+        return self._decide.contents()(rule, identity.values, tuple(sorted(target.items())))
 
-    def _follow_files(self) -> None:
-        with self._lock:
-            if time.monotonic() < self._check_at:
-                return
-            self._check_at = time.monotonic() + _CHECK_SECONDS
-            state = _state_of(self._configuration)
-            if state == self._loaded:
-                return
-            try:
-                enforcer, findings = load_rules(self._configuration, self._defaults)
-            except PolicyFileError as error:
-                self._report_fault(str(error))
-                return
-            if findings.doubtful:
-                self._report_fault("; ".join(findings.doubtful.values()))
-                return
-            self._decide = _deciding(enforcer)
-            self._loaded = state
-            self._report_at = 0.0
-            _log_unknown(findings)
-            _LOG.info("The changed policy files are in force.")
-
-    def _report_fault(self, fault: str) -> None:
-        if time.monotonic() >= self._report_at:
-            self._report_at = time.monotonic() + _REPORT_SECONDS
-            _LOG.error("The policy files are broken, the last good rules stay in force: %s", fault)
+    def _load(self) -> _Decide:
+        """Load the present rules; a changed file with a doubtful rule is refused."""
+        enforcer, findings = load_rules(self._configuration, self._defaults)
+        if self._has_loaded and findings.doubtful:
+            raise PolicyFileError("; ".join(findings.doubtful.values()))
+        self._has_loaded = True
+        for doubt in findings.doubtful.values():
+            _LOG.warning("In the policy files: %s", doubt)
+        for name in findings.unknown:
+            _LOG.warning("Without effect in the policy files: no operation has the rule %s", name)
+        return _deciding(enforcer)
 
 
-def _deciding(
-    enforcer: oslo_policy.Enforcer,
-) -> Callable[[str, tuple[str | None, ...], _Target], bool]:
+def _deciding(enforcer: oslo_policy.Enforcer) -> _Decide:
     """Return a function that decides by an enforcer and caches its decisions."""
 
     @cache_short(2_048, _LONGEST_DECIDED)
@@ -128,23 +95,6 @@ class PolicyFindings:
 
     unknown: Sequence[str]
     doubtful: Mapping[str, str]
-
-
-def _log_unknown(findings: PolicyFindings) -> None:
-    for name in findings.unknown:
-        _LOG.warning("Without effect in the policy files: no operation has the rule %s", name)
-
-
-def _state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
-    """Return a value that changes when a policy file appears, changes or disappears."""
-    states = []
-    for path in list_policy_files(configuration):
-        try:
-            status = path.stat()
-        except OSError:
-            continue
-        states.append((str(path), status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(states)
 
 
 def load_rules(

@@ -35,6 +35,15 @@ class UnusableError(Exception):
     """The service cannot run; the message is the reason."""
 
 
+@contextmanager
+def _unusable(prefix: str, kind: type[Exception]) -> Iterator[None]:
+    """Raise an UnusableError for an error of a kind, whose message follows a prefix."""
+    try:
+        yield
+    except kind as error:
+        raise UnusableError(f"{prefix}{error}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class PreforkState:
     """State prepared before the fork; safe to share between processes.
@@ -72,20 +81,17 @@ def check_service(settings: ServerSettings) -> PreforkState:
         UnusableError: if it cannot.
     """
     configuration = _load_configuration(settings)
-    try:
+    with _unusable("", logs.LoggingError):
         logs.set_up_logging(configuration.options, config.PROJECT)
-    except logs.LoggingError as error:
-        raise UnusableError(str(error)) from error
-    policy = _load_policy(configuration)
+    with _unusable("[oslo_policy]/policy_file: ", PolicyFileError):
+        policy = Policy(configuration.options, list_rules())
     if settings.workers:
         _require_authentication(configuration, settings)
     elif configuration.admin is None:
         raise UnusableError("[treeclaim]/admin_listen is empty: there is nothing to serve")
     _require_database_url(configuration)
-    try:
+    with _unusable("", OSError):
         tls = make_tls_context(settings)
-    except OSError as error:
-        raise UnusableError(str(error)) from error
     logs.log_options(configuration.options)
     expiries = _read_expiries(configuration, settings)
     return PreforkState(settings, configuration, policy, tls, expiries, os.getppid())
@@ -97,10 +103,8 @@ def check_flavors(configuration: Configuration) -> None:
     Raises:
         UnusableError: if it is broken.
     """
-    try:
+    with _unusable("[treeclaim]/metrics_of_flavors: ", FlavorFileError):
         read_flavors(configuration)
-    except FlavorFileError as error:
-        raise UnusableError(f"[treeclaim]/metrics_of_flavors: {error}") from error
 
 
 def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
@@ -134,26 +138,16 @@ def load_inventory(state: PreforkState) -> FollowedForest | None:
     processes = f"{settings.workers} x {settings.threads} threads"
     providers = None if picture is None else len(picture.forest)
     wsgi.log_start(configuration, store, processes, providers, seconds)
-    wsgi.warn_of_threads(configuration.server_threads, None)
     return picture
 
 
 def _load_configuration(settings: ServerSettings) -> Configuration:
-    try:
+    with _unusable("", ConfigurationError):
         configuration = config.load(
             config_files=settings.config_files, config_dirs=settings.config_dirs
         )
-    except ConfigurationError as error:
-        raise UnusableError(str(error)) from error
     pages = True if configuration.pages is None else configuration.pages
     return replace(configuration, pages=pages, server_threads=settings.threads)
-
-
-def _load_policy(configuration: Configuration) -> Policy:
-    try:
-        return Policy(configuration.options, list_rules())
-    except PolicyFileError as error:
-        raise UnusableError(f"[oslo_policy]/policy_file: {error}") from error
 
 
 def _require_authentication(configuration: Configuration, settings: ServerSettings) -> None:
@@ -167,10 +161,8 @@ def _require_authentication(configuration: Configuration, settings: ServerSettin
             raise UnusableError(f"[keystone_authtoken]: {fault}")
     options = configuration.options.api
     if options.auth_strategy == "http_basic":
-        try:
+        with _unusable("", ConfigurationError):
             read_password_file(options.http_basic_auth_user_file)
-        except ConfigurationError as error:
-            raise UnusableError(str(error)) from error
     if options.auth_strategy != "noauth2" or settings.allow_noauth2:
         return
     if settings.unix_socket or _is_loopback(settings.host):
