@@ -18,7 +18,7 @@ from oslo_log.formatters import ContextFormatter
 
 from treeclaim import config, helper_threads
 from treeclaim.api.middleware.layers import _target
-from treeclaim.log_lines import OneLine, _clean, make_request_record
+from treeclaim.log_lines import OneLine, RequestRecord, _clean
 from treeclaim.log_queue import QUEUE_BYTES, LogQueue, QueuedHandler, RawStream
 from treeclaim.logs import LOG_FILE
 from treeclaim.model.names import one_line
@@ -116,7 +116,7 @@ def asked(text, user="me", caller=None, global_id=None, moment=0.0):
     """The record of a request at some moment."""
     caller = {"user": user, "project": "here"} if caller is None else caller
     ids = {"request_id": f"req-{moment}", "global_request_id": global_id}
-    record = make_request_record("asked for %s", (text,), caller, ids, {"status": "200"})
+    record = RequestRecord("asked for %s", (text,), caller, ids, {"status": "200"})
     record.created = NOON + moment
     record.msecs = float(int(moment % 1 * 1000))
     return record
@@ -146,7 +146,7 @@ from treeclaim import config, log_lines, log_queue, logs
 options = config.load(config_files=[]).options
 logs.set_up_logging(options, "treeclaim")
 log_queue.start_log_thread()
-record = log_lines.make_request_record("asked for %s", ("/",), {}, {"request_id": "req-1", "global_request_id": None}, {})
+record = log_lines.RequestRecord("asked for %s", ("/",), {}, {"request_id": "req-1", "global_request_id": None}, {})
 log_lines.REQUESTS.handle(record)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:

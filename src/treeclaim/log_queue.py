@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from treeclaim.helper_threads import note_failure, start_helper_thread
-from treeclaim.log_lines import OneLine, is_of_request, text_length
+from treeclaim.log_lines import OneLine, RequestRecord, text_length
 
 QUEUE_BYTES = 8 << 20
 """Most bytes of records that wait for the log thread; further records are dropped."""
@@ -113,7 +113,7 @@ class QueuedHandler(logging.Handler):
 
     def _prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """Return a record that refers only to its text; the record of a request is small already."""
-        if is_of_request(record):
+        if isinstance(record, RequestRecord):
             return record
         prepared = copy(record)
         prepared.formatted = self.handler.format(record)
@@ -220,7 +220,7 @@ class LogQueue:
         """Write records until the queue is closed; the body of the log thread."""
         while True:
             batch = [self._waiting.get()]
-            if batch[0] is not None and is_of_request(batch[0].record):
+            if batch[0] is not None and isinstance(batch[0].record, RequestRecord):
                 time.sleep(_GATHER_SECONDS)
             with suppress(Empty):
                 while len(batch) < _BATCH:

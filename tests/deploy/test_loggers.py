@@ -17,13 +17,13 @@ REQUEST = '"GET /resource_providers" status: 200'
 LOGS = """
 import logging
 from treeclaim import config, log_queue, logs
-from treeclaim.log_lines import REQUESTS, make_request_record
+from treeclaim.log_lines import REQUESTS, RequestRecord
 
 logs.set_up_logging(config.load(config_files=[]).options, config.PROJECT)
 log_queue.start_log_thread()
 if REQUESTS.isEnabledFor(logging.INFO):
     ids = {"request_id": "req-1", "global_request_id": None}
-    REQUESTS.handle(make_request_record("a request", (), {}, ids, {}))
+    REQUESTS.handle(RequestRecord("a request", (), {}, ids, {}))
 logging.getLogger("treeclaim.server").info("a start")
 """
 """Logs a request and the start of a server as a service does, which takes longer to start."""

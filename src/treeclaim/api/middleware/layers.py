@@ -27,7 +27,7 @@ from treeclaim.api.protocol.callers import (
     read_request_id,
 )
 from treeclaim.helper_threads import run_guarded
-from treeclaim.log_lines import REQUESTS, make_request_record
+from treeclaim.log_lines import REQUESTS, RequestRecord
 
 Headers = list[tuple[str, str]]
 """Names and values of the headers of an answer."""
@@ -147,7 +147,7 @@ def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: f
         "request_id": read_request_id(environment),
         "global_request_id": environment.get(GLOBAL_REQUEST_ID),
     }
-    REQUESTS.handle(make_request_record(_MESSAGE, arguments, caller, ids, extra))
+    REQUESTS.handle(RequestRecord(_MESSAGE, arguments, caller, ids, extra))
 
 
 class Draining:
