@@ -15,7 +15,6 @@ from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.term import CandidateRows
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.question.steps import steps_without_exchanges
-from treeclaim.forest.solve.combine import first_anchors
 from treeclaim.forest.solve.partial.blocks import Block, CandidateBlock, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
@@ -44,7 +43,6 @@ class Drawing:
         self.problem = problem
         self.scoring = scoring
         self.splitter = Splitter(problem) if problem.plan.split else None
-        self.first = None if self.splitter else first_anchors(problem, problem.relations)
 
     def estimate(self, trees: Trees) -> Floats:
         """Return for each tree a number of candidates that it does not exceed, whatever is free."""
@@ -116,28 +114,22 @@ class ReadyTrees:
             yield rows
 
     def _draw(self, indices: Integers) -> Iterator[tuple[Trees, CandidateRows]]:
-        splitter, first = self._drawing.splitter, self._drawing.first
+        splitter = self._drawing.splitter
         for block in self._combiner.blocks(self._live[indices], _ROWS):
             self._drawing.problem.budget.check()
             trees = self._all_trees[block.anchor]
             if splitter is not None:
                 yield from _divide(splitter, CandidateBlock(trees, block.chosen))
-            elif first is None:
-                yield trees, block.chosen
             else:
-                kept = first.are_first(CandidateBlock(trees, block.chosen))
-                yield trees[kept], block.chosen[kept]
+                yield trees, block.chosen
 
     def best(self, at: int, wanted: int) -> CandidateRows:
         """Return good candidates of a tree with very many, given by its index, if possible as many as are wanted."""
-        splitter, first = self._drawing.splitter, self._drawing.first
+        splitter = self._drawing.splitter
         best_rows = self._beam(int(self._live[at]))
-        if splitter is not None:
-            return self._best_divisions(splitter, int(self.trees[at]), best_rows, wanted)
-        if first is None:
+        if splitter is None:
             return best_rows
-        trees = np.full(len(best_rows), self.trees[at])
-        return best_rows[first.are_first(CandidateBlock(trees, best_rows))]
+        return self._best_divisions(splitter, int(self.trees[at]), best_rows, wanted)
 
     def _beam(self, anchor: int) -> Choices:
         """Fill slot after slot, and keep the partial candidates that are worth most so far.

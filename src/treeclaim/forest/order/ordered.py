@@ -10,14 +10,13 @@ A tree with more candidates than `MOST_EXACT` is searched heuristically (`drawin
 candidates already reach its ceiling.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.drawing import (
     Drawing,
     ReadyTrees,
@@ -130,16 +129,30 @@ class _Pool:
         last: The key of the last candidate wanted; None if more may be added at will.
     """
 
-    def __init__(self, wanted: int | None, budget: Budget) -> None:
+    def __init__(self, wanted: int | None, problem: Problem) -> None:
         self.left = wanted
         self.last: _Key | None = None
-        self._budget = budget
+        self._budget = problem.budget
+        self._may_repeat = problem.may_repeat
+        self._is_yielded: dict[Hashable, bool] = {}
+        """Whether each candidate was yielded, by its key, if several trees may have it."""
         self._parts: list[_ScoredCandidates] = []
         self._count = 0
 
     def needed(self, score: Floats, tree: Trees) -> Mask | slice:
         """Return which scores, or ceilings, of candidates under trees are not behind the last one wanted."""
         return slice(None) if self.last is None else _are_before(score, tree, self.last)
+
+    def count_new(self, rows: CandidateRows) -> int:
+        """Return how many of some candidates no tree had before."""
+        if not self._may_repeat:
+            return len(rows)
+        before = len(self._is_yielded)
+        for key in _keys(rows):
+            self._is_yielded.setdefault(key, False)
+        count = len(self._is_yielded) - before
+        self._budget.hold(count * bytes_of(rows) // max(len(rows), 1))
+        return count
 
     def add(self, scored: _ScoredCandidates) -> None:
         """Add candidates, except for those behind as many as are wanted."""
@@ -165,7 +178,13 @@ class _Pool:
             *(np.concatenate(column) for column in zip(*self._parts, strict=True))
         )
         # A stable sort keeps the canonical order within a tree.
-        whole = whole.take(np.lexsort((whole.tree, -whole.score))[: self.left])
+        whole = whole.take(np.lexsort((whole.tree, -whole.score)))
+        if self._may_repeat:
+            # Of equal candidates, which have equal scores, that of the first tree comes first.
+            whole = whole.take(_first_places(whole.rows))
+            keys = _keys(whole.rows)
+            whole = whole.take(~np.array([self._is_yielded[key] for key in keys], dtype=np.bool_))
+        whole = whole.take(slice(self.left))
         self._replace(whole)
         if len(whole.tree) == self.left:
             self.last = -float(whole.score[-1]), int(whole.tree[-1])
@@ -180,7 +199,10 @@ class _Pool:
         self._replace(whole.take(slice(count, None)))
         if self.left is not None:
             self.left -= count
-        return whole.take(slice(count))
+        drawn = whole.take(slice(count))
+        if self._may_repeat:
+            self._is_yielded |= dict.fromkeys(_keys(drawn.rows), True)
+        return drawn
 
 
 class OrderedSearch:
@@ -208,7 +230,7 @@ class OrderedSearch:
         self._wanted = wanted
         self._anchors = all_anchors(problem) if anchors is None else anchors
         self._drawing = Drawing(problem, scoring)
-        self._pool = _Pool(wanted, problem.budget)
+        self._pool = _Pool(wanted, problem)
         self._approximate: dict[int, float] = {}
         """The ceilings of the trees that were searched heuristically."""
         self._visited = 0
@@ -295,7 +317,7 @@ class OrderedSearch:
         """Score candidates, those of each tree in canonical order, and add them to the pool."""
         if not len(rows):
             return
-        self._visited += len(rows)
+        self._visited += self._pool.count_new(rows)
         units = self._scoring.units(rows)
         if self._kinds is not None and self._kinds.is_worthwhile:
             begin = np.flatnonzero(np.diff(trees, prepend=-1))
@@ -344,15 +366,15 @@ class OrderedSearch:
             for rows in ready.draw(at):
                 budget.hold(bytes_of(rows))
                 parts.append(rows)
-                count += len(rows)
+                count += self._pool.count_new(rows)
                 if needed_count is not None:
                     best += int(np.count_nonzero(self._scoring.scores(rows) >= ceiling))
                     if best >= needed_count:
                         break
                 if count > most:
+                    parts.append(ready.best(at, needed_count or TOGETHER))
                     drawn = np.concatenate(parts)
-                    best_rows = ready.best(at, needed_count or TOGETHER)
-                    parts = [_distinct(np.concatenate([drawn, best_rows]))]
+                    parts = [drawn[_first_places(drawn)]]
                     self._approximate[tree] = ceiling
                     break
         if parts:
@@ -366,9 +388,16 @@ def _are_before(score: Floats, tree: Trees, key: _Key) -> Mask:
     return before
 
 
-def _distinct(rows: CandidateRows) -> CandidateRows:
-    """Return candidates without repetitions, each where it stands first."""
-    every = rows.tolist()
-    keys = every if rows.dtype == object else map(tuple, every)
-    first = {key: number for number, key in reversed(list(enumerate(keys)))}
-    return rows[np.sort(np.fromiter(first.values(), dtype=np.int64))]
+def _keys(rows: CandidateRows) -> list[Hashable]:
+    """Return what each candidate is compared by."""
+    if rows.dtype == object:
+        return [candidate.key for candidate in rows.tolist()]
+    return list(map(tuple, rows.tolist()))
+
+
+def _first_places(rows: CandidateRows) -> Rows:
+    """Return where each candidate stands first, ascending."""
+    first: dict[Hashable, int] = {}
+    for number, key in enumerate(_keys(rows)):
+        first.setdefault(key, number)
+    return np.fromiter(first.values(), dtype=np.int64, count=len(first))

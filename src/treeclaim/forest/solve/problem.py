@@ -94,6 +94,11 @@ class Problem:
         giving = [self.relations[slot] for slot in self.giving]
         return all(relation.has_sharing for relation in (*giving, *self.split_relations))
 
+    @property
+    def may_repeat(self) -> bool:
+        """Return whether several anchors may have the same candidate: one of sharing providers alone."""
+        return all(relation.has_sharing for relation in (*self.relations, *self.split_relations))
+
     @cached_property
     def wanted(self) -> int | None:
         """Return how many candidates will be drawn at most; None for all there are."""

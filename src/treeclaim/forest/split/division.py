@@ -5,7 +5,7 @@ An offer is the amounts that one provider can give: the multiples of a step in a
 the same step, so a set of offers can give each multiple of the step between two sums.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 
@@ -91,6 +91,16 @@ class SplitCandidate:
 
     chosen: tuple[int, ...]
     parts: tuple[tuple[str, int, int], ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """Return the rows of all its providers."""
+        return [*self.chosen, *(row for _, row, _ in self.parts)]
+
+    @property
+    def key(self) -> Hashable:
+        """Return what it is compared by: each anchor has an order of the parts of its own."""
+        return self.chosen, frozenset(self.parts)
 
     @property
     def nbytes(self) -> int:

@@ -4,7 +4,7 @@
 Each division is over a minimal viable set of offers: no proper subset of it can give the amount.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import lcm
 from typing import NamedTuple
@@ -89,7 +89,7 @@ Division = tuple[tuple[int, int], ...]
 """Row and units of each part."""
 
 _ANCHORS_KEPT = 64
-"""Anchors whose providers are kept: a candidate of sharing providers is compared with those of an earlier anchor."""
+"""Anchors whose providers are kept: each has many combinations."""
 
 
 class _Giver(NamedTuple):
@@ -132,23 +132,15 @@ class SplitClass:
         self._step = lru_cache(_ANCHORS_KEPT)(self._step_at)
 
     def divisions(
-        self,
-        anchor: int,
-        taken: Mapping[int, int],
-        worth: Worth | None = None,
-        among: Collection[int] | None = None,
+        self, anchor: int, taken: Mapping[int, int], worth: Worth | None = None
     ) -> Iterator[Division]:
         """Yield position and units of each part, one division for each set; see `sets`."""
-        for offers in self.sets(anchor, taken, worth, among):
+        for offers in self.sets(anchor, taken, worth):
             parts = self._divide(offers, self.amount, self._step(anchor))
             yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
 
     def sets(
-        self,
-        anchor: int,
-        taken: Mapping[int, int],
-        worth: Worth | None = None,
-        among: Collection[int] | None = None,
+        self, anchor: int, taken: Mapping[int, int], worth: Worth | None = None
     ) -> Iterator[Offers]:
         """Yield the minimal viable sets, each in the order of a vector of parts.
 
@@ -156,11 +148,8 @@ class SplitClass:
             anchor: Number of the anchor.
             taken: Amounts of other groups, by row.
             worth: Returns the worth of an offer; sets with the greatest worth come first.
-            among: Rows of the only providers that may give something; None for all.
         """
         step, givers = self._step(anchor), self._givers(anchor)
-        if among is not None:
-            givers = [giver for giver in givers if giver.position in among]
         if self.amount % step:
             for giver in givers:
                 if self._gives_all(giver, taken):

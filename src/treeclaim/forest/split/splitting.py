@@ -15,8 +15,8 @@ from itertools import islice
 import numpy as np
 
 from treeclaim.forest.domains.consumed import times_together
-from treeclaim.forest.domains.filters import sharing_rows, with_any_trait
-from treeclaim.forest.solve.combine import combined_under, first_anchors
+from treeclaim.forest.domains.filters import with_any_trait
+from treeclaim.forest.solve.combine import Repetitions, combined_under
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.split.division import SplitCandidate
@@ -46,19 +46,17 @@ class Splitter:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._plan = problem.plan
-        self._sharing = sharing_rows(problem.forest)
         self._classes = [
             SplitClass(problem, name, relation)
             for name, relation in zip(problem.plan.split, problem.split_relations, strict=True)
         ]
-        self._reach = first_anchors(problem, (*problem.relations, *problem.split_relations))
         self._required = [with_any_trait(problem.forest, names) for names in problem.plan.required]
 
     def distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
-        is_in_turn = self._problem.options.breadth_first
-        for anchor, candidate in self._in_turn() if is_in_turn else self.of_anchors():
-            if not self._is_repetition(anchor, candidate):
+        is_in_turn, repetitions = self._problem.options.breadth_first, Repetitions(self._problem)
+        for _, candidate in self._in_turn() if is_in_turn else self.of_anchors():
+            if repetitions.is_new(candidate.rows, candidate.key):
                 yield candidate
 
     def of_anchors(self, anchors: Trees | None = None) -> Iterator[tuple[int, SplitCandidate]]:
@@ -69,7 +67,7 @@ class Splitter:
         """
         for block in combined_under(self._problem, anchors):
             for anchor, chosen in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                for candidate in self._divide(anchor, tuple(chosen)):
+                for candidate in self.of_combination(anchor, tuple(chosen)):
                     yield anchor, candidate
 
     def _in_turn(self) -> Iterator[tuple[int, SplitCandidate]]:
@@ -91,8 +89,7 @@ class Splitter:
 
         Where divisions are checked further before they are candidates, the number is 0.
         """
-        is_checked = self._required or self._problem.consumes or self._reach is not None
-        if is_checked or len(self._classes) != 1:
+        if self._required or self._problem.consumes or len(self._classes) != 1:
             return 0
         (split,) = self._classes
         used_units = self.taken(split.name, chosen)
@@ -106,60 +103,13 @@ class Splitter:
     def of_combination(
         self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
     ) -> Iterator[SplitCandidate]:
-        """Yield the divisions of a combination of the other slots, unless an earlier anchor has them.
+        """Yield the divisions of a combination of the other slots.
 
         Args:
             anchor: Its number.
             chosen: Rows of the providers of the other slots.
             worth: Returns what an offer is worth: sets of those that are worth most come first.
         """
-        for candidate in self._divide(anchor, chosen, worth):
-            if not self._is_repetition(anchor, candidate):
-                yield candidate
-
-    def _is_repetition(self, anchor: int, candidate: SplitCandidate) -> bool:
-        """Return whether an earlier anchor has the same candidate.
-
-        All its providers can serve under that anchor too. But its inventories may have other steps, and
-        a provider of its own tree stands elsewhere in the vector of parts.
-        """
-        if self._reach is None:
-            return False
-        chosen = np.array([[*candidate.chosen, *(row for _, row, _ in candidate.parts)]])
-        if not self._sharing[chosen].all():
-            return False
-        relations = [*range(len(candidate.chosen)), *self._split_numbers(candidate)]
-        earlier_anchor = -1
-        while True:
-            start = np.array([earlier_anchor + 1])
-            earlier_anchor = int(self._reach.first_common(relations, chosen, start)[0])
-            if earlier_anchor >= anchor:
-                return False
-            if self._has_candidate_at(earlier_anchor, candidate):
-                return True
-
-    def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
-        """Return the number of the relation of each part, behind those of the slots."""
-        numbers = {
-            split.name: len(candidate.chosen) + at for at, split in enumerate(self._classes)
-        }
-        return [numbers[name] for name, _, _ in candidate.parts]
-
-    def _has_candidate_at(self, earlier_anchor: int, candidate: SplitCandidate) -> bool:
-        """Return whether another anchor that reaches a candidate divides its amounts alike."""
-        for split in self._classes:
-            division = sorted(part[1:] for part in candidate.parts if part[0] == split.name)
-            used_units = self.taken(split.name, candidate.chosen)
-            among = {position for position, _ in division}
-            at_other = split.divisions(earlier_anchor, used_units, among=among)
-            if division not in map(sorted, at_other):
-                return False
-        return True
-
-    def _divide(
-        self, anchor: int, chosen: tuple[int, ...], worth: Worth | None = None
-    ) -> Iterator[SplitCandidate]:
-        """Add all divisions to a combination under an anchor."""
         choices = [
             partial(split.divisions, anchor, self.taken(split.name, chosen), worth)
             for split in self._classes
