@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.server.fronts import HELLO, receive, running
 from tests.servers import eventually
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.server.bounds import (
     HEAD_BYTES,
     HEADER_COST,
@@ -25,7 +26,6 @@ from treeclaim.server.bounds import (
     SMALL_BYTES,
 )
 from treeclaim.server.http import reader as reader_module
-from treeclaim.server.http.errors import RefusedError
 from treeclaim.server.http.reader import RequestReader
 from treeclaim.server.http.table import Phase
 
@@ -130,7 +130,7 @@ def test_reader_accounts_for_its_memory_within_documented_bounds(data, cut, kept
         reader.feed(piece)
         try:
             head = reader.next_request()
-        except RefusedError:
+        except ApiError:
             reader.drop()
             head = None
         if head is not None:
@@ -153,7 +153,7 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
         reader, outcome = RequestReader(BODY_BYTES), []
         for piece in pieces_of(data, where):
             reader.feed(piece)
-            with contextlib.suppress(RefusedError):
+            with contextlib.suppress(ApiError):
                 while (head := reader.next_request()) is not None:
                     outcome.append((head.method, bytes(head.body), reader.dropped is None))
                 continue

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from http import HTTPStatus
+from types import MappingProxyType
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError
@@ -28,6 +29,8 @@ _ATTEMPTS = 5
 
 _POSITION = re.compile(r"providers\[(\d+)\]: ")
 """Begins the text of an error: the position of the entry."""
+
+_WHOLE_TREE = "its tree is refused as a whole"
 
 _REFUSALS = {
     HTTPStatus.BAD_REQUEST,
@@ -210,7 +213,8 @@ def write_trees(
             waiting = []
         if written:
             waiting.append(written)
-    writer.write(waiting)
+    if waiting:
+        writer.write(waiting)
     return writer.refusals
 
 
@@ -233,69 +237,47 @@ class _Writer:
         """Write a tree in several calls; after a refusal the rest is refused too."""
         for part in in_batches(tree):
             if any(change.after.uuid in self.refusals for change in tree):
-                self._refuse(part, {})
+                self._refuse(part, _WHOLE_TREE)
             else:
                 self.write([part])
 
     def write(self, trees: Sequence[Tree]) -> None:
-        """Write trees that fit into a call; repeat it without those that are refused."""
-        attempts = _ATTEMPTS
-        while trees:
+        """Write trees that fit into a call; after a refusal write each half, down to the trees that are refused."""
+        for attempt in range(1, _ATTEMPTS + 1):
             changes = [change for tree in trees for change in tree]
+            entries = [change.entry for change in changes]
             try:
-                self._client.apply_providers(
-                    [change.entry for change in changes], dry_run=self._dry_run
-                )
+                self._client.apply_providers(entries, dry_run=self._dry_run)
             except ClientError as error:
                 if error.status not in _REFUSALS:
                     raise
-                attempts -= 1
-                trees = self._without_refused(trees, error, may_refresh=attempts > 0)
+                if len(trees) > 1:
+                    middle = len(trees) // 2
+                    self.write(trees[:middle])
+                    self.write(trees[middle:])
+                    return
+                if attempt == _ATTEMPTS or not all(map(is_conflict, error.errors)):
+                    self._refuse(changes, str(error), _reasons_by_uuid(error, changes))
+                    return
+                trees = [[change.again(self._client) for change in changes]]
             else:
                 self._note(changes)
                 return
 
-    def _without_refused(
-        self, trees: Sequence[Tree], error: ClientError, *, may_refresh: bool
-    ) -> list[Tree]:
-        """Return the trees to send again, after recording the refusals of the others."""
-        reasons = _reasons_by_position(error)
-        if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(trees) > 1:
-            self.write(trees[: len(trees) // 2])
-            return list(trees[len(trees) // 2 :])
-        again: list[Tree] = []
-        position = 0
-        for tree in trees:
-            errors = {
-                change.after.uuid: reasons[number]
-                for number, change in enumerate(tree, position)
-                if number in reasons
-            }
-            position += len(tree)
-            is_stale = bool(errors) and all(map(is_conflict, errors.values()))
-            if is_stale and may_refresh:
-                again.append([change.again(self._client) for change in tree])
-            elif errors or not reasons:
-                self._refuse(tree, {uuid: str(reason) for uuid, reason in errors.items()}, error)
-            else:
-                again.append(tree)
-        return again
-
     def _refuse(
-        self, tree: Tree, reasons: Mapping[str, str], error: ClientError | None = None
+        self, tree: Tree, usual: str, reasons: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         for change in tree:
             uuid = change.after.uuid
-            usual = "its tree is refused as a whole" if reasons or error is None else str(error)
-            self.refusals[uuid] = reasons.get(uuid, usual)
+            self.refusals[uuid] = reasons.get(uuid, _WHOLE_TREE if reasons else usual)
 
 
-def _reasons_by_position(error: ClientError) -> dict[int, ClientError]:
-    """Return the errors of a refused call by the position of the entry, without that position."""
-    reasons: dict[int, ClientError] = {}
-    for single in error.errors:
-        match = _POSITION.search(str(single))
+def _reasons_by_uuid(error: ClientError, changes: Tree) -> dict[str, str]:
+    """Return the errors of a refused call by the provider that each names, without its position."""
+    reasons: dict[str, str] = {}
+    for text in map(str, error.errors):
+        match = _POSITION.search(text)
         if match is not None:
-            single.args = (str(single).replace(match[0], "", 1),)
-            reasons.setdefault(int(match[1]), single)
+            uuid = changes[int(match[1])].after.uuid
+            reasons.setdefault(uuid, text.replace(match[0], "", 1))
     return reasons

@@ -79,9 +79,6 @@ than a millisecond."""
 ROOM_SECONDS = 5.0
 """Seconds that a request with a body longer than `SMALL_BYTES` waits for room before it gets 503."""
 
-RETRY_AFTER = 1
-"""Seconds in the Retry-After header when too many requests wait for a thread."""
-
 WAITING_SECONDS = 30.0
 """Seconds that a request waits for a thread before it gets 503. Clients of Placement time out after a minute and
 retry, so the server refuses after half of that."""

@@ -15,8 +15,11 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.operations.call import CLIENT_GONE_KEY
+from treeclaim.api.protocol.texts import http_date, now
 from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SMALL_BYTES, SWEEP_SECONDS
-from treeclaim.server.http.errors import BusyError, RefusedError, render_refusal
+from treeclaim.server.http.errors import busy, render_refusal
 from treeclaim.server.http.exchange import CLOSE_HEADER, Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.reader import RequestReader
@@ -85,9 +88,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writer = AnswerWriter(
             self._socket, self._transport, self.add_bytes, self._continue_answer
         )
-        self._environment = self.listener.environment | {
-            "treeclaim.client_gone": self._get_is_gone
-        }
+        self._environment = self.listener.environment | {CLIENT_GONE_KEY: self._get_is_gone}
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._environment |= {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
@@ -177,10 +178,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._writer.lose()
             self._drop_received()
         elif self._has_waited:
-            self._refuse(BusyError("Too many requests have come."))
+            self._refuse(busy("Too many requests have come."))
         else:
             detail = "The request took too long to arrive."
-            self._refuse(RefusedError(HTTPStatus.REQUEST_TIMEOUT, detail))
+            self._refuse(ApiError(HTTPStatus.REQUEST_TIMEOUT, detail))
 
     def drop(self) -> None:
         """Close at once, and discard unsent bytes."""
@@ -269,7 +270,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             return
         try:
             head = self._reader.next_request()
-        except RefusedError as error:
+        except ApiError as error:
             self._refuse(error)
             return
         finally:
@@ -303,21 +304,21 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._has_waited = self._awaits_turn = self._is_complete = False
         self.is_kept = head.keep_alive and self._reader.dropped is None
         head.environment.update(self._environment)
-        self._exchange = exchange = Exchange(listener.application, self, head, listener.date())
+        self._exchange = exchange = Exchange(listener.application, self, head)
         self._enter(Phase.ANSWERING)
         self._writer.begin()
         if not listener.pool.offer(exchange.run):
             exchange.close()
-            self.send_refusal(BusyError())
+            self.send_refusal(busy())
 
-    def _refuse(self, error: RefusedError) -> None:
+    def _refuse(self, error: ApiError) -> None:
         """Refuse invalid or late bytes, and close the connection."""
         self._drop_received()
         self.is_kept = False
         self._enter(Phase.ANSWERING)
         self.send_refusal(error)
 
-    def send_refusal(self, error: RefusedError) -> None:
+    def send_refusal(self, error: ApiError) -> None:
         """Answer without the application."""
         if self._transport.is_closing():
             return
@@ -325,7 +326,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         _LOG.info("Refused a request of %s: %s %s", peer, error.status.value, error.detail)
         exchange = self._exchange
         headers = CLOSE_HEADER if exchange is None else exchange.connection_headers()
-        self.send(render_refusal(error, self.listener.date(), headers), is_last=True)
+        self.send(render_refusal(error, http_date(now()), headers), is_last=True)
 
     def send(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the answer."""

@@ -4,50 +4,23 @@
 import uuid
 from http import HTTPStatus
 
-import orjson
-
-from treeclaim.server.bounds import RETRY_AFTER
-
-
-class RefusedError(Exception):
-    """A request that the application does not answer.
-
-    Attributes:
-        status: Status of the answer.
-        detail: Reason, for the client.
-    """
-
-    def __init__(self, status: HTTPStatus, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
+from treeclaim.api.protocol.callers import HEADER
+from treeclaim.api.protocol.errors import RETRY_WHEN_BUSY, ApiError
+from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.negotiation import JSON
 
 
-class BusyError(RefusedError):
-    """The server is overloaded: 503 with Retry-After."""
+def busy(detail: str = "Too many requests wait.") -> ApiError:
+    """Return the refusal of an overloaded server: 503 with Retry-After."""
+    headers = {"Retry-After": RETRY_WHEN_BUSY}
+    return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=headers)
 
-    def __init__(self, detail: str = "Too many requests wait.") -> None:
-        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
-
-def render_refusal(error: RefusedError, date: str, connection_headers: str) -> bytes:
+def render_refusal(error: ApiError, date: str, connection_headers: str) -> bytes:
     """Return the whole answer."""
     request_id = f"req-{uuid.uuid4()}"
-    status = error.status
-    document = {
-        "status": status.value,
-        "title": status.phrase,
-        "detail": error.detail,
-        "request_id": request_id,
-    }
-    body = orjson.dumps({"errors": [document]})
-    lines = [
-        f"HTTP/1.1 {status.value} {status.phrase}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        f"x-openstack-request-id: {request_id}",
-        f"Date: {date}",
-    ]
-    if status is HTTPStatus.SERVICE_UNAVAILABLE:
-        lines.append(f"Retry-After: {RETRY_AFTER}")
-    return ("\r\n".join(lines) + f"\r\n{connection_headers}\r\n").encode("latin-1") + body
+    kind, body = error_body(error, accept=JSON, version=None, request_id=request_id)
+    headers = {"Content-Type": kind, "Content-Length": len(body), HEADER: request_id, "Date": date}
+    lines = [f"{name}: {value}" for name, value in (headers | error.headers).items()]
+    status_line = f"HTTP/1.1 {error.status.value} {error.status.phrase}"
+    return "\r\n".join([status_line, *lines, connection_headers, ""]).encode("latin-1") + body

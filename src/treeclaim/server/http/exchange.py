@@ -12,8 +12,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.operations.call import PIECES_KEY
+from treeclaim.api.protocol.texts import http_date, now
+from treeclaim.api.resources.extension.changes import ADOPT_KEY
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
-from treeclaim.server.http.errors import BusyError, RefusedError
+from treeclaim.server.http.errors import busy
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.watchers import ReservedWatch
 from treeclaim.watching import Watch
@@ -32,12 +36,6 @@ _LAST_CHUNK = b"0\r\n\r\n"
 CLOSE_HEADER = "Connection: close\r\n"
 """Announces that this answer is the last of its connection."""
 
-ADOPT_KEY = "treeclaim.adopt"
-"""Key of the WSGI environment for the function that adopts a `Watch`."""
-
-PIECES_KEY = "treeclaim.takes_pieces"
-"""Key that is true if the application may return a list of memoryviews, which are sent as one answer."""
-
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
 """Headers that only the server writes."""
 
@@ -50,13 +48,11 @@ class Exchange:
         application: "WSGIApplication",
         client: "HttpConnection",
         head: RequestHead,
-        date: str,
     ) -> None:
         self._application = application
         self._client = client
         self._post = client.listener.post
         self._head = head
-        self._date = date
         self._came = time.monotonic()
         self._status = ""
         self._headers: _Headers = []
@@ -81,7 +77,7 @@ class Exchange:
             return
         if waited > WAITING_SECONDS:
             self.close()
-            self._post(self._client.send_refusal, BusyError())
+            self._post(self._client.send_refusal, busy())
             return
         try:
             self._head.fill_environment()
@@ -233,7 +229,7 @@ class Exchange:
             self._post(self._client.drop)
         else:
             detail = "The request could not be answered."
-            error = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
+            error = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
             self._post(self._client.send_refusal, error)
 
     def _has_body(self) -> bool:
@@ -262,7 +258,7 @@ class Exchange:
             lines.append("Transfer-Encoding: chunked")
         elif ends_by_closing and self._has_body():
             self._head.keep_alive = False
-        lines.append(f"Date: {self._date}")
+        lines.append(f"Date: {http_date(now())}")
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
             raise ValueError("a header of the answer contains a line break")

@@ -15,8 +15,8 @@ from urllib.parse import unquote_to_bytes
 
 import httptools
 
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
-from treeclaim.server.http.errors import RefusedError
 
 _BAD_LENGTH = "content-length header must be an integer"
 """Contract page 00, section 4."""
@@ -110,7 +110,7 @@ def parse_bytes(data: bytes) -> ParsedHead:
     """Parse a head by llhttp; the caller bounds its length and number of lines.
 
     Raises:
-        RefusedError: if it is not HTTP.
+        ApiError: if it is not HTTP.
     """
     # The head must not refer to the parser: the cycle would keep the request until a garbage collection.
     head = ParsedHead()
@@ -133,7 +133,7 @@ def read_head(data: bytes) -> RequestHead:
     """Read a head into a WSGI environment; the caller bounds its length and number of lines.
 
     Raises:
-        RefusedError: if it is not HTTP, or its URL is too long.
+        ApiError: if it is not HTTP, or its URL is too long.
     """
     method, _, after_method = data.partition(b" ")
     if method in _KNOWN_METHODS:
@@ -150,13 +150,13 @@ def read_head(data: bytes) -> RequestHead:
     return head
 
 
-def _bad_request(detail: str) -> RefusedError:
-    return RefusedError(HTTPStatus.BAD_REQUEST, detail)
+def _bad_request(detail: str) -> ApiError:
+    return ApiError(HTTPStatus.BAD_REQUEST, detail)
 
 
 def _read_target(url: bytes) -> bytes:
     if len(url) > TARGET_BYTES:
-        raise RefusedError(
+        raise ApiError(
             HTTPStatus.REQUEST_URI_TOO_LONG, f"The URL is longer than {TARGET_BYTES} bytes."
         )
     target = url.partition(b"#")[0]
@@ -168,7 +168,7 @@ def _read_target(url: bytes) -> bytes:
 
 def _read_headers(head: RequestHead, parsed: ParsedHead) -> None:
     if parsed.version not in _VERSIONS:
-        raise RefusedError(
+        raise ApiError(
             HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are supported."
         )
     environment = head.environment
@@ -219,7 +219,7 @@ def _read_framing(head: RequestHead, environment: dict[str, Any]) -> None:
     coding = environment.pop("HTTP_TRANSFER_ENCODING", None)
     if coding is not None:
         if coding.strip().lower() != "chunked":
-            raise RefusedError(
+            raise ApiError(
                 HTTPStatus.NOT_IMPLEMENTED, "Only the transfer coding chunked is supported."
             )
         head.is_chunked = True
@@ -230,7 +230,7 @@ def _read_framing(head: RequestHead, environment: dict[str, Any]) -> None:
         if not length.isascii() or not length.isdigit():
             raise _bad_request(_BAD_LENGTH)
         if len(length) > _LENGTH_DIGITS:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
+            raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
         environment["CONTENT_LENGTH"] = length
         head.length = int(length)
     expected = environment.pop("HTTP_EXPECT", "")

@@ -7,10 +7,8 @@ import logging
 import socket
 import ssl
 import sys
-import time
 from collections import deque
 from collections.abc import Callable
-from email.utils import formatdate
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +77,6 @@ class HttpListener:
         self.is_tls = tls is not None
         self.environment: dict[str, Any] = {}
         self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
-        self._date = (0, "")
         self._tls = tls
         self._listener: socket.socket | None = None
 
@@ -91,13 +88,6 @@ class HttpListener:
     def post(self, function: Callable[..., object], *arguments: Any) -> None:
         """Run a function in the event loop; threads call this."""
         post(self.loop, function, *arguments)
-
-    def date(self) -> str:
-        """Return the value of the Date header."""
-        now = int(time.time())
-        if self._date[0] != now:
-            self._date = (now, formatdate(now, usegmt=True))
-        return self._date[1]
 
     def listen(self, listener: socket.socket) -> None:
         """Accept connections and check deadlines from now on."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Generator, Iterator
 from http import HTTPStatus
 
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.server.bounds import (
     CHUNK_LINE_BYTES,
     HEAD_BYTES,
@@ -16,7 +17,6 @@ from treeclaim.server.bounds import (
     SCANNED_BYTES,
     TRAILER_BYTES,
 )
-from treeclaim.server.http.errors import RefusedError
 from treeclaim.server.http.head import RequestHead, parse_bytes, read_head
 
 _LINE_END, _END = b"\r\n", b"\r\n\r\n"
@@ -97,7 +97,7 @@ class RequestReader:
         """Return the next request with its body; None while it is incomplete.
 
         Raises:
-            RefusedError: if it is not HTTP, or its head or trailer is too long.
+            ApiError: if it is not HTTP, or its head or trailer is too long.
         """
         ahead = self.ahead
         try:
@@ -146,7 +146,7 @@ class RequestReader:
             lines += self._data.count(b"\n", scanned, until)
             scanned = until
             if lines > most_lines or (end < 0 and until >= most_bytes):
-                raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
+                raise ApiError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
             if end >= 0:
                 text = bytes(self._data[: end + len(_END)])
                 del self._data[: len(text)]
@@ -203,6 +203,6 @@ def _check_unfinished_line(line: bytearray, has_chunk_before: bool) -> None:  # 
         ending, line = line[: len(_LINE_END)], line[len(_LINE_END) :]
         is_wrong = not _LINE_END.startswith(ending)
     if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
-        raise RefusedError(
+        raise ApiError(
             HTTPStatus.BAD_REQUEST, "This is not HTTP: the body is not correctly chunked."
         )

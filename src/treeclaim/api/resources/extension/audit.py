@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit and repairs (contract page 99, section 5)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply, operation, shows
@@ -73,60 +73,49 @@ class LivingBody(Body):
     older_than: Annotated[int, Field(ge=0, le=_OLDEST)] = DEFAULT_AGE
 
 
-class _ConsumerRepair(Body):
-    kind: Literal[
+_ITEMS: Mapping[tuple[FindingKind, ...], Mapping[str, Any]] = {
+    (
         FindingKind.WITHOUT_CONSUMER,
         FindingKind.EMPTY_CONSUMER,
         FindingKind.EXPIRED_HOLD,
         FindingKind.BROKEN_HOLD,
-    ]
-    consumer: AnyUuid
+    ): {"consumer": AnyUuid},
+    (FindingKind.WITHOUT_PROVIDER,): {
+        "table": Annotated[
+            str,
+            Field(pattern=f"^({'|'.join(PARTS)})$", json_schema_extra={"enum": list(PARTS)}),
+        ],
+        "provider_id": Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)],
+    },
+    (FindingKind.BROKEN_ROOT,): {"provider": AnyUuid},
+    (FindingKind.UNUSED_AGGREGATE,): {"uuid": AnyUuid},
+    (FindingKind.BROKEN_DRAW,): {
+        "consumer": AnyUuid,
+        "provider": AnyUuid | None,
+        "resource_class": str | None,
+        "drawn": int,
+        "used": int,
+    },
+    (FindingKind.ORPHANED,): {"consumer": AnyUuid, "consumer_generation": int},
+}
+"""Members of a finding that can be repaired, besides its kind."""
 
-
-class _RecordRepair(Body):
-    kind: Literal[FindingKind.WITHOUT_PROVIDER]
-    table: Annotated[
-        str,
-        Field(pattern=f"^({'|'.join(PARTS)})$", json_schema_extra={"enum": list(PARTS)}),
-    ]
-    provider_id: Annotated[int, Field(ge=0, le=MAXIMUM_INTEGER)]
-
-
-class _RootRepair(Body):
-    kind: Literal[FindingKind.BROKEN_ROOT]
-    provider: AnyUuid
-
-
-class _AggregateRepair(Body):
-    kind: Literal[FindingKind.UNUSED_AGGREGATE]
-    uuid: AnyUuid
-
-
-class _DrawRepair(Body):
-    kind: Literal[FindingKind.BROKEN_DRAW]
-    consumer: AnyUuid
-    provider: AnyUuid | None
-    resource_class: str | None
-    drawn: int
-    used: int
-
-
-class _OrphanRepair(Body):
-    kind: Literal[FindingKind.ORPHANED]
-    consumer: AnyUuid
-    consumer_generation: int
-
-
-Repair: TypeAlias = Annotated[
-    _ConsumerRepair | _RecordRepair | _RootRepair | _AggregateRepair | _DrawRepair | _OrphanRepair,
-    Field(discriminator="kind"),
+_REPAIRS = [
+    create_model(  # type: ignore[call-overload]
+        "Repair",
+        __base__=Body,
+        kind=(Literal[kinds], ...),
+        **{name: (form, ...) for name, form in members.items()},
+    )
+    for kinds, members in _ITEMS.items()
 ]
+_Repair: Any = Annotated[Union[tuple(_REPAIRS)], Field(discriminator="kind")]  # noqa: UP007
 
 
 class RepairsBody(Body):
     """Repairs, in their order."""
 
-    repairs: Annotated[tuple[Repair, ...], items(1, MOST_REPAIRS)]
+    repairs: Annotated[tuple[_Repair, ...], items(1, MOST_REPAIRS)]
     dry_run: bool = False
 
 
@@ -252,7 +241,7 @@ def _find(
     return {"findings": {kind.value: findings for kind, findings in by_kind.items()}}
 
 
-def _repair(call: Call, item: Repair, *, dry_run: bool) -> RepairOutcome:
+def _repair(call: Call, item: Any, *, dry_run: bool) -> RepairOutcome:
     services = call.services
     owner = (services.incomplete_project_id, services.incomplete_user_id)
     until = call.deadline.at
@@ -260,7 +249,7 @@ def _repair(call: Call, item: Repair, *, dry_run: bool) -> RepairOutcome:
     return repair(services.store, item.kind, document, owner, until=until, dry_run=dry_run)
 
 
-def _repair_document(item: Repair, outcome: RepairOutcome) -> dict[str, Any]:
+def _repair_document(item: Any, outcome: RepairOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {**item.model_dump(), "result": outcome.result}
     if outcome.detail is not None:
         document["detail"] = outcome.detail
