@@ -39,10 +39,11 @@ class Case:
 
 
 def pairs(database, world, preemptions=PREEMPTIONS):
-    """All pairs of scripts in a world."""
+    """All pairs of scripts in a world, but for those that another world has."""
     return [
         Case(database, world, scripts, preemptions)
         for scripts in combinations_with_replacement(world.scripts, 2)
+        if not world.explored.issuperset(scripts)
     ]
 
 

@@ -27,6 +27,7 @@ CASES = [
     for name in WORLDS
     for kind in KINDS
     for number, client in enumerate(WORLDS[name].scripts)
+    if client not in WORLDS[name].explored
     for preemptions in (1, 2)
 ]
 

@@ -80,6 +80,7 @@ class World:
         name: In the names of tests.
         rows: By name of table.
         scripts: By name.
+        explored: Scripts whose pairs among themselves another world with the same rows has.
         streams: Streams of the feed, one for each session; none if each makes its own.
     """
 
@@ -87,6 +88,7 @@ class World:
         self.name = name
         self.rows = defaultdict(list)
         self.scripts = {}
+        self.explored = set()
         self.streams = []
         for number, standard in enumerate(("VCPU", "MEMORY_MB")):
             self.rows["resource_classes"].append({"id": number, "name": standard})
@@ -94,9 +96,11 @@ class World:
         for table in ("projects", "users"):
             self.rows[table].append({"id": 1, "external_id": "known"})
 
-    def add(self, *scripts):
+    def add(self, *scripts, are_explored=False):
         """Let some clients take part."""
         self.scripts |= {script.name: script for script in scripts}
+        if are_explored:
+            self.explored |= {script.name for script in scripts}
 
     def resource_class(self, name):
         """Add a custom class."""

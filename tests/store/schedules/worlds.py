@@ -209,12 +209,15 @@ def groups_world(state):
             ClaimRequest([claim(MINE, None, host=4)], is_placement=True),
             ClaimRequest([claim(NEW, UNCHECKED, host=4)]),
         ),
+    )
+    world.add(
         script("put-null", put(claim(MINE, None, host=4))),
         script("put-other", put(claim(NEW, None, host=6))),
         script("move", put(claim(MINE, UNCHECKED, spare=4))),
         script("delete", release(MINE)),
         script("shrink", set_stock(HOST, VCPU=2)),
         FOLLOW,
+        are_explored=True,
     )
     return world
 
@@ -231,7 +234,6 @@ def claims_world(state):
         script("put-empty", put(claim(MINE, 1))),
         script("post-exchange", put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=6))),
         script("post-two", put(claim(NEW, UNCHECKED, spare=8), claim(MINE, UNCHECKED, host=1))),
-        script("put-other", put(claim(NEW, None, host=6))),
         script("place-two", place(claim(MINE, None, spare=4), claim(NEW, None, host=6))),
         script("place-mine", place(claim(MINE, None, host=4))),
         script("delete", release(MINE)),
@@ -247,10 +249,6 @@ def claims_world(state):
             put(claim(MINE, UNCHECKED, host=4)),
             put(claim(MINE, UNCHECKED, spare=4)),
         ),
-        script("shrink", set_stock(HOST, VCPU=2)),
-        script("delete-inventory", delete_stock(HOST, "VCPU")),
-        script("delete-all-inventories", write(providers.write_inventories, SPARE, {})),
-        script("delete-provider", write(providers.delete, SPARE)),
         script(
             "reshape",
             write(
@@ -263,8 +261,17 @@ def claims_world(state):
             ),
         ),
         script("record-owners", write(data_migrations.create_incomplete_consumers, 100, OWNER)),
+    )
+    # These do not touch the consumer, whose record alone is what the last two states lack or have.
+    world.add(
+        script("put-other", put(claim(NEW, None, host=6))),
+        script("shrink", set_stock(HOST, VCPU=2)),
+        script("delete-inventory", delete_stock(HOST, "VCPU")),
+        script("delete-all-inventories", write(providers.write_inventories, SPARE, {})),
+        script("delete-provider", write(providers.delete, SPARE)),
         PRUNE,
         FOLLOW,
+        are_explored=state not in {"absent", "present"},
     )
     if state == "left-behind":
         world.add(script("repair-empty", mend(FindingKind.EMPTY_CONSUMER, consumer=MINE)))
