@@ -129,9 +129,6 @@ def others_are_answered(place, rounds=ROUNDS):
             assert alive.status_code == 200, alive.text
 
 
-# -- attacks: each a context that lasts as long as the attack, and yields what attackers got -----
-
-
 @contextmanager
 def repeated(place, ask):
     """Let clients ask again and again until the end of the block."""

@@ -3,12 +3,11 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime
 
 from hypothesis import strategies as st
 
-from tests.reference.model import HOLD, Claim
+from tests.reference.model import HOLD, Claim, Condition
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(8)]
 HOLDS, OTHERS = CONSUMERS[:4], CONSUMERS[4:]
@@ -52,6 +51,19 @@ TERMS = st.fixed_dictionaries(
 """Terms of holds; `until` in seconds from now."""
 
 
+CONDITIONS = st.sampled_from(
+    [
+        Condition(),
+        Condition(effect="leave"),
+        Condition(on_use=True, began=False),
+        Condition(on_use=True, began=False),
+        Condition(on_use=True),
+        2,
+    ]
+)
+"""Conditions; a number is one that ends so many seconds from now."""
+
+
 @st.composite
 def amounts(draw, most):
     """Draw amounts, nearly all of them in steps."""
@@ -87,18 +99,6 @@ def claim_of(draw, consumer, sources):
         request=draw(st.sampled_from(REQUESTS)),
         tolerates=frozenset(draw(st.sets(st.sampled_from(CONDITION_KEYS), max_size=1))),
     )
-
-
-@dataclass(frozen=True)
-class Picture:
-    """All that the service shows, or has to show, of consumers and conditions."""
-
-    consumers: dict
-    holds: dict
-    drawn_by_hold: dict
-    draws: dict
-    requests: dict
-    conditions: dict
 
 
 def minor_of(version):

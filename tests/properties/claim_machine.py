@@ -7,23 +7,21 @@ amount is lost between a hold and its consumers, are checked in the state that t
 
 import copy
 import itertools
-from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
 
 from tests.properties.claim_calls import (
     CHILD,
     CONDITION_KEYS,
+    CONDITIONS,
     CONSUMERS,
     CONSUMES,
     HOLDS,
@@ -41,46 +39,15 @@ from tests.properties.claim_calls import (
     TERMS,
     TOTALS,
     VERSIONS,
-    Picture,
     is_expected,
     minor_of,
     several_claims,
-    text_of,
 )
+from tests.properties.claim_histories import Clock, Judge, picture_of
 from tests.reference.model import HOLD, Claim, Condition, Model
-from treeclaim.store.database import transactions
-from treeclaim.store.housekeeping import Housekeeper
-from treeclaim.store.operations.allocations import conditions as condition_claims
-from treeclaim.store.operations.allocations import holds as hold_writes
-from treeclaim.store.operations.providers import conditions as condition_writes
 
-STEPS_OF_A_HISTORY = 40
-START = datetime(2026, 1, 1)  # noqa: DTZ001 - the tables have no time zones
 DAY = 86_400
 """Seconds."""
-
-CONDITIONS = st.sampled_from(
-    [
-        Condition(),
-        Condition(effect="leave"),
-        Condition(on_use=True, began=False),
-        Condition(on_use=True, began=False),
-        Condition(on_use=True),
-        2,
-    ]
-)
-"""Conditions; a number is one that ends so many seconds from now."""
-
-
-class Clock:
-    """The clock of the database, which the tests set."""
-
-    time = START
-
-    @classmethod
-    def now(cls, _connection):
-        """Return the present time."""
-        return cls.time
 
 
 class ClaimMachine(RuleBasedStateMachine):
@@ -101,8 +68,7 @@ class ClaimMachine(RuleBasedStateMachine):
         send_requests: Keep or forget requests; returns the consumers that do not exist.
         send_condition, send_no_condition: Write and delete a condition; the latter returns whether there was one.
         shown: Returns the `Picture` of the database.
-        sums: By returning hold, its held and drawn amounts after the last call.
-        used: By inventory, the used amounts after the last call.
+        judge: Compares the last two pictures.
         changed: The holds whose sums the last call may have changed; None: all.
     """
 
@@ -128,7 +94,7 @@ class ClaimMachine(RuleBasedStateMachine):
             CONSUMES,
         )
         self.remove_everything()
-        self.sums, self.used, self.changed = {}, {}, None
+        self.judge, self.changed = Judge(self.model), None
 
     def remove_everything(self):
         """Bring the database to the state of a new model."""
@@ -178,8 +144,6 @@ class ClaimMachine(RuleBasedStateMachine):
         assert (reason is None) == (expected is None), (reason, expected)
         if exactly and reason != "conflict":
             assert is_expected(reason, expected), (reason, expected)
-
-    # -- claims ---------------------------------------------------------------------------------
 
     @initialize(place=st.sampled_from(PROVIDERS))
     def begin_with_holds_and_a_condition(self, place):
@@ -284,8 +248,6 @@ class ClaimMachine(RuleBasedStateMachine):
         self.compare(reason, self.model.write([claim], Clock.time, "release"), exactly=True)
         self.changed = {consumer}
 
-    # -- inventories ----------------------------------------------------------------------------
-
     @rule(
         claims=several_claims(),
         totals=st.dictionaries(
@@ -357,8 +319,6 @@ class ClaimMachine(RuleBasedStateMachine):
             self.model = moved
         self.changed = set()
 
-    # -- terms, requests, conditions and time ---------------------------------------------------
-
     @rule(holds=st.dictionaries(st.sampled_from(CONSUMERS), TERMS, min_size=1, max_size=2))
     def change_terms(self, holds):
         """Change terms of holds."""
@@ -425,85 +385,15 @@ class ClaimMachine(RuleBasedStateMachine):
         self.model.remove_ended_conditions(Clock.time)
         self.changed = set()
 
-    # -- comparison -----------------------------------------------------------------------------
-
     @invariant()
     def database_and_model_are_equal(self):
         """Compare what the driver shows with the model."""
         shown = self.shown()
         assert shown == picture_of(self.model)
-        self.judge_responses(shown)
-
-    def judge_responses(self, shown):
-        """Check by the responses alone that nothing is promised twice, and nothing is lost."""
-        used = Counter()
-        for record in shown.consumers.values():
-            used.update(self.model.with_consumed(record["amounts"]))
-        for key in KEYS:
-            assert used[key] <= max(self.model.capacity[key] or 0, self.used.get(key, 0))
-        drawn_by_hold = {uuid: Counter() for uuid in shown.holds}
-        drawn_by_consumer = Counter()
-        for (uuid, hold), drawn in shown.draws.items():
-            drawn_by_hold[hold].update(drawn)
-            drawn_by_consumer.update({(uuid, key): amount for key, amount in drawn.items()})
-        for (uuid, key), amount in drawn_by_consumer.items():
-            assert amount <= shown.consumers[uuid]["amounts"][key]
-        assert drawn_by_hold == shown.drawn_by_hold
-        sums = {
-            uuid: Counter(shown.consumers[uuid]["amounts"]) + drawn_by_hold[uuid]
-            for uuid, terms in shown.holds.items()
-            if terms["returns"]
-        }
-        if self.changed is not None:
-            for uuid in sums.keys() & self.sums.keys() - self.changed:
-                assert sums[uuid] == self.sums[uuid]
-        self.sums, self.used = sums, used
+        self.judge.compare(shown, self.model.capacity, self.changed)
 
 
 def nearby_hold(present, source):
     """Return a hold that exists, for three of four sources."""
     position = CONSUMERS.index(source)
     return present[position % len(present)] if present and position in range(3) else source
-
-
-def picture_of(model):
-    """Return what the service must show of a model."""
-    holds = {
-        uuid: terms | {"until": text_of(terms["until"])} for uuid, terms in model.holds.items()
-    }
-    drawn_by_hold, draws = {uuid: {} for uuid in holds}, {}
-    for uuid, key, hold, amount in model.draws:
-        draws.setdefault((uuid, hold), {})[key] = amount
-        drawn_by_hold[hold][key] = drawn_by_hold[hold].get(key, 0) + amount
-    requests = {
-        uuid: model.requests[uuid][0] if uuid in model.requests else None
-        for uuid, record in model.consumers.items()
-        if record["amounts"]
-    }
-    conditions = {
-        place: (condition.effect, text_of(condition.until), condition.on_use, condition.began)
-        for place, condition in model.conditions.items()
-        if condition.is_present(Clock.time)
-    }
-    return Picture(model.consumers, holds, drawn_by_hold, draws, requests, conditions)
-
-
-def run_histories(machine, monkeypatch, steps, **members):
-    """Make random calls, so many, to a driver with members such as its store."""
-    Clock.time = START
-    for module in (transactions, hold_writes, condition_claims, condition_writes):
-        monkeypatch.setattr(module, "read_clock", Clock.now)
-    # The work of this thread is a rule here, so that calls before it are tried too.
-    monkeypatch.setattr(Housekeeper, "start", lambda _housekeeper: None)
-    run_state_machine_as_test(
-        type("CallsHere", (machine,), members),
-        settings=settings(
-            max_examples=max(1, steps // STEPS_OF_A_HISTORY),
-            stateful_step_count=STEPS_OF_A_HISTORY,
-            deadline=None,
-            # Shrinking would take minutes, and such histories are short enough to read.
-            phases=[Phase.explicit, Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            report_multiple_bugs=False,
-        ),
-    )

@@ -27,7 +27,6 @@ from tests.properties.claim_calls import (
     PROVIDERS,
     SLICES,
     TRAITS,
-    Picture,
     body_of,
     classes_of,
     flat,
@@ -39,7 +38,8 @@ from tests.properties.claim_calls import (
     several_claims,
     text_of,
 )
-from tests.properties.claim_machine import ClaimMachine, Clock, picture_of, run_histories
+from tests.properties.claim_histories import Clock, Picture, picture_of, run_histories
+from tests.properties.claim_machine import ClaimMachine
 from tests.reference.model import HOLD
 from tests.service import client_of, schema_on, services_on_database
 from tests.tiers import examples
@@ -69,8 +69,6 @@ class HttpCalls(ClaimMachine):
         response = self.call("GET", path)
         assert response.status_code == 200, response.text
         return response.json()
-
-    # -- the driver -----------------------------------------------------------------------------
 
     def send_claim(self, claim, version):
         path = f"/allocations/{claim.consumer}"
@@ -183,8 +181,6 @@ class HttpCalls(ClaimMachine):
             if terms[1] is None or terms[1] > text_of(Clock.time)
         }
 
-    # -- further writes -------------------------------------------------------------------------
-
     @rule(claims=several_claims())
     def replace_at_once(self, claims):
         """PUT /allocations/{uuid} by several clients at once: as in some order, grouped or not."""
@@ -277,8 +273,6 @@ class HttpCalls(ClaimMachine):
                 assert trial.write([drawing], Clock.time, "place") is None
                 placed.append(claim)
         return placed
-
-    # -- further reads --------------------------------------------------------------------------
 
     @invariant()
     def further_reads_match_the_model(self):

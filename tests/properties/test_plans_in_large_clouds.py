@@ -81,9 +81,6 @@ def cloud_of(seed, hosts, cells, filled):
     return cloud
 
 
-# -- the plan ----------------------------------------------------------------------------------------
-
-
 def request_of(amounts):
     """A request for something of one provider."""
     return CandidateRequest((RequestGroup("_A", dict(zip(CLASSES, amounts, strict=True))),))

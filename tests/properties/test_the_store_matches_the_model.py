@@ -19,7 +19,6 @@ from tests.properties.claim_calls import (
     PARENTS,
     PROVIDERS,
     TRAITS,
-    Picture,
     flat,
     inventories_of,
     is_expected,
@@ -28,7 +27,8 @@ from tests.properties.claim_calls import (
     several_claims,
     text_of,
 )
-from tests.properties.claim_machine import ClaimMachine, Clock, run_histories
+from tests.properties.claim_histories import Clock, Picture, run_histories
+from tests.properties.claim_machine import ClaimMachine
 from tests.reference.model import HOLD
 from tests.service import fresh_database_on
 from tests.tiers import examples

@@ -76,8 +76,6 @@ class Model:
         self.consumers, self.holds, self.draws, self.requests = {}, {}, [], {}
         self.conditions = {}
 
-    # -- amounts --------------------------------------------------------------------------------
-
     def amounts(self, consumer):
         """Return the allocations of a consumer."""
         return self.consumers.get(consumer, {}).get("amounts", {})
@@ -120,8 +118,6 @@ class Model:
             self.used(key) - free[key] + amount <= self.capacity[key]
             for key, amount in self.with_consumed(amounts).items()
         )
-
-    # -- conditions -----------------------------------------------------------------------------
 
     def ancestors(self, provider):
         """Yield a provider and all above it."""
@@ -180,8 +176,6 @@ class Model:
             if condition.is_present(now)
         }
 
-    # -- ends -----------------------------------------------------------------------------------
-
     def end(self, hold):
         """End a hold: its terms and draws are forgotten."""
         self.holds.pop(hold, None)
@@ -194,8 +188,6 @@ class Model:
             is_over = terms["until"] is not None and terms["until"] <= now
             if is_over and hold in (holds or self.holds):
                 self.end(hold)
-
-    # -- kept requests --------------------------------------------------------------------------
 
     def clear_marks(self):
         """Clear the marks of requests whose consumer has a record."""
@@ -228,8 +220,6 @@ class Model:
         for consumer in present:
             self.keep(consumer, requests[consumer])
         return len(present)
-
-    # -- writes ---------------------------------------------------------------------------------
 
     def locked_by(self, claims):
         """Return the holds that a write locks."""

@@ -113,8 +113,6 @@ class Model:
             return True
         return all(not self.shares(provider) or provider in had for provider, _ in option)
 
-    # -- states: who has moved, and what each of them has now ------------------------------------
-
     def held(self, moved, name):
         """Return the allocations of a consumer in a state."""
         return dict(moved[name]) if name in moved else self.consumers[name].held

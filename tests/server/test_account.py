@@ -39,8 +39,6 @@ MOST_OF_A_READER = (
 HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
-# -- what clients send -----------------------------------------------------------------------------
-
 sizes = st.sampled_from([0, 1, 7, 500, 9_000, 70_000, 299_999, 300_001])
 headers = st.builds(
     lambda number, size: b"".join(b"X%d: %b\r\n" % (at, b"y" * size) for at in range(number)),
@@ -85,8 +83,6 @@ cuts = st.tuples(
     st.floats(0, 1), st.lists(st.sampled_from([1, 2, 3, 50, 1_000]), min_size=1, max_size=3)
 )
 
-
-# -- what is in memory -----------------------------------------------------------------------------
 
 SHARED = (type, ModuleType, FunctionType, CodeType)
 SHARED_NAMES = (vars(reader_module), vars(builtins))
@@ -167,9 +163,6 @@ def test_reader_parses_the_same_requests_at_any_split(data, cut):
     assert [entry for entry in whole if entry[-1] is True] == [
         entry for entry in parts if entry[-1] is True
     ]
-
-
-# -- a whole server --------------------------------------------------------------------------------
 
 
 class Waiting:

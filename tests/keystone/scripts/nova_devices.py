@@ -54,8 +54,6 @@ class Devices(Deployment):
             if host in candidate["allocations"]
         }
 
-    # -- steps ----------------------------------------------------------------------------------
-
     def tell_of_devices(self):
         """An operator puts the GPUs of each host below a card, and says what they take of it."""
         self.call("PUT", f"/resource_classes/{SLICE}", status=201)

@@ -102,8 +102,6 @@ class Commitments(Deployment):
         )
         mapping.create()
 
-    # -- what is asked beside Nova --------------------------------------------------------------
-
     def call(self, method, path, body=None):
         """A call of a client that knows holds."""
         return self.client._client.request(path, method, json=body, headers=KNOWS)
@@ -135,8 +133,6 @@ class Commitments(Deployment):
             for by_host in self.seen(consumer).get("drawn_from", {}).values()
             for host, amounts in by_host.items()
         }
-
-    # -- steps ----------------------------------------------------------------------------------
 
     def draw(self):
         """Each host has a hold; the server draws from the first."""

@@ -176,8 +176,6 @@ class Exploration:
         followers = [session.follower for session in sessions if session.follower is not None]
         return earlier.told_to(self._place.store, followers)
 
-    # -- what may come of it -------------------------------------------------------------------
-
     @property
     def serial(self):
         """Return the outcomes of the serial orders."""

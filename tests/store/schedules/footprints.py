@@ -202,8 +202,6 @@ def _related(name):
     return frozenset(above | below)
 
 
-# -- the rows of the feed ----------------------------------------------------------------------
-
 _MARK = re.compile(r"%\((\w+)\)s|%s|\?")
 _INSERTED = re.compile(rf"^\s*INSERT INTO ({feed.name}|{streams.name}) \(([^)]*)\)")
 _ADVANCED = re.compile(

@@ -112,8 +112,6 @@ class Session:
 
         setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
-    # -- in the scheduler's thread -----------------------------------------------------------
-
     def meet(self, changes, known=()):
         """Begin in a new world, which its reader has seen already.
 
@@ -182,8 +180,6 @@ class Session:
     def close(self):
         """Close its connections."""
         self.store.close()
-
-    # -- in the session's own thread ---------------------------------------------------------
 
     def read(self):
         """Let its reader catch up; return what that one knows then."""
