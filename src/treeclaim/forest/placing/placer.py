@@ -122,7 +122,7 @@ class Placer:
         """Return a bound of the consumers of a query that fit into each domain, if there were no others."""
         if not query.are_apart:
             return np.full(domains.count, GREATEST)
-        return domains.sums(at_most_by_tree(query.scratch.forest, query.request, self.budget))
+        return domains.sums(at_most_by_tree(query.forest, query.request, self.budget))
 
     # -- one domain after the other --------------------------------------------------------------
 
@@ -150,9 +150,11 @@ class Placer:
         first = self._first_new(affine)
         if first is None:
             return
-        for query in self._at_begin(first):
+        request = self.placing.requests[first]
+        for alternative in request.alternatives:
             while open_domains.any():
                 self.budget.check()
+                query = self._begin.pool(request).query(alternative)
                 with self.budget.scope():
                     candidate = query.first(
                         domains.with_any(open_domains),
@@ -210,8 +212,8 @@ class Placer:
                     strict = [
                         rule for rule in rules if rule.concerns(number) and not rule.rule.soft
                     ]
-                    scratch = room.pool(request.alternatives[0], request).scratch
-                    forest = scratch.forest.holding(room.held(request.from_holds))
+                    query = room.pool(request).query(request.alternatives[0])
+                    forest = query.forest.holding(room.held(request.from_holds))
                     return forest, strict, self._eligible_domains(number, strict)
                 self._place(room, rules, number, consumer)
         raise KeyError(attempt.unplaced[0])
@@ -255,19 +257,19 @@ class Placer:
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in request_rules if rule not in dropped]
             eligible = self._eligible_domains(number, kept)
-            for alternative, query in enumerate(request.alternatives):
-                place = room.pool(query, request).first([query], self._everywhere, kept, eligible)
-                if place is not None:
-                    return alternative, place[1], tuple(rule.number for rule in dropped)
+            pool = room.pool(request)
+            place = pool.first(request.alternatives, self._everywhere, kept, eligible)
+            if place is not None:
+                return *place, tuple(rule.number for rule in dropped)
         return None
 
     # -- what there was when the call began ------------------------------------------------------
 
     def _at_begin(self, number: int) -> Iterator[Query]:
         """Yield the queries of a request, one for each alternative."""
-        placing_request = self.placing.requests[number]
-        for alternative in placing_request.alternatives:
-            yield self._begin.pool(alternative, placing_request).query(alternative)
+        request = self.placing.requests[number]
+        for alternative in request.alternatives:
+            yield self._begin.pool(request).query(alternative)
 
     def _eligible_domains(self, number: int, rules: Sequence[RuleState]) -> EligibleDomains:
         """Return for each rule on skew the domains that had a candidate for a request."""

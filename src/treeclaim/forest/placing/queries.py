@@ -57,23 +57,39 @@ class Query:
     comes, and again after something changed in it. Otherwise each call searches anew.
 
     Attributes:
+        forest: The Forest to search.
         request: The request.
         are_apart: Whether each candidate is of one tree, and trees do not affect each other.
         nbytes: The bytes that the query takes, about, with what it was made from.
     """
 
-    def __init__(self, scratch: Scratch, request: CandidateRequest, budget: Budget) -> None:
-        """Take the request; its limit does not apply."""
+    def __init__(
+        self,
+        scratch: Scratch,
+        request: CandidateRequest,
+        budget: Budget,
+        *,
+        ignores_units: bool = False,
+    ) -> None:
+        """Take the request; its limit does not apply.
+
+        Args:
+            scratch: The scratch.
+            request: The request.
+            budget: The budget of all searches together.
+            ignores_units: Whether min_unit, max_unit and step_size do not apply, as to a hold.
+        """
         self.scratch = scratch
         self.request = replace(request, limit=None)
         self.budget = budget
         self.nbytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
-        problem = self.search()
         scratch.copy_used(request.classes)
+        self.forest = scratch.forest.without_units() if ignores_units else scratch.forest
+        problem = self.search()
         mixes = () if request.order is None else request.order.mixes
         self.plan = problem.plan
         self.are_apart = problem.are_trees_apart and all(
-            requests_of(scratch.forest, mix, budget).are_apart for mix in mixes
+            requests_of(self.forest, mix, budget).are_apart for mix in mixes
         )
         if self.are_apart:
             self._begin_trees(problem)
@@ -103,7 +119,7 @@ class Query:
 
     def search(self) -> Problem:
         """Relate the request to the scratch as it is now."""
-        return relate_request(self.scratch.forest, self.request, self.budget)
+        return relate_request(self.forest, self.request, self.budget)
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first acceptable candidate.
@@ -166,7 +182,7 @@ class Query:
         trees = (
             tuple(map(int, problem.order.tree[providers[:1]]))
             if self.are_apart
-            else trees_of(self.scratch.forest, providers)
+            else trees_of(self.forest, providers)
         )
         return Candidate(tuple(allocations), tuple(served), trees, is_approximate)
 
@@ -284,7 +300,7 @@ class Query:
         if not is_single and (chosen[0, 0] == NO_ROW or self._scoring is not None):
             return False
         allocations, _ = shares_of(self._begin.plan, chosen[0].tolist())
-        if times_together(self.scratch.forest, allocations):
+        if times_together(self.forest, allocations):
             self._value[tree] = 0 if self._scoring is None else self._scoring.scores(chosen)[0]
             return True
         self._value[tree] = -np.inf
@@ -355,14 +371,23 @@ class QueryPool:
         scratch: Where they search.
     """
 
-    def __init__(self, scratch: Scratch, budget: Budget, most_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        scratch: Scratch,
+        budget: Budget,
+        most_bytes: int | None = None,
+        *,
+        ignores_units: bool = False,
+    ) -> None:
         """Create an empty pool.
 
         Args:
             scratch: The scratch Forest.
             budget: The budget of all queries together.
             most_bytes: The pool drops all queries that exceed this; None for the budget's memory.
+            ignores_units: See `Query`.
         """
+        self._ignores_units = ignores_units
         self.scratch = scratch
         self._budget = budget
         self._most_bytes = most_bytes
@@ -381,7 +406,7 @@ class QueryPool:
             if self._most_bytes is not None and self.nbytes > self._most_bytes:
                 self._queries.clear()
                 self._query_bytes = 0
-            query = Query(self.scratch, request, self._budget)
+            query = Query(self.scratch, request, self._budget, ignores_units=self._ignores_units)
             self._query_bytes += query.nbytes
             self._queries[request] = query
         return query

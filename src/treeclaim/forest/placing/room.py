@@ -2,21 +2,20 @@
 """The room beside the placed consumers, for consumers that draw from holds and for those that do not.
 
 A consumer first takes the amounts of its holds, which already count as used, and only the remainder
-from the free units (contract page 100, section 2). The free units therefore differ between sets of holds: each
-set has its own scratch, and a consumer's amounts are taken in each scratch, less the amounts drawn from holds
-outside of its set.
+from the free units (contract page 100, section 2). While consumers with some holds are placed, what these have left
+is therefore free.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
+from treeclaim.forest.placing.candidate import allocations_at
 from treeclaim.forest.placing.queries import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import HeldAmounts, with_free
+from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.placing import PlacingRequest
-from treeclaim.model.request import CandidateRequest
 
 Holds = tuple[str, ...]
 """Uuids of holds, in the order in which they are drawn from."""
@@ -31,36 +30,35 @@ class Room:
 
     def __init__(self, forest: Forest, budget: Budget) -> None:
         """Begin with the amounts that are used, and held, in a Forest, which is not changed."""
-        self._budget = budget
-        self.everybody = QueryPool(Scratch(forest), budget)
-        """The queries of those who draw from no hold."""
-        self._drawing: dict[tuple[Holds, frozenset[str] | None], QueryPool] = {}
-        """The queries of other consumers: by their holds, and by their classes if they will be holds."""
+        self._scratch = Scratch(forest)
+        self._pools = {
+            is_hold: QueryPool(self._scratch, budget, ignores_units=is_hold)
+            for is_hold in (False, True)
+        }
+        """The queries, by whether the consumers will be holds."""
         self._held = forest.held
         self._left: dict[str, dict[str, dict[str, int]]] = {}
-        """The present amounts of the holds that were drawn from."""
+        """The present amounts of the holds that were lent."""
+        self._lent: Holds = ()
+        self._drawn: list[Allocation] = []
 
-    def pool(self, request: CandidateRequest, placing_request: PlacingRequest) -> QueryPool:
-        """Return the queries of some consumers.
+    def pool(self, request: PlacingRequest) -> QueryPool:
+        """Return the queries of consumers, to be used before others are asked for."""
+        self._lend(request.from_holds)
+        return self._pools[request.hold is not None]
 
-        Args:
-            request: One of the alternatives.
-            placing_request: States the holds of the consumers, and whether they will be holds, to which
-                min_unit, max_unit and step_size do not apply.
-        """
-        holds, is_hold = placing_request.from_holds, placing_request.hold is not None
-        if not holds and not is_hold:
-            return self.everybody
-        key = holds, request.classes if is_hold else None
-        if key not in self._drawing:
-            present = self.everybody.scratch
-            forest = with_free(present.forest, map(self._left_of, holds), self._budget)
-            for name in request.classes & forest.catalogue.resource_classes.keys():
-                number = forest.catalogue.resource_classes[name].id
-                if is_hold and number in forest.classes:
-                    forest.classes[number] = forest.classes[number].without_units()
-            self._drawing[key] = QueryPool(Scratch(forest, beside=present), self._budget)
-        return self._drawing[key]
+    def _lend(self, holds: Holds) -> None:
+        """Make free what some holds have left, and nothing that others have."""
+        if holds != self._lent:
+            self._scratch.take(self._left_of_each(self._lent))
+            self._scratch.give_back(self._left_of_each(holds))
+            self._lent = holds
+
+    def _left_of_each(self, holds: Holds) -> list[Allocation]:
+        """Return what some holds have left."""
+        forest = self._scratch.forest
+        left = [each for hold in holds for each in allocations_at(forest, self._left_of(hold))]
+        return [(row, name, amount) for row, name, amount in left if amount]
 
     def _left_of(self, hold: str) -> dict[str, dict[str, int]]:
         """Return what a hold has left, to be changed."""
@@ -69,51 +67,34 @@ class Room:
             self._left[hold] = {uuid: dict(units) for uuid, units in amounts.items()}
         return self._left[hold]
 
-    def place(self, allocations: Iterable[Allocation], holds: Holds = ()) -> None:
-        """Place a consumer that first takes the amounts of some holds.
-
-        Drawn amounts still count as used, and cannot be drawn again.
-        """
-        allocations = list(allocations)
-        drawn = self._drawn(allocations, holds)
-        pools = [((), self.everybody), *((key[0], pool) for key, pool in self._drawing.items())]
-        for drawable_holds, pool in pools:
-            undrawn_allocations = [
-                (
-                    row,
-                    name,
-                    amount - sum(n for hold, n in parts if hold not in drawable_holds),
-                )
-                for (row, name, amount), parts in zip(allocations, drawn, strict=True)
-            ]
-            taken = [allocation for allocation in undrawn_allocations if allocation[2]]
-            pool.scratch.place(allocations, taken)
-
-    def _drawn(self, allocations: list[Allocation], holds: Holds) -> list[list[tuple[str, int]]]:
-        """Draw the amounts of some allocations as far as possible; return the holds and units of each."""
-        drawn: list[list[tuple[str, int]]] = []
+    def place(self, allocations: Sequence[Allocation], holds: Holds = ()) -> None:
+        """Place a consumer that first takes the amounts of some holds; these cannot be drawn again."""
+        self._lend(holds)
+        self._scratch.place(allocations)
         for row, name, amount in allocations:
-            parts: list[tuple[str, int]] = []
+            missing = amount
             for hold in holds:
-                units = self._left_of(hold).get(self.everybody.scratch.forest.uuid_of(row), {})
-                part = min(units.get(name, 0), amount - sum(n for _, n in parts))
+                units = self._left_of(hold).get(self._scratch.forest.uuid_of(row), {})
+                part = min(units.get(name, 0), missing)
                 if part:
                     units[name] -= part
-                    parts.append((hold, part))
-            drawn.append(parts)
-        return drawn
+                    missing -= part
+            if missing < amount:
+                self._drawn.append((row, name, amount - missing))
 
     def remove_placed(self) -> None:
-        """Remove all consumers that were placed."""
-        for pool in (self.everybody, *self._drawing.values()):
-            pool.scratch.remove_placed()
+        """Remove all consumers that were placed; what they drew is held again."""
+        self._lend(())
+        self._scratch.remove_placed()
+        self._scratch.take(self._drawn)
+        self._drawn.clear()
         self._left.clear()
 
     def held(self, holds: Holds) -> HeldAmounts:
         """Return what all holds but some have left by now."""
         if self._held.everywhere is None:
             return self._held
-        forest = self.everybody.scratch.forest
+        forest = self._scratch.forest
         others = self._left.keys() - set(holds)
         before = self._held.of_holds(forest, {*holds, *others})
         left = HeldAmounts(self._left).of_holds(forest, others)

@@ -2,7 +2,7 @@
 """A Forest in which room is taken for consumers that are not written yet."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -28,13 +28,8 @@ class Scratch:
         followed_at: The moment of the last other change of a used amount, see `follow` and `give_back`.
     """
 
-    def __init__(self, forest: Forest, beside: "Scratch | None" = None) -> None:
-        """Begin with the amounts that are used now.
-
-        Args:
-            forest: The Forest.
-            beside: The scratch that has the original, if the Forest is a copy; each may be changed without the other.
-        """
+    def __init__(self, forest: Forest) -> None:
+        """Begin with the amounts that are used now in a Forest, which is not changed."""
         self.forest = copy.copy(forest)
         self.forest.classes = dict(forest.classes)
         self.moment = 0
@@ -50,28 +45,13 @@ class Scratch:
         self._changed: set[tuple[int, int]] = set()
         """Class and index of the inventories that were written since the Forest was followed."""
         self._placed: list[Allocation] = []
-        if beside is not None:
-            for class_id in beside._written:  # noqa: SLF001 - of this class
-                self._columns(class_id)
-            self._barred |= beside._barred  # noqa: SLF001 - of this class
-            for head in self._barred:
-                self._hide_free(head)
 
     # -- consumers -------------------------------------------------------------------------------
 
-    def place(
-        self, allocations: Iterable[Allocation], taken: Iterable[Allocation] | None = None
-    ) -> None:
-        """Place a consumer, until all that were placed are removed again.
-
-        Args:
-            allocations: Its allocations; these begin conditions.
-            taken: The units that are no longer free; None for all of the allocations.
-        """
-        allocations = list(allocations)
-        taken = allocations if taken is None else list(taken)
-        self._placed += taken
-        self.take(taken)
+    def place(self, allocations: Sequence[Allocation]) -> None:
+        """Place a consumer, until all that were placed are removed again."""
+        self._placed += allocations
+        self.take(allocations)
         self.begin_conditions(allocations)
 
     def remove_placed(self) -> None:

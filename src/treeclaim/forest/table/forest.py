@@ -69,6 +69,7 @@ class Forest(ProviderTable):
         held: Held amounts, in a copy for a question that needs them.
         overlooks_conditions: Whether no condition counts, as in a question of what would fit an
             unallocated cloud.
+        overlooks_units: Whether units of inventories do not apply; see `without_units`.
         splices: The latest changes of the shape; cleared by a change that cannot be followed, or that renumbers rows.
         names_given: Number of times that traits or classes were renamed, or their ids reassigned.
     """
@@ -77,6 +78,7 @@ class Forest(ProviderTable):
         self.catalogue = Catalogue.of((), ())
         self.held = NOTHING_HELD
         self.overlooks_conditions = False
+        self.overlooks_units = False
         self.names_given = 0
         self._clear()
 
@@ -353,6 +355,18 @@ class Forest(ProviderTable):
         forest_copy.overlooks_conditions = True
         forest_copy.classes = {
             number: columns.emptied() for number, columns in self.classes.items()
+        }
+        return forest_copy
+
+    def without_units(self) -> "Forest":
+        """Return the same Forest as if inventories gave any amount that is free.
+
+        What is used and free is the same as in this one, whatever is written there.
+        """
+        forest_copy = copy.copy(self)
+        forest_copy.overlooks_units = True
+        forest_copy.classes = {
+            number: columns.without_units() for number, columns in self.classes.items()
         }
         return forest_copy
 

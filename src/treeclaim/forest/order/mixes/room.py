@@ -74,7 +74,8 @@ def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> MixRequ
     """
     classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
     written = tuple(forest.class_inventories(name).refreshed for name in classes)
-    key = ("requests of a mix", mix, forest.has_conditions and forest.overlooks_conditions)
+    overlooks_conditions = forest.has_conditions and forest.overlooks_conditions
+    key = ("requests of a mix", mix, overlooks_conditions, forest.overlooks_units)
     cached = forest.cache.find(key)
     if (
         isinstance(cached, MixRequests)
