@@ -17,7 +17,7 @@ from treeclaim.comparison.comparison import (
     ResponsePair,
     differences,
 )
-from treeclaim.comparison.known_differences import KnownDifference, recognised
+from treeclaim.comparison.known_differences import recognised
 
 _THREADS = 4
 """Requests made at once to each service."""
@@ -41,14 +41,14 @@ class ServiceComparison:
     Attributes:
         equal: Reads with equal answers.
         unsettled: Reads whose answers differed at first, and were equal when repeated.
-        known: Reads that show a known difference.
+        known: Reads that show a known difference, by its number.
         different: Reads with other differences, by kind.
         examples: The first of each kind, in words.
     """
 
     equal: int = 0
     unsettled: int = 0
-    known: Counter[KnownDifference] = field(default_factory=Counter)
+    known: Counter[int] = field(default_factory=Counter)
     different: Counter[tuple[str, ...]] = field(default_factory=Counter)
     examples: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class ServiceComparison:
         return {
             "equal": self.equal,
             "unsettled": self.unsettled,
-            "known": {str(difference.number): count for difference, count in self.known.items()},
+            "known": {str(number): count for number, count in self.known.items()},
             "different": [
                 {"kind": list(kind), "count": count, "example": self.examples.get(kind)}
                 for kind, count in self.different.most_common()
@@ -70,8 +70,8 @@ class ServiceComparison:
         if not difference_list:
             self.equal += is_settled
             self.unsettled += not is_settled
-        elif (known_difference := recognised(exchange)) is not None:
-            self.known[known_difference] += 1
+        elif (number := recognised(exchange)) is not None:
+            self.known[number] += 1
         else:
             kind = exchange.signature
             self.different[kind] += 1

@@ -98,8 +98,8 @@ def _lines(outcome: ServiceComparison) -> Iterator[str]:
     yield f"{total} reads compared: {outcome.equal} equal, {known_total} known differences, {different} others"
     if outcome.unsettled:
         yield f"{outcome.unsettled} differed only at first, as clients wrote meanwhile"
-    for difference, count in sorted(outcome.known.items(), key=lambda pair: pair[0].number):
-        yield f"{count} times known difference {difference.number}: {difference.reason}"
+    for number, count in sorted(outcome.known.items()):
+        yield f"{count} times known difference {number} of docs/differences.md"
     for kind, count in outcome.different.most_common():
         yield f"{count} times different: {' '.join(kind)}"
         yield f"    {outcome.examples[kind]}"
