@@ -21,6 +21,7 @@ from pydantic import (
     WrapValidator,
     model_validator,
 )
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request.schemas import (
@@ -142,7 +143,7 @@ class BodyReader:
     @cached_property
     def schema(self) -> Schema:
         """Return the JSON schema, without references."""
-        schema = self._model.model_json_schema()
+        schema = self._model.model_json_schema(schema_generator=_BodySchema)
         return _inline_definitions(schema, schema.pop("$defs", {}))  # type: ignore[no-any-return]
 
     def read(self, value: Any, place: str = "") -> Any:
@@ -155,6 +156,16 @@ class BodyReader:
             return self._model.model_validate(value)
         except ValidationError as error:
             raise self.refusal(_describe_problem(error, value, place)) from None
+
+
+class _BodySchema(GenerateJsonSchema):
+    """Describes bodies: a member that is read into a set may contain an item twice."""
+
+    def frozenset_schema(self, schema: Any) -> JsonSchemaValue:
+        """Return the schema of a set."""
+        described = super().frozenset_schema(schema)
+        del described["uniqueItems"]
+        return described
 
 
 def _inline_definitions(schema: Schema, definitions: Mapping[str, Any]) -> Any:
