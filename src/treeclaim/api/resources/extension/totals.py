@@ -22,9 +22,8 @@ from treeclaim.api.resources.planning.assumptions import (
 )
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
-from treeclaim.forest.listing.groups import By, GroupPage, groups_of
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.totals import SUMS, InventoryAmounts
+from treeclaim.forest.listing.totals import SUMS, By, GroupPage, InventoryAmounts, groups_of
 from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest

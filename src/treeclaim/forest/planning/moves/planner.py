@@ -21,12 +21,11 @@ from treeclaim.forest.order.mixes.tree_counter import TreeCounter
 from treeclaim.forest.placing.candidate import no_trees, roots_of
 from treeclaim.forest.placing.capacity import count_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
-from treeclaim.forest.planning.moves.board import Board, Move, find_reasons
+from treeclaim.forest.planning.moves.board import Board, Move, find_reasons, make_moves
 from treeclaim.forest.planning.moves.integer_program import Solution, round_up
 from treeclaim.forest.planning.moves.move_model import ModelTooLargeError, MoveModel
 from treeclaim.forest.planning.moves.movers import MoveSituation, StuckReason
 from treeclaim.forest.planning.moves.places import PlaceLister
-from treeclaim.forest.planning.moves.sequence import make_moves
 from treeclaim.forest.table.columns import GREATEST, Mask, shown
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
