@@ -256,21 +256,12 @@ def unbarred_rows(
         ("barred", conditions.tolerates), lambda: _at_or_below(forest, barring)
     )
     rows = rows[~barred[rows]]
-    if forest.holdings.patterns.are_any:
-        for name in classes:
-            rows = rows[~_consume_of(forest, name, rows, barred)]
+    for name in classes:
+        consume = np.zeros(len(rows), dtype=np.bool_)
+        for use, users in forest.uses_at(name, rows):
+            consume[users] |= barred[rows[users] + use.offset]
+        rows = rows[~consume]
     return rows
-
-
-def _consume_of(forest: Forest, name: str, rows: Rows, barred: Mask) -> Mask:
-    """Return which rows with inventories of a class consume, by these, inventories of barred rows."""
-    columns = forest.class_inventories(name)
-    _, indices = columns.indices_of(rows)
-    consume = np.zeros(len(rows), dtype=np.bool_)
-    for uses, is_user in forest.holdings.patterns.among(columns.pattern.values[indices]):
-        for use in uses:
-            consume[is_user] |= barred[rows[is_user] + use.offset]
-    return consume
 
 
 def rows_to_leave(forest: Forest, tolerated: Collection[str] = ()) -> Mask:

@@ -9,7 +9,6 @@ import numpy as np
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.matching_trees import MatchingTrees
 from treeclaim.forest.table.columns import NO_ROW, Rows, search_ascending
-from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.texts import writable
 from treeclaim.model.request import CandidateRequest
@@ -95,7 +94,8 @@ def _least_missing(
         amounts: Requested amounts of each provider, by class.
     """
     shortages: list[_Missing] = []
-    for use, users in _uses_at(forest, rows, consuming):
+    for use, consuming_rows in forest.uses_at(consuming, rows):
+        users = rows[consuming_rows]
         consumed = forest.classes[use.class_id]
         free = consumed.free.values[search_ascending(consumed.row.values, users + use.offset)]
         # Amounts may be beyond 64 bits.
@@ -103,11 +103,9 @@ def _least_missing(
         for name, amount in amounts.items():
             if forest.catalogue.resource_classes[name].id == use.class_id and not use.offset:
                 requested_units += amount
-            for consuming_use, use_rows in _uses_at(forest, users, name):
+            for consuming_use, at in forest.uses_at(name, users):
                 if consuming_use[:2] == use[:2]:
-                    requested_units[search_ascending(users, use_rows)] += (
-                        consuming_use.amount * amount
-                    )
+                    requested_units[at] += consuming_use.amount * amount
         missing = requested_units - free
         short = np.flatnonzero(missing > 0)
         if len(short):
@@ -116,15 +114,6 @@ def _least_missing(
                 (int(missing[at]), use.class_id, int(requested_units[at]), int(free[at]))
             )
     return min(shortages, default=None)
-
-
-def _uses_at(forest: Forest, rows: Rows, name: str) -> Iterator[tuple[Use, Rows]]:
-    """Yield what a class consumes at some rows, and which of them, ascending."""
-    columns = forest.class_inventories(name)
-    _, indices = columns.indices_of(rows)
-    for uses, is_user in forest.holdings.patterns.among(columns.pattern.values[indices]):
-        for use in uses:
-            yield use, columns.row.values[indices[is_user]]
 
 
 def _details_of_conditions(
@@ -170,8 +159,8 @@ def _rows(trees: MatchingTrees, classes: Sequence[str], tree: int | None) -> Row
         columns = forest.class_inventories(name)
         having = columns.row.values[columns.living()]
         has[having] = True
-        for use, consuming in _uses_at(forest, having, name):
-            has[consuming + use.offset] = True
+        for use, users in forest.uses_at(name, having):
+            has[having[users] + use.offset] = True
     if tree is not None:
         first = int(order.roots[tree])
         return first + np.flatnonzero(has[first : order.end[first]])

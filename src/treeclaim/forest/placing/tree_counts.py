@@ -17,6 +17,7 @@ from treeclaim.forest.domains.filters import armed_heads
 from treeclaim.forest.domains.pairs import Window
 from treeclaim.forest.domains.relation import Relation, counts_before
 from treeclaim.forest.order.mixes.request_counts import RequestCounts
+from treeclaim.forest.order.mixes.tree_counter import Take, with_consumed
 from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.plan import Plan
@@ -205,27 +206,24 @@ def _class_uses(forest: Forest, plan: Plan, chosen: Choices) -> ClassUses:
     """Return what candidates use, with what they consume; no two may use an inventory in common."""
     if not len(chosen):
         return {}
-    parts: defaultdict[int, list[tuple[Rows, Integers, int]]] = defaultdict(list)
-    every = np.arange(len(chosen))
-    for slot, want in _supplying(plan):
-        rows = chosen[:, slot]
-        for name, amount in want.resources.items():
-            columns = forest.class_inventories(name)
-            _, indices = columns.indices_of(rows)
-            parts[forest.catalogue.resource_classes[name].id].append((indices, every, amount))
-            patterns = columns.pattern.values[indices]
-            for pattern, is_user in forest.holdings.patterns.among(patterns):
-                for use in pattern:
-                    consumed = forest.classes[use.class_id]
-                    _, indices = consumed.indices_of(rows[is_user] + use.offset)
-                    parts[use.class_id].append((indices, every[is_user], amount * use.amount))
+    takes = [
+        Take(name, chosen[:, slot], amount)
+        for slot, want in _supplying(plan)
+        for name, amount in want.resources.items()
+    ]
+    parts: defaultdict[int, list[tuple[Rows, Integers, Integers]]] = defaultdict(list)
+    for take in with_consumed(forest, takes):
+        amounts = np.broadcast_to(take.amount, len(chosen))
+        users = np.flatnonzero(amounts)
+        _, indices = forest.class_inventories(take.name).indices_of(take.position[users])
+        class_id = forest.catalogue.resource_classes[take.name].id
+        parts[class_id].append((indices, users, amounts[users]))
     return {class_id: _add_up(of_class) for class_id, of_class in parts.items()}
 
 
-def _add_up(parts: Sequence[tuple[Rows, Integers, int]]) -> tuple[Rows, Integers, Integers]:
+def _add_up(parts: Sequence[tuple[Rows, Integers, Integers]]) -> tuple[Rows, Integers, Integers]:
     """Join the parts of a class, each inventory once."""
-    indices, candidates = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
-    amounts = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
+    indices, candidates, amounts = map(np.concatenate, zip(*parts, strict=True))
     if len(parts) == 1:
         return indices, candidates, amounts
     distinct, first, which = np.unique(indices, return_index=True, return_inverse=True)

@@ -18,7 +18,7 @@ which depends on the data alone, so that all workers give the same answer.
 """
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from treeclaim.forest.table.columns import (
     Rows,
     expand_ranges,
 )
+from treeclaim.forest.table.consumption import Use
 from treeclaim.forest.table.held import NOTHING_HELD, HeldAmounts
 from treeclaim.forest.table.order import MOST_TREES_EDITED, Splice, TreeOrder
 from treeclaim.forest.table.provider_table import ROWS_COPIED_TOGETHER, ProviderTable
@@ -267,6 +268,16 @@ class Forest(ProviderTable):
     def class_inventories(self, name: str) -> ClassInventories:
         """Return the inventories of a class that exists, to be read only."""
         return self.classes.get(self.catalogue.resource_classes[name].id, _NO_INVENTORIES)
+
+    def uses_at(self, name: str, rows: Rows) -> Iterator[tuple[Use, Rows]]:
+        """Yield each consumption of others by inventories of a class in some rows, and where these are among the rows."""
+        if not self.holdings.patterns.are_any:
+            return
+        columns = self.class_inventories(name)
+        has, indices = columns.indices_of(rows)
+        for uses, which in self.holdings.patterns.among(columns.pattern.values[indices]):
+            users = np.flatnonzero(has)[which]
+            yield from ((use, users) for use in uses)
 
     def inventories(self, row: int) -> list[InventoryView]:
         """Return the inventories of a row with their usage, in order of class id."""

@@ -9,6 +9,7 @@ those of the Forest itself, and show the amounts as used.
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -141,19 +142,15 @@ def with_free(forest: "Forest", parts: Iterable[Amounts], budget: Budget) -> "Fo
 
 def held_with_consumed(forest: "Forest", held: HeldColumns) -> HeldColumns:
     """Return what is held, with what it consumes (contract page 102, section 2)."""
-    if not forest.holdings.patterns.are_any:
-        return held
     consumed_units: list[HeldOf] = []
-    for class_id in held.classes():
-        for provider_id, amount in zip(*held.of_class(class_id), strict=True):
-            row = forest.row_of_id(int(provider_id))
-            index = None if row is None else dict(forest.inventory_indices(row)).get(class_id)
-            if row is None or index is None:
-                continue
-            consumed_units += [
-                (int(forest.id.values[row + use.offset]), use.class_id, int(amount) * use.amount)
-                for use in forest.uses_of(class_id, index)
-            ]
+    for class_id in held.classes() & forest.classes.keys():
+        provider_ids, amounts = held.of_class(class_id)
+        rows = forest.rows_of_ids(provider_ids.tolist())
+        rows, amounts = rows[rows != NO_ROW], amounts[rows != NO_ROW]
+        for use, users in forest.uses_at(forest.catalogue.class_by_id[class_id].name, rows):
+            consumed = forest.id.values[rows[users] + use.offset].tolist()
+            units = (amounts[users] * use.amount).tolist()
+            consumed_units += zip(consumed, repeat(use.class_id), units, strict=False)
     return held.plus(consumed_units)
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.domains.consumed import are_any
 from treeclaim.forest.order.mixes.request_counts import RequestCounts, ServingProviders
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.table.columns import (
@@ -51,18 +50,13 @@ class Take(NamedTuple):
 def with_consumed(forest: Forest, takes: Sequence[Take]) -> list[Take]:
     """Return what candidates take, and what they consume by that (contract page 102, section 2)."""
     every = list(takes)
-    if not are_any(forest):
-        return every
-    class_by_id = forest.catalogue.class_by_id
     for take in takes:
-        columns = forest.class_inventories(take.name)
-        indices = search_ascending(columns.row.values, take.position)
-        for uses, which in forest.holdings.patterns.among(columns.pattern.values[indices]):
-            for use in uses:
-                position, amount = take.position.copy(), np.zeros_like(take.position)
-                position[which] += use.offset
-                amount[which] = np.multiply(take.of(which).amount, use.amount)
-                every.append(Take(class_by_id[use.class_id].name, position, amount))
+        for use, which in forest.uses_at(take.name, take.position):
+            position, amount = take.position.copy(), np.zeros_like(take.position)
+            position[which] += use.offset
+            amount[which] = np.multiply(take.of(which).amount, use.amount)
+            name = forest.catalogue.class_by_id[use.class_id].name
+            every.append(Take(name, position, amount))
     return every
 
 
