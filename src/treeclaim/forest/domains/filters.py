@@ -8,7 +8,8 @@ A name in a condition that is in no catalogue is the caller's error; `require_kn
 it before anything is searched.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -89,75 +90,6 @@ def sharing_rows(forest: Forest) -> Mask:
     return np.zeros(forest.row_count, dtype=np.bool_)
 
 
-def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that have all required and no forbidden traits themselves."""
-    for names in conditions.required:
-        rows = rows[with_any_trait(forest, names)[rows]]
-    return without_forbidden_traits(forest, conditions, rows)
-
-
-def without_forbidden_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that have none of the forbidden traits."""
-    if not conditions.forbidden:
-        return rows
-    return rows[~with_any_trait(forest, conditions.forbidden)[rows]]
-
-
-def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return the rows that are themselves in the aggregates of `member_of`."""
-    for aggregates in conditions.member_of:
-        rows = rows[forest.aggregate_links.mask(aggregates)[rows]]
-    return rows
-
-
-def rows_spanned_by(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are members, themselves or by their root.
-
-    All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
-    """
-    if not conditions.member_of:
-        return rows
-    member = np.zeros(forest.row_count, dtype=np.bool_)
-    member[members(forest, conditions, np.arange(forest.row_count))] = True
-    roots: Rows = forest.root.values[rows]
-    return rows[member[rows] | member[roots]]
-
-
-def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are themselves in no forbidden aggregate."""
-    if not conditions.forbidden_aggregates:
-        return rows
-    return rows[~forest.aggregate_links.mask(conditions.forbidden_aggregates)[rows]]
-
-
-def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that belong to a tree that `in_tree` names."""
-    if not conditions.in_tree:
-        return rows
-    return rows[np.isin(forest.root.values[rows], _named_roots(forest, conditions.in_tree))]
-
-
-def in_no_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that belong to no tree that is not wanted."""
-    if not conditions.not_in_tree:
-        return rows
-    return rows[~np.isin(forest.root.values[rows], _named_roots(forest, conditions.not_in_tree))]
-
-
-def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that are providers that `in_subtree` names, or below them."""
-    if not conditions.in_subtree:
-        return rows
-    return rows[_is_below(forest, _named_rows(forest, conditions.in_subtree))[rows]]
-
-
-def rows_satisfying(
-    forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
-) -> Rows:
-    """Return the rows whose attributes satisfy `where`."""
-    return satisfying(forest.attributes, conditions.where, rows, budget)
-
-
 def values_by_row(forest: Forest, name: str) -> Integers:
     """Return a number for the value of an attribute, by row; `ABSENT` where there is none.
 
@@ -226,18 +158,62 @@ def _named_roots(forest: Forest, uuids: Iterable[str]) -> Rows:
     return roots
 
 
+def _are_members(forest: Forest, aggregates: Sequence[Collection[str]], rows: Rows) -> Mask:
+    """Return which of some rows are themselves in one aggregate at least of each set."""
+    masks = [forest.aggregate_links.mask(names)[rows] for names in aggregates]
+    are_members: Mask = np.logical_and.reduce(masks)
+    return are_members
+
+
+def _are_in_trees(forest: Forest, uuids: Iterable[str], rows: Rows) -> Mask:
+    return np.isin(forest.root.values[rows], _named_roots(forest, uuids))
+
+
+_JUDGES: Mapping[str, Callable[[Forest, Any, Rows], Mask]] = {
+    "in_tree": _are_in_trees,
+    "not_in_tree": lambda forest, uuids, rows: ~_are_in_trees(forest, uuids, rows),
+    "in_subtree": lambda forest, uuids, rows: _is_below(forest, _named_rows(forest, uuids))[rows],
+    "required": lambda forest, traits, rows: np.logical_and.reduce(
+        [with_any_trait(forest, names)[rows] for names in traits]
+    ),
+    "forbidden": lambda forest, names, rows: ~with_any_trait(forest, names)[rows],
+    "member_of": _are_members,
+    "forbidden_aggregates": lambda forest, names, rows: ~forest.aggregate_links.mask(names)[rows],
+}
+"""Functions that return which rows meet a condition themselves, given its value, by field of `ProviderConditions`."""
+
+
+def narrowed(
+    forest: Forest, conditions: ProviderConditions, rows: Rows, parts: Iterable[str] = _JUDGES
+) -> Rows:
+    """Return those of some rows that meet some conditions by themselves; expressions are left out."""
+    for part in parts:
+        value = getattr(conditions, part)
+        if value:
+            rows = rows[_JUDGES[part](forest, value, rows)]
+    return rows
+
+
 def meeting(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget = UNBOUNDED
 ) -> Rows:
     """Return those of some rows that meet all conditions by themselves."""
     if conditions.is_empty:
         return rows
-    rows = in_named_tree(forest, conditions, rows)
-    rows = in_no_named_tree(forest, conditions, rows)
-    rows = in_named_subtree(forest, conditions, rows)
-    rows = rows_satisfying(forest, conditions, rows, budget)
-    rows = by_traits(forest, conditions, rows)
-    return not_outcast(forest, conditions, members(forest, conditions, rows))
+    rows = narrowed(forest, conditions, rows)
+    return satisfying(forest.attributes, conditions.where, rows, budget)
+
+
+def rows_spanned_by(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are members, themselves or by their root.
+
+    All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
+    """
+    if not conditions.member_of:
+        return rows
+    is_member = _are_members(forest, conditions.member_of, np.arange(forest.row_count))
+    roots: Rows = forest.root.values[rows]
+    return rows[is_member[rows] | is_member[roots]]
 
 
 def unbarred_rows(

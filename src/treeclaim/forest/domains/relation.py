@@ -17,6 +17,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import consumed, filters
+from treeclaim.forest.domains.expressions import satisfying
 from treeclaim.forest.domains.pairs import Pairs, follow_pairs
 from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import (
@@ -157,7 +158,7 @@ def anchors_allowed(
         order = forest.order
         rows = filters.meeting(forest, root, order.roots)
         if unsuffixed is not None:
-            rows = filters.not_outcast(forest, unsuffixed, rows)
+            rows = filters.narrowed(forest, unsuffixed, rows, ["forbidden_aggregates"])
         allowed = np.zeros(len(order.roots), dtype=np.bool_)
         allowed[order.tree[rows]] = True
         return allowed
@@ -265,7 +266,7 @@ def _only_of_unsuffixed(
     forest: Forest, conditions: ProviderConditions, rows: Rows, budget: Budget
 ) -> tuple[Rows, Rows]:
     return _unsuffixed_pairs(
-        forest, conditions, filters.by_traits(forest, conditions, rows), budget
+        forest, conditions, filters.narrowed(forest, conditions, rows, ["required"]), budget
     )
 
 
@@ -278,15 +279,14 @@ def _unsuffixed_pairs(
     """
     if conditions.is_empty:
         return rows, _sharing(forest, rows)
-    rows = filters.without_forbidden_traits(forest, conditions, rows)
-    rows = filters.in_named_subtree(forest, conditions, rows)
-    rows = filters.rows_satisfying(forest, conditions, rows, budget)
-    rows = filters.not_outcast(forest, conditions, rows)
-    local = filters.in_named_tree(forest, conditions, rows)
+    own = ("forbidden", "in_subtree", "forbidden_aggregates")
+    rows = filters.narrowed(forest, conditions, rows, own)
+    rows = satisfying(forest.attributes, conditions.where, rows, budget)
+    local = filters.narrowed(forest, conditions, rows, ["in_tree"])
     local = filters.rows_spanned_by(forest, conditions, local)
     if conditions.in_tree:
         return local, rows[:0]
-    return local, filters.members(forest, conditions, _sharing(forest, rows))
+    return local, filters.narrowed(forest, conditions, _sharing(forest, rows), ["member_of"])
 
 
 def _sharing(forest: Forest, rows: Rows) -> Rows:

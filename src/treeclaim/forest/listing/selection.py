@@ -7,7 +7,7 @@ after the last id of the former, therefore receives each lasting provider exactl
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -163,15 +163,14 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> Rows:
         return _NOBODY
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
     if conditions.required:
-        rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
+        rows = filters.narrowed(forest, conditions, rows, ["required"])
         if not len(rows):
             return _NOBODY
     filters.require_known_traits(forest, conditions.forbidden)
-    rows = filters.without_forbidden_traits(forest, conditions, rows)
-    rows = filters.members(forest, conditions, rows)
+    rows = filters.narrowed(forest, conditions, rows, ["forbidden", "member_of"])
     if conditions.member_of and not len(rows):
         return _NOBODY
-    rows = filters.not_outcast(forest, conditions, rows)
+    rows = filters.narrowed(forest, conditions, rows, ["forbidden_aggregates"])
     rows = _with_room(forest, query.resources, rows)
     if named is not None:
         rows = rows[np.isin(rows, named)]
