@@ -24,7 +24,7 @@ def offline(tmp_path):
 
 WRONG_USAGE = {
     "": "usage: treeclaim",
-    "tree --dept 1": "not understood: --dept; did you mean --depth?",
+    "tree --dept 1": "not understood: --dept; did you mean '--depth'?",
     "plan defragment": "the following arguments are required: --mix",
     "serve --workers 99999999999": "--workers",
     "serve --workers -1": "--workers",

@@ -61,7 +61,7 @@ class Pipeline:
             response.append_header("Vary", VERSION_HEADER.lower())
             operation, call = self._call(request, version)
             with self._services.admission.admitted(operation.kind, call.client_gone):
-                reply = operation.handler(call)
+                reply = Reply.of(operation.handler(call))
             _write_reply(reply, operation, call, response)
         except ApiError as error:
             # A variable for the result would keep the error and its frames until the next garbage collection.

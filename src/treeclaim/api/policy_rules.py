@@ -9,7 +9,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
-from treeclaim.api.protocol.policy import PolicyFindings, load_rules, make_enforcer
+from treeclaim.api.protocol.policy import make_enforcer
 from treeclaim.api.routes import OPERATIONS
 
 _DEPRECATED_SINCE = "2023.1"
@@ -116,15 +116,6 @@ _DEFAULTS = {
     "treeclaim:audit:list": ADMIN,
     "treeclaim:audit:repair": ADMIN,
 }
-
-
-def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, PolicyFindings]:
-    """Create an enforcer from the present policy files, and report doubtful rules in them.
-
-    Raises:
-        PolicyFileError: if a file is invalid.
-    """
-    return load_rules(configuration, list_rules())
 
 
 def enforcer_for_tools() -> oslo_policy.Enforcer:

@@ -25,13 +25,12 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from treeclaim.cli.output import CommandError, warn
-from treeclaim.model.names import one_line
+from treeclaim.model.names import did_you_mean, one_line
 
 _LARGEST_NUMBER = 10**9 - 1
 """A larger number on a command line is a mistake."""
@@ -68,8 +67,7 @@ class Parser(argparse.ArgumentParser):
             options.parameters += unknown
             unknown = []
         if unknown:
-            near = get_close_matches(unknown[0], self._option_string_actions, 1)
-            advice = f"; did you mean {near[0]}?" if near else ""
+            advice = did_you_mean(unknown[0], self._option_string_actions)
             self.error(f"not understood: {' '.join(unknown)}{advice}")
         return options, unknown
 

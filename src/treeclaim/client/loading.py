@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of `treeclaim load`, from an endpoint to a topology, and their execution. Whatever the topology omits stays."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -27,7 +26,7 @@ from treeclaim.client.topology import (
     rename_consumed,
 )
 from treeclaim.client.topology.tree import find_cycles, find_descendants, order_trees
-from treeclaim.model.names import is_custom_name, normalised_uuid
+from treeclaim.model.names import did_you_mean, is_custom_name, normalised_uuid
 from treeclaim.model.parts import INVENTORIES, PARTS
 
 
@@ -134,8 +133,7 @@ class _Planner:
         missing = sorted(lines.keys() - existing_names)
         for name in missing:
             if not is_custom_name(name):
-                near = difflib.get_close_matches(name, [*existing_names, f"CUSTOM_{name}"], 1)
-                advice = f"; did you mean {near[0]}?" if near else ""
+                advice = did_you_mean(name, [*existing_names, f"CUSTOM_{name}"])
                 text = f"the service knows no {kind} {name}; its own begin with CUSTOM_{advice}"
                 self._report(lines[name], text)
         return [name for name in missing if is_custom_name(name)]

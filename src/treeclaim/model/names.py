@@ -112,6 +112,12 @@ def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown word: a question for the nearest known word; empty without one."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def unknown_word(word: str, known: Iterable[str], *, resembling: str = "") -> str:
     """Return a message that a word is unknown, with the nearest known word, and all known words.
 
@@ -121,8 +127,5 @@ def unknown_word(word: str, known: Iterable[str], *, resembling: str = "") -> st
         resembling: The part of the word that is compared first; all of it if empty.
     """
     known = list(dict.fromkeys(known))
-    near = (resembling and difflib.get_close_matches(resembling, known, 1)) or (
-        difflib.get_close_matches(word, known, 1)
-    )
-    advice = f"; did you mean {near[0]!r}? Known" if near else "; known"
-    return f"unknown {word!r}{advice} are {', '.join(known)}"
+    near = (resembling and did_you_mean(resembling, known)) or did_you_mean(word, known)
+    return f"unknown {word!r}{f'{near} Known' if near else '; known'} are {', '.join(known)}"

@@ -11,7 +11,8 @@ from tests.cli.processes import call, run
 from tests.servers import usual_environment
 from tests.silence import never_answering, not_there
 from treeclaim import config
-from treeclaim.api.policy_rules import load_policy
+from treeclaim.api.policy_rules import list_rules
+from treeclaim.api.protocol.policy import load_rules
 from treeclaim.config import list_options
 from treeclaim.model.errors import PolicyFileError
 
@@ -283,7 +284,7 @@ def test_check_and_service_refuse_the_same_policy_files(environment, tmp_path, c
     configured = tmp_path / "placement.conf"
     configured.write_text("[placement_database]\nconnection = sqlite:///x.db\n")
     try:
-        load_policy(config.load(config_files=[str(configured)]).options)
+        load_rules(config.load(config_files=[str(configured)]).options, list_rules())
         is_refused = False
     except PolicyFileError:
         is_refused = True

@@ -133,28 +133,29 @@ def _version(operation: Operation) -> Schema:
     return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}
 
 
+_ALWAYS = {
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.NOT_ACCEPTABLE,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""Statuses of errors that each operation has (contract page 00, section 2)."""
+
+
 def _errors(operation: Operation) -> set[HTTPStatus]:
-    """Return the statuses of errors that an operation has (contract page 00, section 2)."""
-    statuses = {
-        *operation.errors,
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        HTTPStatus.SERVICE_UNAVAILABLE,
+    """Return the statuses of errors that an operation has."""
+    is_new = operation.since is not None
+    conditions = {
+        HTTPStatus.UNAUTHORIZED: operation.policy is not None,
+        HTTPStatus.FORBIDDEN: operation.policy is not None,
+        HTTPStatus.NOT_FOUND: "{" in operation.path or is_new or operation.needs_opt_in,
+        HTTPStatus.METHOD_NOT_ALLOWED: is_new
+        and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.CONFLICT: operation.method != "GET",
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE: operation.body is not None,
     }
-    if operation.policy is not None:
-        statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-    of_some_versions = operation.since is not None or operation.needs_opt_in
-    if "{" in operation.path or of_some_versions:
-        statuses.add(HTTPStatus.NOT_FOUND)
-    if operation.since is not None and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:
-        statuses.add(HTTPStatus.METHOD_NOT_ALLOWED)
-    if operation.method != "GET":
-        statuses.add(HTTPStatus.CONFLICT)
-    if operation.body is not None:
-        statuses.add(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    return statuses
+    return {*operation.errors, *_ALWAYS, *(s for s, applies in conditions.items() if applies)}
 
 
 def _error(status: HTTPStatus) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, Reply, VersionedSchema, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, VersionedSchema, operation, shows
 from treeclaim.api.protocol.request.bodies import Body, DashedUuid, ShortText
 from treeclaim.api.protocol.request.query_models import Uuids
 from treeclaim.api.protocol.request.schemas import GENERATION, LINKS, UUID, Schema, record
@@ -25,10 +25,6 @@ from treeclaim.store.operations.providers import providers
 AGGREGATES = shows({"aggregates": [str], "resource_provider_generation": int})
 _KIND = "names"
 _MOST = 10_000
-
-
-NAMES = shows({"names": {str: str}, "links": LINKS})
-"""A page of names, by uuid of an aggregate."""
 
 
 class NamesQuery(lists.ListQuery):
@@ -60,11 +56,11 @@ def aggregates(version: Version) -> Schema:
     since=Feature.AGGREGATES,
     media_first=True,
 )
-def list_aggregates(call: Call) -> Reply:
+def list_aggregates(call: Call) -> Answer:
     """Show the aggregates of a resource provider (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _make_reply(call, forest.aggregates(row), forest.provider(row).generation)
+        return _document(call, forest.aggregates(row), forest.provider(row).generation)
 
 
 @operation(
@@ -77,7 +73,7 @@ def list_aggregates(call: Call) -> Reply:
     most_values=MOST_VALUES_OF_SOME,
     refusals=(GENERATION_CHANGED,),
 )
-def replace_aggregates(call: Call) -> Reply:
+def replace_aggregates(call: Call) -> Answer:
     """Replace the aggregates of a resource provider (section 2)."""
     body = json_for_provider(call)
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
@@ -86,22 +82,22 @@ def replace_aggregates(call: Call) -> Reply:
     generation = call.services.store.write(
         providers.replace_aggregates, call.arguments["uuid"], aggregates, expected_generation
     )
-    return _make_reply(call, aggregates, generation)
+    return _document(call, aggregates, generation)
 
 
-def _make_reply(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
+def _document(call: Call, aggregates: Sequence[str], generation: int) -> Answer:
     body: dict[str, object] = {"aggregates": aggregates}
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation
-    return Reply(body=body)
+    return body
 
 
 @operation(
     "GET /treeclaim/aggregates/names",
     policy="placement:resource_providers:aggregates:list",
-    answers=(NAMES,),
+    shows={"names": {str: str}, "links": LINKS},
 )
-def list_aggregate_names(call: Call, query: NamesQuery) -> Reply:
+def list_aggregate_names(call: Call, query: NamesQuery) -> Answer:
     """List names of aggregates."""
     after, limit = query.after(_KIND), query.limit
     if after and normalised_uuid(after) != after:
@@ -115,16 +111,14 @@ def list_aggregate_names(call: Call, query: NamesQuery) -> Reply:
         name_by_uuid = call.services.store.read(aggregate_names.load_page, after, limit + 1)
     names = dict(list(name_by_uuid.items())[:limit])
     next_after = list(names)[-1] if len(name_by_uuid) > limit else None
-    body = {"names": names, "links": lists.links(call, _KIND, next_after)}
-    return Reply(body=body)
+    return {"names": names, "links": lists.links(call, _KIND, next_after)}
 
 
 @operation(
     "POST /treeclaim/aggregates/names",
     policy="treeclaim:aggregate_names:update",
 )
-def name_aggregates(call: Call, body: NamesBody) -> Reply:
+def name_aggregates(call: Call, body: NamesBody) -> None:
     """Name aggregates, or remove their names."""
     names = {uuid.lower(): name for uuid, name in body.names.items()}
     call.services.store.write(aggregate_names.change_names, names)
-    return Reply()

@@ -6,6 +6,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations import (
+    Answer,
     Call,
     DescribedResponse,
     Refusal,
@@ -13,7 +14,6 @@ from treeclaim.api.protocol.operations import (
     ValueForms,
     VersionedSchema,
     operation,
-    shows,
 )
 from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, Shape, record
 from treeclaim.api.protocol.request.validation import Checker, require_body
@@ -28,8 +28,6 @@ from treeclaim.store.operations.catalogue import resource_classes as store
 
 _CLASS: Shape = {"name": str, "links": LINKS}
 
-CLASS = shows(_CLASS)
-CLASSES = shows({"resource_classes": [_CLASS]})
 CREATED = DescribedResponse(HTTPStatus.CREATED, dated=False, located=True)
 EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False, located=True)
 _GIVEN = record({"name": CUSTOM_NAME})
@@ -47,7 +45,7 @@ def _representation(name: str, call: Call) -> dict[str, Any]:
 @operation(
     "GET /resource_classes",
     policy="placement:resource_classes:list",
-    answers=(CLASSES,),
+    shows={"resource_classes": [_CLASS]},
     since=Feature.RESOURCE_CLASSES,
 )
 def list_classes(call: Call) -> Reply:
@@ -82,7 +80,7 @@ def create_class(call: Call) -> Reply:
 @operation(
     "GET /resource_classes/{name}",
     policy="placement:resource_classes:show",
-    answers=(CLASS,),
+    shows=_CLASS,
     since=Feature.RESOURCE_CLASSES,
 )
 def show_class(call: Call) -> Reply:
@@ -108,7 +106,7 @@ def show_class(call: Call) -> Reply:
         Refusal("Resource class already exists: {error.name}", ResourceClassExistsError),
     ),
 )
-def put_class(call: Call) -> Reply:
+def put_class(call: Call) -> Answer:
     """Create a custom resource class if it does not exist (below 1.7: rename it)."""
     if call.has(Feature.ENSURE_RESOURCE_CLASS):
         return _ensure(call)
@@ -143,7 +141,6 @@ def _rename(call: Call) -> Reply:
         Refusal("Error in delete resource class: {error}", ResourceClassInUseError),
     ),
 )
-def delete_class(call: Call) -> Reply:
+def delete_class(call: Call) -> None:
     """Delete a custom resource class (section 7)."""
     call.services.store.write(store.delete, call.arguments["name"])
-    return Reply()

@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import EMPTY, Call, Reply, ValueForms, operation, shows
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Reply,
+    ValueForms,
+    operation,
+    shows,
+)
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
 from treeclaim.api.protocol.request.schemas import text
 from treeclaim.api.resources.allocations.hold_terms import read_until
@@ -25,7 +33,6 @@ from treeclaim.model.provider import (
 )
 from treeclaim.store.operations.providers import conditions as store
 
-_SHOWN = shows({CONDITIONS.name: SHOWN[CONDITIONS]})
 _AFFECTED = shows({"consumers": int, "providers": int})
 
 
@@ -71,14 +78,14 @@ def read_condition(call: Call, key: str, body: ConditionBody) -> Condition:
 @operation(
     "GET /treeclaim/providers/{uuid}/conditions",
     policy=CONDITIONS.read_rule,
-    answers=(_SHOWN,),
+    shows={CONDITIONS.name: SHOWN[CONDITIONS]},
 )
-def list_conditions(call: Call) -> Reply:
+def list_conditions(call: Call) -> Answer:
     """Show the conditions of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         shown = shown_by_key(forest.conditions(row))
-    return Reply(body={CONDITIONS.name: shown})
+    return {CONDITIONS.name: shown}
 
 
 @operation(
@@ -88,7 +95,7 @@ def list_conditions(call: Call) -> Reply:
     body=BodyReader(ConditionBody),
     forms=ValueForms(path={"key": text(CONDITION_KEY)}),
 )
-def put_condition(call: Call, query: ConditionQuery) -> Reply:
+def put_condition(call: Call, query: ConditionQuery) -> Answer:
     """Set a condition of a resource provider, or count what it would affect."""
     uuid, services = call.arguments["uuid"], call.services
     body: ConditionBody = json_for_provider(call)
@@ -97,14 +104,13 @@ def put_condition(call: Call, query: ConditionQuery) -> Reply:
         affected = services.store.read(store.count_affected, uuid)
         return Reply(HTTPStatus.OK, body=affected)
     services.store.write(store.put, uuid, condition)
-    return Reply()
+    return None
 
 
 @operation(
     "DELETE /treeclaim/providers/{uuid}/conditions/{key}",
     policy=CONDITIONS.write_rule,
 )
-def delete_condition(call: Call) -> Reply:
+def delete_condition(call: Call) -> None:
     """Remove a condition from a resource provider."""
     call.services.store.write(store.delete, call.arguments["uuid"], call.arguments["key"])
-    return Reply()

@@ -4,14 +4,7 @@
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import PROVIDER_NOT_FOUND
-from treeclaim.api.protocol.operations import (
-    Call,
-    Refusal,
-    Reply,
-    ValueForms,
-    VersionedSchema,
-    operation,
-)
+from treeclaim.api.protocol.operations import Call, Refusal, ValueForms, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
 from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import (
@@ -76,7 +69,7 @@ def _described_body(schema: Schema) -> Schema:
         Refusal("update conflict: {error}", InventoryInUseError, ConcurrentChangeError),
     ),
 )
-def reshape(call: Call) -> Reply:
+def reshape(call: Call) -> None:
     """Replace inventories and claims in one step."""
     body = call.json()
     reshaped = [
@@ -93,4 +86,3 @@ def reshape(call: Call) -> Reply:
     claims = read_claims(call, body["allocations"])
     require_sound(call, claims)
     call.services.store.write(store.reshape, reshaped, claims)
-    return Reply()

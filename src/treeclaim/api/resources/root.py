@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root document and the description of the API."""
 
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.schemas import LINKS
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
@@ -27,7 +27,7 @@ DESCRIPTION = shows(dict, dated=False)
     policy=None,
     answers=(VERSIONS,),
 )
-def show_versions(_call: Call) -> Reply:
+def show_versions(_call: Call) -> Answer:
     """Show the supported microversions."""
     return _versions(str(MINIMUM), str(MAXIMUM))
 
@@ -37,12 +37,12 @@ def show_versions(_call: Call) -> Reply:
     policy=None,
     answers=(VERSIONS,),
 )
-def show_extension_versions(_call: Call) -> Reply:
+def show_extension_versions(_call: Call) -> Answer:
     """Show the supported versions of the extension."""
     return _versions(EXTENSION_VERSION, EXTENSION_VERSION)
 
 
-def _versions(lowest: str, highest: str) -> Reply:
+def _versions(lowest: str, highest: str) -> Answer:
     version = {
         "id": f"v{lowest}",
         "min_version": lowest,
@@ -50,7 +50,7 @@ def _versions(lowest: str, highest: str) -> Reply:
         "status": "CURRENT",
         "links": [{"rel": "self", "href": ""}],
     }
-    return Reply(body={"versions": [version]})
+    return {"versions": [version]}
 
 
 @operation(
@@ -58,6 +58,6 @@ def _versions(lowest: str, highest: str) -> Reply:
     policy=None,
     answers=(DESCRIPTION,),
 )
-def show_description(call: Call) -> Reply:
+def show_description(call: Call) -> Answer:
     """Show the description of this API."""
-    return Reply(body=[call.services.description()])
+    return [call.services.description()]

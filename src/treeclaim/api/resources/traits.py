@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import (
+    Answer,
     Call,
     DescribedResponse,
     Refusal,
@@ -31,7 +32,6 @@ from treeclaim.model.names import is_custom_name, quote_value
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.providers import replace_traits
 
-TRAITS = shows({"traits": [str]})
 PROVIDER_TRAITS = shows({"traits": [str], "resource_provider_generation": int})
 FOUND = DescribedResponse(HTTPStatus.NO_CONTENT)
 CREATED = DescribedResponse(HTTPStatus.CREATED, located=True)
@@ -43,7 +43,7 @@ QUERY = VersionedSchema(record({}, {"name": STRING, "associated": STRING}))
 @operation(
     "GET /traits",
     policy="placement:traits:list",
-    answers=(TRAITS,),
+    shows={"traits": [str]},
     since=Feature.TRAITS,
     query=QUERY,
     forms=ValueForms(
@@ -143,10 +143,9 @@ def ensure_trait(call: Call) -> Reply:
     since=Feature.TRAITS,
     refusals=(Refusal("{error}", TraitsNotFoundError, status=HTTPStatus.NOT_FOUND),),
 )
-def delete_trait(call: Call) -> Reply:
+def delete_trait(call: Call) -> None:
     """Delete a custom trait (section 5)."""
     call.services.store.write(store.delete, call.arguments["name"])
-    return Reply()
 
 
 @operation(
@@ -155,7 +154,7 @@ def delete_trait(call: Call) -> Reply:
     answers=(PROVIDER_TRAITS,),
     since=Feature.TRAITS,
 )
-def list_provider_traits(call: Call) -> Reply:
+def list_provider_traits(call: Call) -> Answer:
     """Show the traits of a resource provider (section 6)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
@@ -174,7 +173,7 @@ def list_provider_traits(call: Call) -> Reply:
     most_values=MOST_VALUES_OF_SOME,
     refusals=(GENERATION_CHANGED,),
 )
-def replace_provider_traits(call: Call) -> Reply:
+def replace_provider_traits(call: Call) -> Answer:
     """Replace the traits of a resource provider (section 7)."""
     body = call.json()
     replaced = call.services.store.write(
@@ -199,7 +198,6 @@ def _make_reply(names: list[str], generation: int, modified_at: float | None) ->
     policy="placement:resource_providers:traits:delete",
     since=Feature.TRAITS,
 )
-def clear_provider_traits(call: Call) -> Reply:
+def clear_provider_traits(call: Call) -> None:
     """Remove all traits of a resource provider (section 8)."""
     call.services.store.write(replace_traits, call.arguments["uuid"], None, ())
-    return Reply()

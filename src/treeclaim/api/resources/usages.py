@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from treeclaim.api.protocol.operations import Call, Reply, VersionedSchema, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import AMOUNTS, SHORT_TEXT, Schema, record
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.resources.providers.provider_json import require_row
@@ -14,9 +14,6 @@ from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
-
-PROVIDER = shows({"resource_provider_generation": int, "usages": AMOUNTS})
-PROJECT = shows({"usages": {str: AMOUNTS}})
 
 
 def usage_query(version: Version) -> Schema:
@@ -35,27 +32,26 @@ _ALL_TYPES = "all"
 @operation(
     "GET /resource_providers/{uuid}/usages",
     policy="placement:resource_providers:usages",
-    answers=(PROVIDER,),
+    shows={"resource_provider_generation": int, "usages": AMOUNTS},
 )
-def show_provider_usages(call: Call) -> Reply:
+def show_provider_usages(call: Call) -> Answer:
     """Show how much of each inventory of a resource provider is used (section 1)."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        body = {
+        return {
             "resource_provider_generation": forest.provider(row).generation,
             "usages": {entry.resource_class: entry.used for entry in forest.inventories(row)},
         }
-    return Reply(body=body)
 
 
 @operation(
     "GET /usages",
     policy="placement:usages",
-    answers=(PROJECT,),
+    shows={"usages": {str: AMOUNTS}},
     since=Feature.USAGES,
     query=QUERY,
 )
-def list_usages(call: Call) -> Reply:
+def list_usages(call: Call) -> Answer:
     """Sum up what the consumers of a project hold (section 2)."""
     query = require_query(QUERY.at(call.version), call.query())
     project_id, user_id = query["project_id"], query.get("user_id")
@@ -63,8 +59,8 @@ def list_usages(call: Call) -> Reply:
         partial(store.load_usages, project_id=project_id, user_id=user_id)
     )
     if not call.has(Feature.CONSUMER_TYPES):
-        return Reply(body={"usages": _sum(groups)})
-    return Reply(body={"usages": _by_type(groups, query.get("consumer_type"))})
+        return {"usages": _sum(groups)}
+    return {"usages": _by_type(groups, query.get("consumer_type"))}
 
 
 def _by_type(groups: list[UsageGroup], type_filter: str | None) -> dict[str, dict[str, Any]]:

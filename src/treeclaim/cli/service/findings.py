@@ -4,7 +4,6 @@
 This module parses the configuration files for line numbers: oslo.config provides only the file of an option.
 """
 
-import difflib
 import os
 import re
 from collections import defaultdict
@@ -21,7 +20,8 @@ from treeclaim.admin import FaultKind
 from treeclaim.admin.keystone_check import check_keystone
 from treeclaim.api.middleware import tokens
 from treeclaim.api.middleware.authentication import read_password_file
-from treeclaim.api.policy_rules import load_policy
+from treeclaim.api.policy_rules import list_rules
+from treeclaim.api.protocol.policy import load_rules
 from treeclaim.api.resources.placing.flavor_file import FlavorFileError, read_flavor_file
 from treeclaim.config import (
     CONFIG_DIR_VARIABLE,
@@ -33,6 +33,7 @@ from treeclaim.config import (
 )
 from treeclaim.logs import LoggingError, check_logging
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
+from treeclaim.model.names import did_you_mean
 from treeclaim.store import Store
 from treeclaim.store.database.engine import connected, describe_engine_error, make_read_only_engine
 from treeclaim.store.database.failures import describe_cause, is_refusal
@@ -139,21 +140,18 @@ def unknown_options(groups: OptionGroups, places: OptionPlaces) -> Iterator[Conf
                 known[former.group or group or _DEFAULT].add(former_name)
     for where, group, name in places.lines:
         if group in known and name is not None and name not in known[group]:
-            near = _near(name, known[group])
+            near = did_you_mean(name, known[group])
             yield ConfigFinding(False, where, f"unknown option {name} in [{group}]{near}")
         elif group not in known and name is None:
-            yield ConfigFinding(False, where, f"unknown section [{group}]{_near(group, known)}")
+            yield ConfigFinding(
+                False, where, f"unknown section [{group}]{did_you_mean(group, known)}"
+            )
     upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
         if match is not None and match[2] not in (names := upper.get(match[1], set())):
-            text = f"this variable names no option{_near(match[2], names)}"
+            text = f"this variable names no option{did_you_mean(match[2], names)}"
             yield ConfigFinding(False, variable, text)
-
-
-def _near(name: str, existing_names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(existing_names), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def without_effect(groups: OptionGroups, places: OptionPlaces) -> Iterator[ConfigFinding]:
@@ -280,7 +278,7 @@ def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterato
     """
     options = configuration.options
     try:
-        enforcer, rules = load_policy(options)
+        enforcer, rules = load_rules(options, list_rules())
     except PolicyFileError as error:
         yield places.error("oslo_policy", "policy_file", f"policy_file: {error}")
         return
@@ -288,7 +286,7 @@ def _check_policy(configuration: Configuration, places: OptionPlaces) -> Iterato
     for text in rules.doubtful.values():
         yield places.warning("oslo_policy", "policy_file", text)
     for name in rules.unknown:
-        text = f"no operation uses rule {name!r}{_near(name, names)}"
+        text = f"no operation uses rule {name!r}{did_you_mean(name, names)}"
         yield places.warning("oslo_policy", "policy_file", text)
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from treeclaim.api.admission import WaitKind
 from treeclaim.api.protocol.errors import ApiError, Refusal, api_error
 from treeclaim.api.protocol.negotiation import JSON
-from treeclaim.api.protocol.operations.call import Call, Reply, VersionedSchema
+from treeclaim.api.protocol.operations.call import Answer, Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.query_models import QueryReader
 from treeclaim.api.protocol.request.schemas import Schema, Shape, schema_of
@@ -26,6 +26,7 @@ from treeclaim.model.microversions import Feature, Version
 
 __all__ = [
     "EMPTY",
+    "Answer",
     "Call",
     "DescribedResponse",
     "Operation",
@@ -41,7 +42,7 @@ __all__ = [
 _SECTION = re.compile(r" \((?:contract |page |section)[^)]*\)")
 """A reference to the contract in the first line of a handler's docstring."""
 
-Handler = TypeVar("Handler", bound=Callable[..., "Reply"])
+Handler = TypeVar("Handler", bound=Callable[..., Answer])
 
 _declared: dict[str, list["Operation"]] = {}
 """The operations of each module, in order."""
@@ -132,7 +133,7 @@ class Operation:
 
     method: str
     path: str
-    handler: Callable[[Call], Reply]
+    handler: Callable[[Call], Answer]
     policy: str | None
     summary: str
     answers: tuple[DescribedResponse, ...] = (EMPTY,)
@@ -200,10 +201,12 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
 
     Args:
         route: Method and path: "GET /traits/{name}".
-        attributes: Attributes of `Operation`, except `handler` and `summary`.
+        attributes: Attributes of `Operation`, except `handler` and `summary`. `shows` is the shape of the only answer.
     """
     method, path = route.split(" ")
     attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
+    if "shows" in attributes:
+        attributes["answers"] = (shows(attributes.pop("shows")),)
 
     def declare(handler: Handler) -> Handler:
         models = handler.__annotations__
@@ -225,12 +228,12 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
 
 
 def _with_parameters(
-    handler: Callable[..., Reply], readers: Mapping[str, Callable[[Call], Any]]
-) -> Callable[[Call], Reply]:
+    handler: Callable[..., Answer], readers: Mapping[str, Callable[[Call], Any]]
+) -> Callable[[Call], Answer]:
     """Return a handler whose parameters are read from the call."""
 
     @wraps(handler)
-    def answer(call: Call) -> Reply:
+    def answer(call: Call) -> Answer:
         return handler(call, **{name: read(call) for name, read in readers.items()})
 
     return answer

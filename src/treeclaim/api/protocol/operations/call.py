@@ -166,13 +166,17 @@ PIECES_KEY = "treeclaim.takes_pieces"
 require bytes, and send each piece separately."""
 
 
+Content = dict[str, Any] | Iterable[bytes | memoryview] | None
+"""A dictionary, which is serialized as JSON; or a list of pieces, which is sent as a whole; or an iterable of pieces,
+which is streamed; None for no content."""
+
+
 class Reply(NamedTuple):
-    """A successful answer.
+    """A successful answer with more than its content.
 
     Attributes:
         status: HTTP status; None for that of the first declared answer.
-        body: A dictionary, which is serialized as JSON; or a list of pieces, which is sent as a whole; or an iterable
-            of pieces, which is streamed; None for no body.
+        body: The content.
         location: Path of the created resource, without the mount prefix.
         modified_at: Seconds since the epoch for Last-Modified, from 1.15; None for the present time if the answer is
             declared as dated, and for no cache headers otherwise.
@@ -180,7 +184,16 @@ class Reply(NamedTuple):
     """
 
     status: HTTPStatus | None = None
-    body: dict[str, Any] | Iterable[bytes | memoryview] | None = None
+    body: Content = None
     location: str | None = None
     modified_at: float | None = None
     content_type: str = JSON
+
+    @classmethod
+    def of(cls, answer: "Answer") -> "Reply":
+        """Return the reply to which an answer amounts."""
+        return answer if isinstance(answer, Reply) else cls(body=answer)
+
+
+Answer = Reply | Content
+"""What a handler returns: a reply, or only its content."""

@@ -234,7 +234,7 @@ def _consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any
     forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=described_claims),
     refusals=_REFUSALS,
 )
-def replace_allocations(call: Call) -> Reply:
+def replace_allocations(call: Call) -> None:
     """Replace what a consumer holds (section 3)."""
     uuid_text = call.arguments["consumer_uuid"]
     consumer_uuid = normalised_uuid(uuid_text)
@@ -243,7 +243,6 @@ def replace_allocations(call: Call) -> Reply:
     claims = [_read_claim(call, consumer_uuid, call.json())]
     require_sound(call, claims)
     write_claims(call, claims)
-    return Reply()
 
 
 @operation(
@@ -255,12 +254,11 @@ def replace_allocations(call: Call) -> Reply:
     forms=ValueForms(body=described_claims),
     refusals=_REFUSALS,
 )
-def manage_allocations(call: Call) -> Reply:
+def manage_allocations(call: Call) -> None:
     """Replace what several consumers hold, all or nothing (section 4)."""
     claims = read_claims(call, call.json())
     require_sound(call, claims)
     write_claims(call, claims)
-    return Reply()
 
 
 def read_claims(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
@@ -348,10 +346,9 @@ def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     "DELETE /allocations/{consumer_uuid}",
     policy="placement:allocations:delete",
 )
-def delete_allocations(call: Call) -> Reply:
+def delete_allocations(call: Call) -> None:
     """Remove everything that a consumer holds (section 5)."""
     call.services.store.delete_allocations(call.arguments["consumer_uuid"])
-    return Reply()
 
 
 @operation(

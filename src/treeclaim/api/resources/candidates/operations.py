@@ -5,7 +5,7 @@ from functools import cache
 from operator import attrgetter
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.resources.candidates import schemas
 from treeclaim.api.resources.candidates.queries import Mixes, parse_pairs, parse_request
 from treeclaim.api.resources.extension.lists import unknown_class_refusal
@@ -26,13 +26,13 @@ DRAW_RULE = "treeclaim:holds:draw"
 @operation(
     "GET /allocation_candidates",
     policy="placement:allocation_candidates:list",
-    answers=(shows(schemas.CANDIDATES),),
+    shows=schemas.CANDIDATES,
     since=Feature.ALLOCATION_CANDIDATES,
     query=schemas.QUERY,
     forms=schemas.SEARCH_FORMS,
     refusals=_REFUSALS,
 )
-def list_candidates(call: Call) -> Reply:
+def list_candidates(call: Call) -> Answer:
     """List combinations of providers that satisfy a request."""
     most_groups = call.services.options.max_request_groups
     request = parse_request(call.request.query_string, call.version, most_groups)
@@ -43,8 +43,7 @@ def list_candidates(call: Call) -> Reply:
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
     question = candidate_question(request, services.search, _form(call.version), key)
-    body = services.replica.answer(question, arrival)
-    return Reply(body=body)
+    return services.replica.answer(question, arrival)
 
 
 def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
@@ -77,13 +76,13 @@ def _form(version: Version) -> BodyForm:
 @operation(
     "GET /allocation_candidates/explain",
     policy="placement:allocation_candidates:list",
-    answers=(shows(schemas.EXPLANATION),),
+    shows=schemas.EXPLANATION,
     query=schemas.EXPLAIN_QUERY,
     forms=schemas.SEARCH_FORMS,
     needs_opt_in=True,
     refusals=_REFUSALS,
 )
-def explain_candidates(call: Call) -> Reply:
+def explain_candidates(call: Call) -> Answer:
     """Explain the result of a request for candidates."""
     pairs, own_names = call.query(), schemas.FocusQuery.model_fields
     search_pairs = [pair for pair in pairs if pair[0] not in own_names]
@@ -104,4 +103,4 @@ def explain_candidates(call: Call) -> Reply:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quote_value(error.uuid)} is unknown."
         ) from error
-    return Reply(body=body)
+    return body

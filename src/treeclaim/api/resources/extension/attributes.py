@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of a provider (contract page 102, section 1)."""
 
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.resources.extension.provider_batch import SHOWN, AttributesBody
 from treeclaim.api.resources.providers.provider_json import (
@@ -21,11 +21,11 @@ ANSWER = shows({"resource_provider_generation": int, ATTRIBUTES.name: SHOWN[ATTR
     policy=ATTRIBUTES.read_rule,
     answers=(ANSWER,),
 )
-def list_attributes(call: Call) -> Reply:
+def list_attributes(call: Call) -> Answer:
     """Show the attributes of a resource provider."""
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
-        return _make_reply(forest.attributes_of(row), forest.provider(row).generation)
+        return _document(forest.attributes_of(row), forest.provider(row).generation)
 
 
 @operation(
@@ -35,7 +35,7 @@ def list_attributes(call: Call) -> Reply:
     body=BodyReader(AttributesBody),
     refusals=(GENERATION_CHANGED,),
 )
-def replace_attributes(call: Call) -> Reply:
+def replace_attributes(call: Call) -> Answer:
     """Replace the attributes of a resource provider."""
     body: AttributesBody = json_for_provider(call)
     generation = call.services.store.write(
@@ -44,12 +44,11 @@ def replace_attributes(call: Call) -> Reply:
         body.resource_provider_generation,
         body.attributes,
     )
-    return _make_reply(body.attributes, generation)
+    return _document(body.attributes, generation)
 
 
-def _make_reply(attributes: Attributes, generation: int) -> Reply:
-    body = {
+def _document(attributes: Attributes, generation: int) -> Answer:
+    return {
         "resource_provider_generation": generation,
         ATTRIBUTES.name: ATTRIBUTES.written(attributes),
     }
-    return Reply(body=body)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body, UuidText, items
 from treeclaim.api.protocol.request.query_models import READ_INTEGER
 from treeclaim.api.protocol.request.schemas import (
@@ -121,7 +121,6 @@ class RepairsBody(Body):
 
 _FINDINGS: Shape = {"findings": {f"^({'|'.join(FindingKind)})$": {"count": int, "items": [dict]}}}
 
-FINDINGS = shows(_FINDINGS)
 FINDINGS_FOR_A_LIST = shows(_FINDINGS, dated=False)
 
 REPAIRED = shows(
@@ -153,14 +152,14 @@ _ONE_AT_A_TIME = Gate(1)
 @operation(
     "GET /treeclaim/audit",
     policy="treeclaim:audit:list",
-    answers=(FINDINGS,),
+    shows=_FINDINGS,
 )
-def show_audit(call: Call, query: AuditQuery) -> Reply:
+def show_audit(call: Call, query: AuditQuery) -> Answer:
     """Find inconsistent records."""
     if FindingKind.ORPHANED in query.kind:
         raise bad_request("kind=orphaned needs a POST with the living consumers.")
     kinds = [kind for kind in query.kinds if kind is not FindingKind.ORPHANED]
-    return Reply(body=_find(call, kinds, query.limit, None))
+    return _find(call, kinds, query.limit, None)
 
 
 @operation(
@@ -168,7 +167,7 @@ def show_audit(call: Call, query: AuditQuery) -> Reply:
     policy="treeclaim:audit:list",
     answers=(FINDINGS_FOR_A_LIST,),
 )
-def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Reply:
+def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Answer:
     """Find inconsistent records, and consumers that no longer exist in the cloud."""
     living = Living(
         {
@@ -177,7 +176,7 @@ def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Rep
         },
         body.older_than,
     )
-    return Reply(body=_find(call, query.kinds, query.limit, living))
+    return _find(call, query.kinds, query.limit, living)
 
 
 def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
@@ -204,7 +203,7 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     answers=(REPAIRED,),
     most_values=MOST_VALUES,
 )
-def repair_findings(call: Call, body: RepairsBody) -> Reply:
+def repair_findings(call: Call, body: RepairsBody) -> Answer:
     """Repair findings of an audit that need no guess.
 
     All repairs share the deadline of the request. Repairs after the deadline, or after a failure of the database, are
@@ -229,7 +228,7 @@ def repair_findings(call: Call, body: RepairsBody) -> Reply:
             outcome = RepairOutcome(RepairResult.REFUSED, str(error))
             not_tried = _LATE if call.deadline.is_over else _FAILED
         results.append(_repair_document(item, outcome))
-    return Reply(body={"repairs": results})
+    return {"repairs": results}
 
 
 def _find(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
 from treeclaim.api.protocol.request.schemas import Shape
@@ -46,8 +46,6 @@ CHANGE: Shape = {
 }
 """A changed provider has `generation` and `what`; a deleted provider has `deleted`."""
 
-CHANGES = shows({"changes": [CHANGE], "catalogue": bool, "cursor": str})
-
 
 ADOPT_KEY = "treeclaim.adopt"
 """Key of a function in the WSGI environment of a server with watchers. It adopts a `Watch`, and returns False without a
@@ -61,11 +59,11 @@ _WATCHERS = "place for watchers"
 @operation(
     "GET /treeclaim/changes",
     policy="placement:resource_providers:list",
-    answers=(CHANGES,),
+    shows={"changes": [CHANGE], "catalogue": bool, "cursor": str},
     errors=frozenset({HTTPStatus.GONE}),
     offers=(JSON, EVENT_STREAM),
 )
-def list_changes(call: Call, query: ChangesQuery) -> Reply:
+def list_changes(call: Call, query: ChangesQuery) -> Answer:
     """List what changed since a cursor, or watch what changes."""
     adopt = call.request.env.get(ADOPT_KEY)
     is_stream = _wants_stream(call, can_stream=adopt is not None)
@@ -92,7 +90,7 @@ def list_changes(call: Call, query: ChangesQuery) -> Reply:
                 CURSOR_EXPIRED,
             )
         if watch is None or adopt is None or not (is_stream or news.is_empty):
-            return Reply(body=[Message.of(news).document])
+            return [Message.of(news).document]
         if roots is not None:
             watch.narrow(roots)
         if not adopt(watch):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, Reply, operation
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import ShortText
 from treeclaim.api.protocol.request.query_models import ClassNames, Membership, Time, Uuids
 from treeclaim.api.protocol.request.schemas import HELD, TYPE_NAME, Shape
@@ -64,7 +64,7 @@ CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
     answers=(lists.describe_page(_KIND, CONSUMER),),
     refusals=(lists.unknown_class_refusal("resource_class"),),
 )
-def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Reply:
+def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
     """List consumers in bulk, with everything that they hold."""
     consumer_filter = query.consumer_filter
     has_requests = query.include is not None

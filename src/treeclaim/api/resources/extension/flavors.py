@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import Body, items
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
 from treeclaim.model.server_flavors import server_flavor
@@ -37,16 +37,12 @@ QUERIES = shows({"flavors": [{"name": str, "query?": str, "error?": str}]}, date
     answers=(QUERIES,),
     only_reads=True,
 )
-def translate_flavors(call: Call, body: FlavorsBody) -> Reply:
+def translate_flavors(call: Call, body: FlavorsBody) -> Answer:
     """Translate flavors to queries for candidates."""
     entries = call.deadline.each(enumerate(body.flavors))
-    return Reply(
-        body={
-            "flavors": [
-                _translate(number, entry, as_nova=body.as_nova) for number, entry in entries
-            ]
-        }
-    )
+    return {
+        "flavors": [_translate(number, entry, as_nova=body.as_nova) for number, entry in entries]
+    }
 
 
 def _translate(number: int, entry: Mapping[str, Any], *, as_nova: bool) -> dict[str, str]:

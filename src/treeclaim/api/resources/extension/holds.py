@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import Alternatives, Body, ConsumerKey, ShortText
 from treeclaim.api.protocol.request.query_models import Time, Uuids
 from treeclaim.api.protocol.request.schemas import HELD, Shape
@@ -68,7 +68,7 @@ UPDATED = shows({"updated": int, "unknown": [str]}, dated=False)
     policy="treeclaim:holds:list",
     answers=(lists.describe_page(_KIND, _HOLD),),
 )
-def list_holds(call: Call, query: HoldListQuery) -> Reply:
+def list_holds(call: Call, query: HoldListQuery) -> Answer:
     """List holds, with what they hold and what is drawn from them."""
     hold_filter = HoldFilter(
         project_id=query.project_id,
@@ -92,7 +92,7 @@ def list_holds(call: Call, query: HoldListQuery) -> Reply:
     policy="treeclaim:holds:manage",
     answers=(UPDATED,),
 )
-def change_holds(call: Call, body: HoldsBody) -> Reply:
+def change_holds(call: Call, body: HoldsBody) -> Answer:
     """Change terms of holds without changing their generations."""
     changes = {uuid: hold_terms.read_terms(call, hold.terms) for uuid, hold in body.holds.items()}
     return _update(changes, call.services.store.write(change_terms, changes))
@@ -103,12 +103,12 @@ def change_holds(call: Call, body: HoldsBody) -> Reply:
     policy="treeclaim:requests:update",
     answers=(UPDATED,),
 )
-def keep_requests(call: Call, body: RequestsBody) -> Reply:
+def keep_requests(call: Call, body: RequestsBody) -> Answer:
     """Store the requests by which consumers were placed."""
     named = {uuid: queries for uuid, queries in body.requests.items() if queries is not None}
     kept_requests.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
     return _update(body.requests, call.services.store.write(keep_requests_for, body.requests))
 
 
-def _update(consumers: Collection[str], unknown: Sequence[str]) -> Reply:
-    return Reply(body={"updated": len(consumers) - len(unknown), "unknown": list(unknown)})
+def _update(consumers: Collection[str], unknown: Sequence[str]) -> Answer:
+    return {"updated": len(consumers) - len(unknown), "unknown": list(unknown)}

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Call, DescribedResponse, Refusal, Reply, shows
+from treeclaim.api.protocol.operations import Answer, Call, DescribedResponse, Refusal, shows
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
 from treeclaim.api.protocol.request.schemas import LINKS, Shape, text
@@ -102,15 +102,13 @@ def describe_page(kind: str, entry: Shape) -> DescribedResponse:
 
 def page_reply(
     call: Call, kind: str, entries: Sequence[object], cursor: Cursor, next_after: object | None
-) -> Reply:
+) -> Answer:
     """Return the answer with a page of entries; see `links`."""
-    return Reply(
-        body={
-            kind: entries,
-            "cursor": cursor_text.write_cursor(cursor),
-            "links": links(call, kind, next_after),
-        },
-    )
+    return {
+        kind: entries,
+        "cursor": cursor_text.write_cursor(cursor),
+        "links": links(call, kind, next_after),
+    }
 
 
 def links(call: Call, kind: str, next_after: object | None) -> list[dict[str, Any]]:

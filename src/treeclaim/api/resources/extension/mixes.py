@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes: the requests that a cloud expects (contract page 101, section 2)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from pydantic import Field
 
 from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
-from treeclaim.api.protocol.operations import Call, Reply, ValueForms, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, ValueForms, operation
 from treeclaim.api.protocol.request.bodies import Body, Query
 from treeclaim.api.protocol.request.schemas import Shape, text
 from treeclaim.api.resources.candidates.operations import start_search
@@ -21,8 +21,6 @@ _LONGEST = 256 * 1024
 """Most bytes of a mix, as every call that names the mix parses it."""
 
 _SHOWN: Shape = {"requests": {str: {"query": str, "weight": int}}}
-MIX = shows(_SHOWN)
-MIXES = shows({"mixes": {str: _SHOWN}})
 
 
 class WeightedQuery(Body):
@@ -41,25 +39,26 @@ class MixBody(Body):
 @operation(
     "GET /treeclaim/mixes",
     policy="placement:allocation_candidates:list",
-    answers=(MIXES,),
+    shows={"mixes": {str: _SHOWN}},
 )
-def list_mixes(call: Call) -> Reply:
+def list_mixes(call: Call) -> Answer:
     """List mixes: the requests that the cloud expects."""
-    return Reply(body={"mixes": call.services.store.read(mixes.load_mixes)})
+    return {"mixes": call.services.store.read(mixes.load_mixes)}
 
 
 @operation(
     "GET /treeclaim/mixes/{name}",
     policy="placement:allocation_candidates:list",
-    answers=(MIX,),
+    shows=_SHOWN,
 )
-def show_mix(call: Call) -> Reply:
+def show_mix(call: Call) -> Answer:
     """Show a mix as it was written."""
     name = _require_valid_name(call)
     texts = call.services.store.read(mixes.load_texts, [name])
     if name not in texts:
         raise not_found(f"No mix named {name} found.")
-    return Reply(body=orjson.loads(texts[name]))
+    mix: dict[str, Any] = orjson.loads(texts[name])
+    return mix
 
 
 @operation(
@@ -67,7 +66,7 @@ def show_mix(call: Call) -> Reply:
     policy="treeclaim:mixes:update",
     forms=ValueForms(path={"name": text(MIX_NAME)}),
 )
-def put_mix(call: Call, body: MixBody) -> Reply:
+def put_mix(call: Call, body: MixBody) -> None:
     """Create or replace a mix."""
     name = call.arguments["name"]
     if not is_mix_name(name):
@@ -86,17 +85,15 @@ def put_mix(call: Call, body: MixBody) -> Reply:
         _require_plain(place, request)
     require_names(call, parsed)
     call.services.store.write(mixes.put, name, document)
-    return Reply()
 
 
 @operation(
     "DELETE /treeclaim/mixes/{name}",
     policy="treeclaim:mixes:update",
 )
-def delete_mix(call: Call) -> Reply:
+def delete_mix(call: Call) -> None:
     """Delete a mix."""
     call.services.store.write(mixes.delete, _require_valid_name(call))
-    return Reply()
 
 
 def _require_valid_name(call: Call) -> str:

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     AggregateUuid,
@@ -217,13 +217,13 @@ class _DryRunError(Exception):
     policy="placement:resource_providers:list",
     answers=(_APPLIED,),
 )
-def apply_providers(call: Call, body: BatchBody) -> Reply:
+def apply_providers(call: Call, body: BatchBody) -> Answer:
     """Create or change many resource providers, all or none."""
     _require_allowed(call, body)
     read_bodies = read_entries(call, body.providers)
     entries = [entry.read() for entry in call.deadline.each(read_bodies)]
     applied = _apply(call, entries, create_names=body.create_names, dry_run=body.dry_run)
-    return Reply(body={"providers": applied})
+    return {"providers": applied}
 
 
 def _apply(

@@ -8,7 +8,7 @@ import orjson
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.query_models import Amounts, Uuids
 from treeclaim.api.protocol.request.schemas import AMOUNTS, Shape, list_pattern, text
 from treeclaim.api.resources.extension import lists
@@ -88,7 +88,7 @@ _MOST_TURNS = 120
     answers=(lists.describe_page(_KIND, _PROVIDER),),
     refusals=(lists.unknown_class_refusal("resources"),),
 )
-def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
+def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:
     """List resource providers in bulk, with everything that belongs to them."""
     _require_allowed(call, query)
     _prepare(call, query)
@@ -103,7 +103,7 @@ def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Reply:
     tail = orjson.dumps({"cursor": page.cursor, "links": links})
     texts = [b"%b}" % b"},".join(page.texts)] if page.texts else []
     body = b"".join([b'{"providers":[', *texts, b"],", tail[1:]])
-    return Reply(body=[body])
+    return [body]
 
 
 def _require_allowed(call: Call, query: ProvidersQuery) -> None:

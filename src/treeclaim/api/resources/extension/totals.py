@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.query_models import ClassNames
 from treeclaim.api.protocol.request.schemas import LINKS, Shape
 from treeclaim.api.resources.candidates.operations import start_search
@@ -57,7 +57,6 @@ _TOTALS: Shape = {
     "parts?": [{"uuid": str | None, "name": str | None, "totals": _SUMS}],
 }
 
-TOTALS = shows(_TOTALS)
 GIVEN_TOTALS = shows(_TOTALS | {"given?": ASSUMED}, dated=False)
 """The response under assumptions."""
 
@@ -114,13 +113,13 @@ def _find_stranded(
 @operation(
     "GET /treeclaim/totals",
     policy="placement:resource_providers:list",
-    answers=(TOTALS,),
+    shows=_TOTALS,
     refusals=(lists.unknown_class_refusal("resource_class"),),
 )
-def show_totals(call: Call, query: TotalsQuery) -> Reply:
+def show_totals(call: Call, query: TotalsQuery) -> Answer:
     """Sum up inventories, and what is used and free of them."""
     question = question_under(NO_ASSUMPTIONS, _read_question(call, query))
-    return Reply(body=call.services.replica.answer(question, start_search(call)))
+    return call.services.replica.answer(question, start_search(call))
 
 
 @operation(
@@ -130,9 +129,9 @@ def show_totals(call: Call, query: TotalsQuery) -> Reply:
     only_reads=True,
     refusals=(lists.unknown_class_refusal("resource_class"),),
 )
-def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Reply:
+def show_given_totals(call: Call, query: TotalsQuery, body: TotalsBody) -> Answer:
     """Sum up inventories, and what would be used and free of them."""
     question, arrival = _read_question(call, query), start_search(call)
     assumptions = read_assumptions(call, body, Queries(call, arrival, body.placed_queries))
     question = question_under(assumptions, question)
-    return Reply(body=call.services.replica.answer(question, arrival))
+    return call.services.replica.answer(question, arrival)

@@ -7,6 +7,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import CONCURRENT_UPDATE
 from treeclaim.api.protocol.operations import (
+    Answer,
     Call,
     Refusal,
     Reply,
@@ -146,7 +147,7 @@ def add_inventory(call: Call) -> Reply:
         Refusal("update conflict: {error}", InventoryInUseError),
     ),
 )
-def replace_inventories(call: Call) -> Reply:
+def replace_inventories(call: Call) -> Answer:
     """Replace all inventories of a resource provider (section 4)."""
     body = json_for_provider(call)
     items = call.deadline.each(body["inventories"].items())
@@ -159,15 +160,13 @@ def replace_inventories(call: Call) -> Reply:
         least_capacity=_least_capacity(call),
     )
     kept = _kept_consumption(call, new)
-    return Reply(
-        body={
-            _GENERATION: generation,
-            "inventories": {
-                name: inventory_document(call, inventory, kept.get(name))
-                for name, inventory in new.items()
-            },
+    return {
+        _GENERATION: generation,
+        "inventories": {
+            name: inventory_document(call, inventory, kept.get(name))
+            for name, inventory in new.items()
         },
-    )
+    }
 
 
 @operation(
@@ -176,10 +175,9 @@ def replace_inventories(call: Call) -> Reply:
     since=Feature.DELETE_ALL_INVENTORIES,
     missing=HTTPStatus.METHOD_NOT_ALLOWED,
 )
-def delete_inventories(call: Call) -> Reply:
+def delete_inventories(call: Call) -> None:
     """Delete all inventories of a resource provider (section 5)."""
     call.services.store.write(write_inventories, call.arguments["uuid"], {})
-    return Reply()
 
 
 @operation(
@@ -218,7 +216,7 @@ def show_inventory(call: Call) -> Reply:
         ),
     ),
 )
-def replace_inventory(call: Call) -> Reply:
+def replace_inventory(call: Call) -> Answer:
     """Replace one inventory of a resource provider (section 7)."""
     resource_class = call.arguments["resource_class"]
     body = json_for_provider(call)
@@ -232,7 +230,7 @@ def replace_inventory(call: Call) -> Reply:
         least_capacity=_least_capacity(call),
     )
     kept = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
-    return Reply(body=inventory_document(call, inventory, kept) | {_GENERATION: generation})
+    return inventory_document(call, inventory, kept) | {_GENERATION: generation}
 
 
 @operation(
@@ -251,7 +249,7 @@ def replace_inventory(call: Call) -> Reply:
         ),
     ),
 )
-def delete_inventory(call: Call) -> Reply:
+def delete_inventory(call: Call) -> None:
     """Delete one inventory of a resource provider (section 8)."""
     call.services.store.write(
         write_inventories,
@@ -259,7 +257,6 @@ def delete_inventory(call: Call) -> Reply:
         {call.arguments["resource_class"]: None},
         classes=Classes.PRESENT,
     )
-    return Reply()
 
 
 def _least_capacity(call: Call) -> int:

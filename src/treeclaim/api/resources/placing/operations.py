@@ -10,7 +10,7 @@ from oslo_config import cfg
 from pydantic import ConfigDict, Field, model_validator
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     Alternatives,
@@ -168,7 +168,7 @@ _SHARE_OF_TIME = 0.8
     answers=(FOUND,),
     only_reads=True,
 )
-def find_alternatives(call: Call, body: AlternativesBody) -> Reply:
+def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     """List the candidates of the first of some queries that has any."""
     texts = body.alternatives
     arrival = start_search(call)
@@ -182,8 +182,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Reply:
     parts = (*texts, *queries.mix_texts)
     key = None if assumptions else key_of("alternatives", call.version, *parts)
     question = alternatives_question(requests, call.services.search, key)
-    pieces = answer_under(call, question, assumptions, arrival)
-    return Reply(body=pieces)
+    return answer_under(call, question, assumptions, arrival)
 
 
 @operation(
@@ -193,7 +192,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Reply:
     most_values=MOST_VALUES_OF_SOME,
     negotiates=True,
 )
-def place_consumers(call: Call, body: PlacementsBody) -> Reply:
+def place_consumers(call: Call, body: PlacementsBody) -> Answer:
     """Find places for consumers, and claim them in one transaction."""
     arrival = start_search(call)
     texts = chain.from_iterable(request.alternatives for request in body.requests)
@@ -212,7 +211,7 @@ def place_consumers(call: Call, body: PlacementsBody) -> Reply:
     answers=(CAPACITY,),
     only_reads=True,
 )
-def count_fitting(call: Call, body: CapacityBody) -> Reply:
+def count_fitting(call: Call, body: CapacityBody) -> Answer:
     """Count how many consumers of some requests fit."""
     arrival = start_search(call)
     queries = Queries(call, arrival, [*body.requests.values(), *body.placed_queries])
@@ -227,8 +226,7 @@ def count_fitting(call: Call, body: CapacityBody) -> Reply:
     }
     require_may_draw(call, *requests.values())
     assumptions = read_assumptions(call, body, queries)
-    pieces = answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
-    return Reply(body=pieces)
+    return answer_under(call, capacity_question(requests, fitting), assumptions, arrival)
 
 
 def read_placing(call: Call, body: PlacementsBody, queries: Queries) -> Placing:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Reply
 from treeclaim.api.resources.planning.assumptions import answer_under
 from treeclaim.forest.placing.explanation import PlacingOutcome
 from treeclaim.forest.planning.entries import rows_of_trees
@@ -59,7 +59,7 @@ class PlacementCall:
             consumer: request for request in placing.requests for consumer in request.consumers
         }
 
-    def place(self) -> Reply:
+    def place(self) -> Answer:
         """Search and claim; repeat both while other writers interfere.
 
         Raises:

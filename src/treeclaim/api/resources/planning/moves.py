@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import (
     AggregateUuid,
     Body,
@@ -129,7 +129,7 @@ MOVES = shows(
     answers=(MOVES,),
     only_reads=True,
 )
-def plan_moves(call: Call, body: MovesBody) -> Reply:
+def plan_moves(call: Call, body: MovesBody) -> Answer:
     """Plan moves that empty hosts, or make room."""
     plan = PlanCall.read(call, body, [body.goal.fit.query] if body.goal.fit else ())
     goal = _read_goal(call, body.goal, plan.queries)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, WrapValidator
 
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call
 from treeclaim.api.protocol.request.bodies import (
     Alternatives,
     Body,
@@ -127,7 +127,7 @@ class PlanCall:
         planner: Planner,
         parsed: Mapping[str, CandidateRequest] | None = None,
         holds: Iterable[str] = (),
-    ) -> Reply:
+    ) -> Answer:
         """Answer with a plan.
 
         Args:
@@ -153,5 +153,4 @@ class PlanCall:
             read_kept,
             named=frozenset(holds),
         )
-        pieces = self.call.services.replica.answer(question, self.arrival)
-        return Reply(body=pieces)
+        return self.call.services.replica.answer(question, self.arrival)

@@ -3,7 +3,7 @@
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Call, Reply, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation, shows
 from treeclaim.api.protocol.request.bodies import Domains, HoldUuids, Parts
 from treeclaim.api.resources.allocations.hold_terms import require_sources
 from treeclaim.api.resources.candidates import schemas as candidates
@@ -58,7 +58,7 @@ SURVIVAL = shows(
     answers=(SURVIVAL,),
     only_reads=True,
 )
-def survive_failures(call: Call, body: SurvivalBody) -> Reply:
+def survive_failures(call: Call, body: SurvivalBody) -> Answer:
     """Check which failures are survived: whether all consumers find a place elsewhere."""
     holds = require_sources(call, body.from_holds)
     plan = PlanCall.read(call, body)

@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import (
+    Answer,
     Call,
     Refusal,
     Reply,
@@ -108,7 +109,6 @@ _PROVIDER: Shape = {
 
 PROVIDER = shows(_PROVIDER)
 CREATED = shows(_PROVIDER, located=True)
-PROVIDERS = shows({"resource_providers": [_PROVIDER]})
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 """Characters that are stripped from an element of a list, as regular expressions define blanks differently."""
 
@@ -126,12 +126,12 @@ _ANY_SELECTION: dict[str, Schema] = {
 @operation(
     "GET /resource_providers",
     policy="placement:resource_providers:list",
-    answers=(PROVIDERS,),
+    shows={"resource_providers": [_PROVIDER]},
     query=QUERY,
     forms=ValueForms(query=_ANY_SELECTION),
     refusals=(lists.unknown_class_refusal("resources"),),
 )
-def list_providers(call: Call) -> Reply:
+def list_providers(call: Call) -> Answer:
     """List resource providers (section 2)."""
     query = _provider_query(call)
     replica = call.services.replica
@@ -220,7 +220,7 @@ def _make_reply(call: Call, provider: Provider, location: str | None = None) -> 
     policy="placement:resource_providers:show",
     answers=(PROVIDER,),
 )
-def show_provider(call: Call) -> Reply:
+def show_provider(call: Call) -> Answer:
     """Show a resource provider (section 4)."""
     with call.services.replica.current() as forest:
         provider = forest.provider(require_row(forest, call.arguments["uuid"]))
@@ -239,7 +239,7 @@ def show_provider(call: Call) -> Reply:
         Refusal("Unable to save resource provider {uuid}: {error}", InvalidParentError),
     ),
 )
-def update_provider(call: Call) -> Reply:
+def update_provider(call: Call) -> Answer:
     """Rename or move a resource provider (section 5)."""
     body = json_for_provider(call)
     parent = body.get("parent_provider_uuid", Omission.OMITTED)
@@ -260,7 +260,6 @@ def update_provider(call: Call) -> Reply:
         Refusal("No resource provider with uuid {uuid} found for delete", ProviderNotFoundError),
     ),
 )
-def delete_provider(call: Call) -> Reply:
+def delete_provider(call: Call) -> None:
     """Delete a resource provider (section 6)."""
     call.services.store.write(store.delete, call.arguments["uuid"])
-    return Reply()
