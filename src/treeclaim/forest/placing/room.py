@@ -1,21 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room beside the placed consumers, for consumers that draw from holds and for those that do not.
+"""Queries in one scratch Forest, and the room beside the consumers of a call that are placed there.
 
 A consumer first takes the amounts of its holds, which already count as used, and only the remainder
 from the free units (contract page 100, section 2). While consumers with some holds are placed, what these have left
 is therefore free.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
-from treeclaim.forest.placing.candidate import allocations_at
-from treeclaim.forest.placing.queries import QueryPool
+from treeclaim.forest.placing.candidate import Candidate, allocations_at
+from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.rules import EligibleDomains, RuleState
 from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.placing import PlacingRequest
+from treeclaim.model.request import CandidateRequest
+
+
+class QueryPool:
+    """The queries in a scratch Forest, each made when it is first needed.
+
+    Attributes:
+        scratch: Where they search.
+    """
+
+    def __init__(
+        self,
+        scratch: Scratch,
+        budget: Budget,
+        most_bytes: int | None = None,
+        *,
+        ignores_units: bool = False,
+    ) -> None:
+        """Create an empty pool.
+
+        Args:
+            scratch: The scratch Forest.
+            budget: The budget of all queries together.
+            most_bytes: The pool drops all queries that exceed this; None for the budget's memory.
+            ignores_units: See `Query`.
+        """
+        self._ignores_units = ignores_units
+        self.scratch = scratch
+        self._budget = budget
+        self._most_bytes = most_bytes
+        self._queries: dict[CandidateRequest, Query] = {}
+        self._query_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that the queries and the scratch take, about."""
+        return self.scratch.nbytes + self._query_bytes
+
+    def query(self, request: CandidateRequest) -> Query:
+        """Return the query of a request."""
+        query = self._queries.get(request)
+        if query is None:
+            if self._most_bytes is not None and self.nbytes > self._most_bytes:
+                self._queries.clear()
+                self._query_bytes = 0
+            query = Query(self.scratch, request, self._budget, ignores_units=self._ignores_units)
+            self._query_bytes += query.nbytes
+            self._queries[request] = query
+        return query
+
+    def first(
+        self,
+        alternatives: Iterable[CandidateRequest],
+        allowed: Mask,
+        rules: Sequence[RuleState] = (),
+        eligible: EligibleDomains = MappingProxyType({}),
+        accepts: Callable[[Candidate], bool] = lambda _: True,
+    ) -> tuple[int, Candidate] | None:
+        """Return the first candidate of the first request with a candidate, and the number of that request.
+
+        Args:
+            alternatives: The requests.
+            allowed: Trees that a candidate may use.
+            rules: Rules for the candidate.
+            eligible: The domains that count for rules on skew.
+            accepts: A further condition on candidates; rarely false.
+        """
+        alone = allowed
+        for rule in rules:
+            alone = alone & rule.open_trees(eligible)
+
+        def keeps(trees: Sequence[int]) -> bool:
+            return bool(allowed[list(trees)].all()) and all(
+                rule.keeps(trees, eligible) for rule in rules
+            )
+
+        for number, request in enumerate(alternatives):
+            query = self.query(request)
+            # Searches that are repeated for each consumer are not in memory at the same time.
+            with self._budget.scope():
+                candidate = query.first(alone, keeps)
+                if candidate is not None and not accepts(candidate):
+                    every = (
+                        each for each in query.candidates() if keeps(each.trees) and accepts(each)
+                    )
+                    candidate = next(every, None)
+            if candidate is not None:
+                return number, candidate
+        return None
+
 
 Holds = tuple[str, ...]
 """Uuids of holds, in the order in which they are drawn from."""

@@ -14,7 +14,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import placement_of
-from treeclaim.forest.placing.queries import QueryPool
+from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError

@@ -11,7 +11,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.consumed import Allocation
 from treeclaim.forest.domains.filters import armed_heads, require_known_names
-from treeclaim.forest.placing.queries import QueryPool
+from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
 from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees

@@ -17,7 +17,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import allocations_at, no_trees, rows_of, trees_of
 from treeclaim.forest.placing.explanation import explain_with_rules
-from treeclaim.forest.placing.queries import QueryPool
+from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.rules import Domains, RuleState, rules_in_force, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.placing.tree_counts import at_most, at_most_by_tree

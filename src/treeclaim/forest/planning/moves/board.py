@@ -13,7 +13,7 @@ from typing import Any
 
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import Candidate, no_trees
-from treeclaim.forest.placing.queries import QueryPool
+from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.rules import RuleState, states_by_member
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.move_model import Assignment, CandidatePlace, MoverKind

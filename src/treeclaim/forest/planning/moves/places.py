@@ -10,7 +10,8 @@ from operator import itemgetter
 import numpy as np
 
 from treeclaim.forest.placing.candidate import Candidate, no_trees
-from treeclaim.forest.placing.queries import Query, QueryPool
+from treeclaim.forest.placing.queries import Query
+from treeclaim.forest.placing.room import QueryPool
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.movers import (
     Cell,
