@@ -4,10 +4,10 @@
 The terms are those of contract page 90, section 4, and page 20, section 2.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, reduce
 from operator import attrgetter
 from typing import Any
 
@@ -45,6 +45,25 @@ class ProviderConditions:
     not_in_tree: tuple[str, ...] = ()
     where: tuple[Expression, ...] = ()
     tolerates: frozenset[str] | None = frozenset()
+
+    def plus(self, other: "ProviderConditions") -> "ProviderConditions":
+        """Return these conditions with more of them; no two may name trees, or tolerate all keys."""
+        return ProviderConditions(
+            required=self.required + other.required,
+            forbidden=self.forbidden | other.forbidden,
+            member_of=self.member_of + other.member_of,
+            forbidden_aggregates=self.forbidden_aggregates | other.forbidden_aggregates,
+            in_tree=self.in_tree + other.in_tree,
+            in_subtree=self.in_subtree + other.in_subtree,
+            not_in_tree=self.not_in_tree + other.not_in_tree,
+            where=self.where + other.where,
+            tolerates=(self.tolerates or frozenset()) | (other.tolerates or frozenset()),
+        )
+
+    @classmethod
+    def together(cls, several: Iterable["ProviderConditions"]) -> "ProviderConditions":
+        """Return all of some conditions as one; see `plus`."""
+        return reduce(ProviderConditions.plus, several, cls())
 
     @property
     def is_empty(self) -> bool:

@@ -19,11 +19,9 @@ from treeclaim.model.query.errors import (
 )
 from treeclaim.model.query.parameters import Repetition, parameter_named
 from treeclaim.model.query.value_parsers import (
-    Traits,
     invalid_query,
     parse_member_of,
     parse_required,
-    provider_conditions,
     split_list,
 )
 from treeclaim.model.request import ProviderConditions, SubtreeList, ValueList
@@ -50,7 +48,7 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
     required = values.get("root_required", [])
     if len(required) > 1 and not version.is_extended:
         raise repeated_parameter("root_required")
-    traits = Traits.together(
+    traits = ProviderConditions.together(
         parse_required(value, version, any_allowed=version.is_extended) for value in required
     )
     never = [names for names in traits.required if names <= traits.forbidden]
@@ -65,20 +63,17 @@ def parse_root(values: Values, version: Version) -> ProviderConditions:
         membership = parse_member_of(values.get("root_member_of", []), version)
     except InvalidQueryError as error:
         raise unusable_parameter("root_member_of", str(error)) from error
-    in_tree, not_in_tree = _parse_root_in_tree(values)
-    return provider_conditions(
-        traits,
-        membership,
-        in_tree,
-        not_in_tree=not_in_tree,
-        where=tuple(parse_where("root_where", text) for text in values.get("root_where", [])),
+    trees = _parse_root_in_tree(values)
+    where = tuple(parse_where("root_where", text) for text in values.get("root_where", []))
+    return ProviderConditions.together(
+        [traits, membership, trees, ProviderConditions(where=where)]
     )
 
 
-def _parse_root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parse_root_in_tree(values: Values) -> ProviderConditions:
     """Parse `root_in_tree`: uuids whose trees are wanted, and uuids whose trees are not (page 98, section 2)."""
     if "root_in_tree" not in values:
-        return (), ()
+        return ProviderConditions()
     value = values["root_in_tree"][0]
     text = value.strip()
     uuid_list = text.removeprefix("!")
@@ -87,7 +82,9 @@ def _parse_root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...
         raise unusable_parameter(
             "root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quote_value(value)}"
         )
-    return ((), uuids) if text.startswith("!") else (uuids, ())
+    if text.startswith("!"):
+        return ProviderConditions(not_in_tree=uuids)
+    return ProviderConditions(in_tree=uuids)
 
 
 def parse_isolate(values: Values, suffixes: Collection[str]) -> frozenset[str]:

@@ -7,8 +7,8 @@ The parameters that the extension has, or reads differently, are in `extension` 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from treeclaim.model.extension.expressions import Expression
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid, quote_value
@@ -19,18 +19,16 @@ from treeclaim.model.query.errors import (
 from treeclaim.model.query.order import parse_order, parse_preferences
 from treeclaim.model.query.parameters import split_name
 from treeclaim.model.query.value_parsers import (
-    Membership,
-    Traits,
     invalid_query,
     parse_member_of,
     parse_required,
     parse_resources,
-    provider_conditions,
     require_repeatable,
 )
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
+    ProviderConditions,
     RequestGroup,
     SplitPolicy,
     SubtreeList,
@@ -43,24 +41,17 @@ NO_LIMIT = 10**_MOST_LIMIT_DIGITS
 """The limit that stands for all greater ones; it fits into 64 bits."""
 
 
+_NO_CONDITIONS = ProviderConditions()
+
+
 @dataclass(slots=True)
 class _Group:
     """The parameters with one suffix, as they are parsed."""
 
     resources: dict[str, int] = field(default_factory=dict)
-    required: list[Traits] = field(default_factory=list)
+    conditions: ProviderConditions = _NO_CONDITIONS
     member_of: list[str] = field(default_factory=list)
-    membership: Membership = field(default_factory=Membership)
-    in_tree: tuple[str, ...] = ()
-    in_subtree: tuple[str, ...] = ()
     preferred: tuple[Preference, ...] = ()
-    where: tuple[Expression, ...] = ()
-    tolerates: frozenset[str] = frozenset()
-
-    @property
-    def traits(self) -> Traits:
-        """Return the traits of all values of `required`."""
-        return Traits.together(self.required)
 
 
 _Groups = Mapping[str, _Group]
@@ -96,7 +87,12 @@ def parse_query(
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups)
     request = CandidateRequest(
-        groups=tuple([_request_group(suffix, group) for suffix, group in groups.items()]),
+        groups=tuple(
+            [
+                RequestGroup(suffix, group.resources, group.conditions)
+                for suffix, group in groups.items()
+            ]
+        ),
         root=root,
         same_subtree=subtrees,
         isolated=_isolated_groups(values, groups.keys() - {NO_GROUP}, version),
@@ -157,21 +153,23 @@ def _parse_groups(
             group.resources = parse_resources(value)
         elif kind == "required":
             if version.has(Feature.ANY_TRAITS):
-                group.required.append(parse_required(value, version))
+                group.conditions = group.conditions.plus(parse_required(value, version))
             else:
                 # Until 1.38 only the last value is looked at.
-                group.required = [parse_required(values[name][-1], version)]
+                traits = parse_required(values[name][-1], version)
+                group.conditions = replace(
+                    group.conditions, required=traits.required, forbidden=traits.forbidden
+                )
         elif kind == "member_of":
             group.member_of.append(value)
             # Faults of values are reported in the order of the query.
-            parse_member_of([value], version, suffix)
+            aggregates = parse_member_of([value], version, suffix)
             require_repeatable(group.member_of, version, suffix)
+            group.conditions = group.conditions.plus(aggregates)
         elif version.is_extended:
             _parse_extension(group, kind, suffix, value)
         else:
-            group.in_tree = (_parse_in_tree(value),)
-    for suffix, group in groups.items():
-        group.membership = parse_member_of(group.member_of, version, suffix)
+            group.conditions = replace(group.conditions, in_tree=(_parse_in_tree(value),))
     return groups
 
 
@@ -181,11 +179,14 @@ def _parse_extension(group: _Group, kind: str, suffix: str, value: str) -> None:
     if kind == "preferred":
         group.preferred = parse_preferences(name, suffix, value)
     elif kind == "where":
-        group.where += (extension.parse_where(name, value),)
+        where = ProviderConditions(where=(extension.parse_where(name, value),))
+        group.conditions = group.conditions.plus(where)
     elif kind == "tolerates":
-        group.tolerates |= extension.parse_tolerates(name, value)
+        keys = ProviderConditions(tolerates=extension.parse_tolerates(name, value))
+        group.conditions = group.conditions.plus(keys)
     else:
-        setattr(group, kind, extension.parse_trees(kind, value))
+        trees: dict[str, Any] = {kind: extension.parse_trees(kind, value)}
+        group.conditions = replace(group.conditions, **trees)
 
 
 def _parse_in_tree(value: str) -> str:
@@ -205,7 +206,7 @@ def _check_completeness(
         _check_resourceless(groups, subtrees)
         return
     bare = {suffix: group for suffix, group in groups.items() if not group.resources}
-    orphans = [f"required{suffix}" for suffix, group in bare.items() if group.traits.required]
+    orphans = [f"required{suffix}" for suffix, group in bare.items() if group.conditions.required]
     if orphans:
         raise InvalidQueryError(
             "All traits parameters must be associated with resources.  Found the following "
@@ -259,8 +260,8 @@ def _check_conflicts(groups: _Groups) -> None:
     """Step E: traits both required and forbidden."""
     conflicts = []
     for suffix, group in groups.items():
-        traits = group.traits
-        wrong = frozenset[str]().union(*filter(traits.forbidden.issuperset, traits.required))
+        required, forbidden = group.conditions.required, group.conditions.forbidden
+        wrong = frozenset[str]().union(*filter(forbidden.issuperset, required))
         if wrong:
             conflicts.append(f"required{suffix}: ({', '.join(sorted(wrong))})")
     if conflicts:
@@ -268,18 +269,3 @@ def _check_conflicts(groups: _Groups) -> None:
             "Conflicting required and forbidden traits found in the following traits keys: "
             + ", ".join(conflicts)
         )
-
-
-def _request_group(suffix: str, group: _Group) -> RequestGroup:
-    return RequestGroup(
-        suffix=suffix,
-        resources=group.resources,
-        conditions=provider_conditions(
-            group.traits,
-            group.membership,
-            group.in_tree,
-            in_subtree=group.in_subtree,
-            where=group.where,
-            tolerates=group.tolerates,
-        ),
-    )

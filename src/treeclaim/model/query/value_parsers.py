@@ -4,10 +4,7 @@
 Every function raises `InvalidQueryError` with the contract's phrase.
 """
 
-from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from collections.abc import Sequence, Sized
 
 from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid, quote_value
@@ -58,31 +55,9 @@ def _parse_amount(name: str, text: str) -> int:
     return amount
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """The traits in one or more values of `required`.
-
-    Attributes:
-        required: Each set needs one of its traits.
-        forbidden: Traits that must be absent.
-    """
-
-    required: tuple[frozenset[str], ...] = ()
-    forbidden: frozenset[str] = frozenset()
-
-    @classmethod
-    def together(cls, several: Iterable["Traits"]) -> "Traits":
-        """Combine several values."""
-        every = tuple(several)
-        if not every[1:]:
-            return every[0] if every else cls()
-        return cls(
-            tuple(chain.from_iterable(traits.required for traits in every)),
-            frozenset(chain.from_iterable(traits.forbidden for traits in every)),
-        )
-
-
-def parse_required(value: str, version: Version, *, any_allowed: bool = True) -> Traits:
+def parse_required(
+    value: str, version: Version, *, any_allowed: bool = True
+) -> ProviderConditions:
     """Parse one value of `required`, or of `root_required` where `in:` is never allowed."""
     if value.startswith("in:"):
         if not version.has(Feature.ANY_TRAITS) or not any_allowed:
@@ -102,7 +77,8 @@ def parse_required(value: str, version: Version, *, any_allowed: bool = True) ->
         if not name or name.startswith("!"):
             mark = "!" if may_forbid else ""
             raise _unexpected_required(f"HW_CPU_X86_VMX,{mark}CUSTOM_MAGIC", value)
-    return Traits(tuple(frozenset({name}) for name in required_names), frozenset(forbidden))
+    required = tuple(frozenset({name}) for name in required_names)
+    return ProviderConditions(required=required, forbidden=frozenset(forbidden))
 
 
 def _unexpected_required(form: str, value: str) -> InvalidQueryError:
@@ -111,7 +87,7 @@ def _unexpected_required(form: str, value: str) -> InvalidQueryError:
     )
 
 
-def _parse_any_of(value: str) -> Traits:
+def _parse_any_of(value: str) -> ProviderConditions:
     names = [name.strip() for name in value.removeprefix("in:").split(",")]
     if not all(names):
         raise _unexpected_required(_ANY_FORM, value)
@@ -119,23 +95,12 @@ def _parse_any_of(value: str) -> Traits:
         raise invalid_query(
             f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quote_value(value)}"
         )
-    return Traits((frozenset(names),))
+    return ProviderConditions(required=(frozenset(names),))
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """The aggregates in values of `member_of`.
-
-    Attributes:
-        member_of: Each set needs one of its aggregates.
-        forbidden: Aggregates that must be absent.
-    """
-
-    member_of: tuple[frozenset[str], ...] = ()
-    forbidden: frozenset[str] = frozenset()
-
-
-def parse_member_of(values: Sequence[str], version: Version, suffix: str = "") -> Membership:
+def parse_member_of(
+    values: Sequence[str], version: Version, suffix: str = ""
+) -> ProviderConditions:
     """Parse all values of one `member_of` parameter."""
     require_repeatable(values, version, suffix)
     required_aggregates, forbidden = [], set[str]()
@@ -150,7 +115,9 @@ def parse_member_of(values: Sequence[str], version: Version, suffix: str = "") -
                 f"Forbidden member_of{suffix} parameters are not supported in the specified "
                 "microversion"
             )
-    return Membership(tuple(required_aggregates), frozenset(forbidden))
+    return ProviderConditions(
+        member_of=tuple(required_aggregates), forbidden_aggregates=frozenset(forbidden)
+    )
 
 
 def require_repeatable(values: Sized, version: Version, suffix: str = "") -> None:
@@ -180,17 +147,3 @@ def split_list(value: str) -> list[str]:
     if not text.startswith("in:"):
         return [text]
     return [item.strip() for item in text.removeprefix("in:").split(",")]
-
-
-def provider_conditions(
-    traits: Traits, membership: Membership, in_tree: tuple[str, ...], **others: Any
-) -> ProviderConditions:
-    """Return the conditions of filters of lists of providers (page 20, section 2), and others by name."""
-    return ProviderConditions(
-        required=traits.required,
-        forbidden=traits.forbidden,
-        member_of=membership.member_of,
-        forbidden_aggregates=membership.forbidden,
-        in_tree=in_tree,
-        **others,
-    )

@@ -21,6 +21,7 @@ from treeclaim.model.claim import utc_of
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.names import quote_value
 from treeclaim.model.query import value_parsers
+from treeclaim.model.request import ProviderConditions
 
 _NAME = CLASS_NAME.strip("^$")
 _UUID = str(DASHED_UUID["pattern"]).strip("^$")
@@ -101,23 +102,23 @@ Time = Annotated[
 """A time, naive UTC."""
 
 
-def _read_membership(values: Sequence[str]) -> value_parsers.Membership:
+def _read_membership(values: Sequence[str]) -> ProviderConditions:
     return value_parsers.parse_member_of(list(values), NEWEST)
 
 
 Membership = Annotated[
-    value_parsers.Membership, PlainValidator(_read_membership), WithJsonSchema(MEMBER_OF)
+    ProviderConditions, PlainValidator(_read_membership), WithJsonSchema(MEMBER_OF)
 ]
 
 
-def _read_traits(values: Sequence[str]) -> value_parsers.Traits:
-    return value_parsers.Traits.together(
+def _read_traits(values: Sequence[str]) -> ProviderConditions:
+    return ProviderConditions.together(
         value_parsers.parse_required(value, NEWEST) for value in values
     )
 
 
 Traits = Annotated[
-    value_parsers.Traits,
+    ProviderConditions,
     PlainValidator(_read_traits),
     WithJsonSchema(text(f"(in:{list_pattern(_NAME)}|{list_pattern(f'!?{_NAME}')})")),
 ]

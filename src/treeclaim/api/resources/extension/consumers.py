@@ -13,7 +13,7 @@ from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.operations import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
 from treeclaim.model.changes import Cursor
-from treeclaim.model.query import value_parsers
+from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
@@ -31,7 +31,7 @@ class ConsumersQuery(lists.ListQuery):
     consumer_type: Annotated[str, Field(pattern=TYPE_NAME)] | None = None
     provider: Uuids = ()
     in_tree: Uuids = ()
-    member_of: Membership = value_parsers.Membership()
+    member_of: Membership = ProviderConditions()
     resource_class: ClassNames = ()
     include: Literal["requests"] | None = None
     created_since: Time | None = None
@@ -43,7 +43,7 @@ class ConsumersQuery(lists.ListQuery):
             providers=self.provider,
             in_tree=self.in_tree,
             member_of=self.member_of.member_of,
-            forbidden_aggregates=self.member_of.forbidden,
+            forbidden_aggregates=self.member_of.forbidden_aggregates,
             classes=self.resource_class,
             consumers=[uuid.lower() for uuid in self.consumer],
             project_id=self.project_id,

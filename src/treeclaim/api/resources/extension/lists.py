@@ -22,7 +22,6 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.names import quote_value
-from treeclaim.model.query import value_parsers
 from treeclaim.model.request import ProviderConditions
 
 _GREATEST_ID = 2**63 - 1
@@ -77,13 +76,14 @@ class SelectionQuery(ListQuery):
     """The filters of providers of page 20."""
 
     in_tree: Uuids = ()
-    member_of: Membership = value_parsers.Membership()
-    required: Traits = value_parsers.Traits()
+    member_of: Membership = ProviderConditions()
+    required: Traits = ProviderConditions()
 
     @property
     def conditions(self) -> ProviderConditions:
         """Return the conditions that matching providers satisfy."""
-        return value_parsers.provider_conditions(self.required, self.member_of, self.in_tree)
+        trees = ProviderConditions(in_tree=self.in_tree)
+        return ProviderConditions.together([self.required, self.member_of, trees])
 
 
 def unknown_class_refusal(parameter: str) -> Refusal:

@@ -48,7 +48,7 @@ from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.provider import Provider
 from treeclaim.model.query import value_parsers
-from treeclaim.model.request import ProviderQuery
+from treeclaim.model.request import ProviderConditions, ProviderQuery
 from treeclaim.replica import KeptAnswer
 from treeclaim.replica.questions import key_of
 from treeclaim.store.operations.providers import providers as store
@@ -162,14 +162,12 @@ def _provider_query(call: Call) -> ProviderQuery:
     if not call.has(Feature.ANY_TRAITS):
         # The last value applies.
         required = required[-1:]
-    traits = value_parsers.Traits.together(
-        value_parsers.parse_required(value, call.version) for value in required
-    )
-    in_tree = (query["in_tree"],) if "in_tree" in query else ()
+    traits = [value_parsers.parse_required(value, call.version) for value in required]
+    trees = ProviderConditions(in_tree=(query["in_tree"],) if "in_tree" in query else ())
     return ProviderQuery(
         name=query.get("name") or None,
         uuids=frozenset((query["uuid"],)) if "uuid" in query else None,
-        conditions=value_parsers.provider_conditions(traits, membership, in_tree),
+        conditions=ProviderConditions.together([*traits, membership, trees]),
         resources=value_parsers.parse_resources(query["resources"])
         if "resources" in query
         else {},
