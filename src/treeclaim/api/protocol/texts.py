@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts in answers: safe details of errors and addresses, JSON as bytes, and HTTP dates."""
+"""Texts in answers: safe addresses, JSON as bytes, and HTTP dates."""
 
 import json
 import time
@@ -10,22 +10,11 @@ from urllib.parse import quote
 
 import orjson
 
-from treeclaim.model.names import one_line
-
-LONGEST_DETAIL = 8_192
-"""Most characters of an error's text. The validator's wording, which shows schema and value, is mostly below 4,000
-characters, and clients match its beginning."""
-
 _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%-._~"
 """Reserved characters of RFC 3986, which are not encoded in a complete address."""
 
 _CACHED_DATES = 1_024
 """Cached dates, of 29 characters each: 100 KiB with their keys."""
-
-
-def safe_detail(text: str) -> str:
-    """Return the text of an error in one line, truncated to `LONGEST_DETAIL` characters."""
-    return one_line(text, longest=LONGEST_DETAIL)
 
 
 def safe_address(url: str) -> str:

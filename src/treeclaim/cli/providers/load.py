@@ -2,8 +2,7 @@
 """`load` provider trees from a file; `copy` everything that one endpoint has to another."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from treeclaim.cli.arguments import DeclaredCommand
 from treeclaim.cli.command import CloudAction
@@ -41,9 +40,12 @@ class LoadProviders(CloudAction):
     def act(self, client: Client, options: argparse.Namespace) -> int:
         try:
             with shown_progress() as progress:
-                with _nothing_is_changed_yet():
+                try:
                     topology = read_topology(options.file)
                     plan = make_plan(client, topology, prune=options.prune, progress=progress)
+                except KeyboardInterrupt:
+                    text = "interrupted; nothing was changed"
+                    raise CommandError(text, exit_code=INTERRUPTED) from None
                 outcome = apply_plan(client, plan, dry_run=options.dry_run, progress=progress)
         except TopologyError as error:
             raise CommandError(*error.lines) from error
@@ -82,15 +84,6 @@ class CopyService(DeclaredCommand):
                 outcome = copy(source, target, report)
         _report_copy(outcome, only_compared=options.compare)
         return 1 if outcome.refused or outcome.differences else 0
-
-
-@contextmanager
-def _nothing_is_changed_yet() -> Iterator[None]:
-    """Report it when a person interrupts the block."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise CommandError("interrupted; nothing was changed", exit_code=INTERRUPTED) from None
 
 
 def _report(outcome: LoadOutcome, *, dry_run: bool = False) -> int:

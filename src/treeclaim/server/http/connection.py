@@ -88,13 +88,10 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writer = AnswerWriter(
             self._socket, self._transport, self.add_bytes, self._continue_answer
         )
-        self._environment = self.listener.environment | {CLIENT_GONE_KEY: self._get_is_gone}
+        self._environment = self.listener.environment | {CLIENT_GONE_KEY: lambda: self.is_gone}
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._environment |= {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
-
-    def _get_is_gone(self) -> bool:
-        return self.is_gone
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
         """Return the buffer for the next bytes, no longer than the connection may hold."""

@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 import httptools
 
-from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
 
 _BAD_LENGTH = "content-length header must be an integer"
@@ -122,9 +122,9 @@ def parse_bytes(data: bytes) -> ParsedHead:
         pass
     except httptools.HttpParserError as error:
         text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is not HTTP: {error}"
-        raise _bad_request(text) from error
+        raise bad_request(text) from error
     if not head.is_complete:
-        raise _bad_request("The head of the request is not valid HTTP.")
+        raise bad_request("The head of the request is not valid HTTP.")
     head.version = str(parser.get_http_version())
     return head
 
@@ -142,16 +142,12 @@ def read_head(data: bytes) -> RequestHead:
         # llhttp rejects unknown methods, which the application must answer.
         parsed = parse_bytes(b"POST " + after_method)
     else:
-        raise _bad_request("The request line is not valid HTTP.")
+        raise bad_request("The request line is not valid HTTP.")
     head = RequestHead(method.decode("ascii"), _read_target(parsed.target))
     head.size = len(data) + HEADER_COST * len(parsed.headers) + REQUEST_COST
     _read_headers(head, parsed)
     head.environment |= {"REQUEST_METHOD": head.method, "SCRIPT_NAME": ""}
     return head
-
-
-def _bad_request(detail: str) -> ApiError:
-    return ApiError(HTTPStatus.BAD_REQUEST, detail)
 
 
 def _read_target(url: bytes) -> bytes:
@@ -185,7 +181,7 @@ def _read_headers(head: RequestHead, parsed: ParsedHead) -> None:
     environment["SERVER_PROTOCOL"] = f"HTTP/{parsed.version}"
     head.is_http_1_0 = parsed.version == "1.0"
     if "HTTP_HOST" in repeated:
-        raise _bad_request("There is more than one Host header.")
+        raise bad_request("There is more than one Host header.")
     _check_host(environment.get("HTTP_HOST"), is_optional=head.is_http_1_0)
     _read_connection(head, environment.get("HTTP_CONNECTION", "").lower())
     _read_framing(head, environment)
@@ -193,9 +189,9 @@ def _read_headers(head: RequestHead, parsed: ParsedHead) -> None:
 
 def _check_host(host: str | None, *, is_optional: bool) -> None:
     if host is None and not is_optional:
-        raise _bad_request("There is no Host header.")
+        raise bad_request("There is no Host header.")
     if not _HOST.fullmatch((host or "").strip()):
-        raise _bad_request("The Host header is not valid.")
+        raise bad_request("The Host header is not valid.")
 
 
 def _key_of(name: bytes) -> str:
@@ -228,7 +224,7 @@ def _read_framing(head: RequestHead, environment: dict[str, Any]) -> None:
             head.keep_alive = False
     elif length is not None:
         if not length.isascii() or not length.isdigit():
-            raise _bad_request(_BAD_LENGTH)
+            raise bad_request(_BAD_LENGTH)
         if len(length) > _LENGTH_DIGITS:
             raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
         environment["CONTENT_LENGTH"] = length

@@ -74,8 +74,12 @@ class PreforkState:
         return self.settings.where()
 
 
-def check_service(settings: ServerSettings) -> PreforkState:
+def check_service(settings: ServerSettings, *, is_first: bool = True) -> PreforkState:
     """Read the configuration, set up logging, and check whether the service can run.
+
+    Args:
+        settings: The command line.
+        is_first: Whether no other generation serves; a reload must not lose the metrics of flavors.
 
     Raises:
         UnusableError: if it cannot.
@@ -89,22 +93,16 @@ def check_service(settings: ServerSettings) -> PreforkState:
         _require_authentication(configuration, settings)
     elif configuration.admin is None:
         raise UnusableError("[treeclaim]/admin_listen is empty: there is nothing to serve")
-    _require_database_url(configuration)
+    with _database_faults_as_unusable():
+        open_store(configuration).close()
     with _unusable("", OSError):
         tls = make_tls_context(settings)
+    if not is_first:
+        with _unusable("[treeclaim]/metrics_of_flavors: ", FlavorFileError):
+            read_flavors(configuration)
     logs.log_options(configuration.options)
     expiries = _read_expiries(configuration, settings)
     return PreforkState(settings, configuration, policy, tls, expiries, os.getppid())
-
-
-def check_flavors(configuration: Configuration) -> None:
-    """Require that the file of flavors can be read: a reload must not lose their metrics.
-
-    Raises:
-        UnusableError: if it is broken.
-    """
-    with _unusable("[treeclaim]/metrics_of_flavors: ", FlavorFileError):
-        read_flavors(configuration)
 
 
 def read_flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
@@ -213,16 +211,6 @@ def require_database(configuration: Configuration) -> None:
     """
     with _database_faults_as_unusable(), closing(open_store(configuration)) as store:
         prepare_database(store, configuration)
-
-
-def _require_database_url(configuration: Configuration) -> None:
-    """Require the URL of a database of a supported kind; connect to nothing.
-
-    Raises:
-        UnusableError: if it is not.
-    """
-    with _database_faults_as_unusable():
-        open_store(configuration).close()
 
 
 @contextmanager

@@ -43,7 +43,6 @@ from treeclaim.server.processes.admin import run_admin
 from treeclaim.server.processes.checks import (
     PreforkState,
     UnusableError,
-    check_flavors,
     check_service,
     load_inventory,
     log_expiries,
@@ -79,9 +78,7 @@ def run_generation(settings: ServerSettings, control: Control, *, is_first: bool
     name_process(LOADER_NAME)
     try:
         with report_work(control):
-            state = check_service(settings)
-            if not is_first:
-                check_flavors(state.configuration)
+            state = check_service(settings, is_first=is_first)
         address = state.configuration.admin
         control.send("checked", admin=(address.host, address.port) if address else ())
         select.select([0, control.fileno()], [], [], SILENCE_SECONDS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import DEADLINE, ERROR_RULES, UNDEFINED, ApiError, api_error
 from treeclaim.api.protocol.negotiation import best_match
-from treeclaim.api.protocol.texts import json_bytes, safe_detail
+from treeclaim.api.protocol.texts import json_bytes
 from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     SearchGivenUpError,
@@ -24,6 +24,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.batches.batch import EntryFault
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.names import one_line
 from treeclaim.model.query.errors import QueryError
 from treeclaim.replica import Replica
 
@@ -39,6 +40,10 @@ _OPENINGS = {
     HTTPStatus.CONFLICT: "There was a conflict when trying to complete your request.",
 }
 """The sentences with which errors begin, as clients match them (contract page 00, section 6)."""
+
+_LONGEST_DETAIL = 8_192
+"""Most characters of an error's text. The validator's wording, which shows schema and value, is mostly below 4,000
+characters, and clients match its beginning."""
 
 _PLAIN = "text/plain"
 
@@ -83,7 +88,10 @@ def error_body(
 def _detail(error: ApiError) -> str:
     return "\n\n ".join(
         part
-        for part in (_OPENINGS.get(error.status), _TAG.sub("", safe_detail(error.detail)))
+        for part in (
+            _OPENINGS.get(error.status),
+            _TAG.sub("", one_line(error.detail, longest=_LONGEST_DETAIL)),
+        )
         if part
     )
 

@@ -152,7 +152,11 @@ class Mixes:
 
 
 class Queries:
-    """Parses the queries of one call, each text once, within the deadline of a search."""
+    """Parses the queries of one call, each text once, within the deadline of a search.
+
+    Attributes:
+        mixes: The mixes of their orders, and others that the call names.
+    """
 
     def __init__(self, call: Call, arrival: Arrival, texts: Iterable[str]) -> None:
         """Check the number of groups of all queries before any is parsed.
@@ -170,7 +174,7 @@ class Queries:
         self._most_groups = call.services.options.max_request_groups
         self._arrival = arrival
         self._known: dict[str, CandidateRequest] = {}
-        self._mixes = Mixes(call, arrival.check)
+        self.mixes = Mixes(call, arrival.check)
         self._groups = 0
 
     def at(self, place: str, query: str) -> CandidateRequest:
@@ -189,7 +193,7 @@ class Queries:
             raise bad_request(f"{place}: a query is longer than {_LONGEST_QUERY} characters.")
         try:
             request = parse_request(query, self._version, self._most_groups)
-            request = self._mixes.add_to_order(request)
+            request = self.mixes.add_to_order(request)
         except InvalidQueryError as error:
             raise api_error(error, f"{place}: {error}") from error
         # The constructor does not count parameters with encoded names.
@@ -197,19 +201,6 @@ class Queries:
         _require_few_groups(self._groups)
         self._known[query] = request
         return request
-
-    def mix(self, name: str) -> Mix:
-        """Return a mix.
-
-        Raises:
-            ApiError: 400 for an unknown one.
-        """
-        return self._mixes.require(name, "goal.keep")
-
-    @property
-    def mix_texts(self) -> list[str]:
-        """Return the mixes of the orders as texts, for the cache keys of answers."""
-        return self._mixes.texts
 
     def without_holds(self, place: str, query: str) -> CandidateRequest:
         """Parse a query of a call that has `from_holds` as a separate member.

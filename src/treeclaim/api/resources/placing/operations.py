@@ -179,7 +179,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     }
     require_may_draw(call, *requests.values())
     assumptions = read_assumptions(call, body, queries)
-    parts = (*texts, *queries.mix_texts)
+    parts = (*texts, *queries.mixes.texts)
     key = None if assumptions else key_of("alternatives", call.version, *parts)
     question = alternatives_question(requests, call.services.search, key)
     return answer_under(call, question, assumptions, arrival)

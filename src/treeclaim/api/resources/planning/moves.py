@@ -161,7 +161,7 @@ def _read_goal(call: Call, goal: GoalBody, queries: Queries) -> Goal:
         require_may_draw(call, request)
         return Fit(replace(request, limit=None), goal.fit.amount)
     if goal.keep is not None:
-        mix = queries.mix(goal.keep.mix)
+        mix = queries.mixes.require(goal.keep.mix, "goal.keep")
         requests = tuple((part.request, part.weight) for part in mix.requests.values())
         return Keep(requests, goal.keep.empty_trees)
     return Empty(goal.empty, goal.empty_aggregate, bool(goal.leave))

@@ -2,7 +2,6 @@
 """/resource_providers (contract page 20)."""
 
 import uuid
-from collections.abc import Iterable
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import api_error, bad_request
@@ -140,17 +139,12 @@ def list_providers(call: Call) -> Answer:
         version = replica.follower.version
         kept_answer = replica.answers.find(version, key)
         if kept_answer is not None:
-            return _list_reply(list(kept_answer.pieces), kept_answer.modified_at)
+            return Reply(body=list(kept_answer.pieces), modified_at=kept_answer.modified_at)
         providers = provider_list(forest, matching_providers(forest, query))
     body = provider_list_json(providers, call)
     if isinstance(body, list):
         replica.answers.keep(version, key, KeptAnswer.of(body, modified_at=providers.newest))
-    return _list_reply(body, providers.newest)
-
-
-def _list_reply(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
-    """Return the answer with a list and the time of its last change."""
-    return Reply(body=body, modified_at=newest)
+    return Reply(body=body, modified_at=providers.newest)
 
 
 def _provider_query(call: Call) -> ProviderQuery:
