@@ -145,11 +145,7 @@ def set_build_info() -> None:
 set_build_info()
 
 
-def _note_failure(thread: str) -> None:
-    HELPER_FAILED.labels(thread).set_to_current_time()
-
-
-failure_listeners.append(_note_failure)
+failure_listeners.append(lambda thread: HELPER_FAILED.labels(thread).set_to_current_time())
 
 
 phase_listeners: list[Callable[[str, float, float], None]] = []

@@ -103,7 +103,9 @@ class Pipeline:
             raise _unknown_path(request.path, version)
         operation = route.operations.get(request.method)
         if operation is None:
-            raise _not_allowed(request.method, route.operations)
+            detail = f"The method {quote_value(request.method)} is not allowed for this resource."
+            headers = {"Allow": ", ".join(sorted(route.operations))}
+            raise ApiError(HTTPStatus.METHOD_NOT_ALLOWED, detail, headers=headers)
         request.env[OPERATION_KEY] = operation
         _require_version_and_media_type(request, operation, version)
         call = Call(
@@ -154,15 +156,6 @@ def _require_sane_content(request: falcon.Request) -> None:
     request.env["CONTENT_LENGTH"] = digits or "0"
     if digits and not request.env.get("CONTENT_TYPE"):
         raise bad_request("content-type header required when content-length > 0")
-
-
-def _not_allowed(method: str, operations: object) -> ApiError:
-    allowed = ", ".join(sorted(operations))  # type: ignore[call-overload]
-    return ApiError(
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        f"The method {quote_value(method)} is not allowed for this resource.",
-        headers={"Allow": allowed},
-    )
 
 
 def _require_version_and_media_type(

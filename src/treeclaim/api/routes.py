@@ -77,10 +77,6 @@ class Route(NamedTuple):
     needs_opt_in: bool
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)), re.DOTALL)
-
-
 _Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation], bool]]]
 """Paths by their first segment and their number of slashes: no variable contains a slash."""
 
@@ -96,7 +92,9 @@ def _table() -> _Table:
     table: _Table = {}
     for path, operations in by_path.items():
         opt_in = all(operation.needs_opt_in for operation in operations.values())
-        table.setdefault(_key_of(path), []).append((_pattern(path), operations, opt_in))
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path))
+        entry = (re.compile(pattern, re.DOTALL), operations, opt_in)
+        table.setdefault(_key_of(path), []).append(entry)
     return table
 
 

@@ -95,13 +95,11 @@ def _overview() -> argparse.ArgumentParser:
         group, _, verb = name.rpartition(" ")
         if group not in groups:
             text = GROUPS[group]
-            parser = commands.add_parser(group, help=text, description=_sentence(text))
+            parser = commands.add_parser(
+                group, help=text, description=f"{text[0].upper()}{text[1:]}."
+            )
             groups[group] = parser.add_subparsers(
                 title="commands", metavar="COMMAND", required=True
             )
         groups[group].add_parser(verb, help=entry.help)
     return program
-
-
-def _sentence(line: str) -> str:
-    return f"{line[0].upper()}{line[1:]}."
