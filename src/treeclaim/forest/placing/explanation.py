@@ -6,7 +6,7 @@ include rules as they include constraints.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -17,11 +17,12 @@ import orjson
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, Reason
 from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
+from treeclaim.forest.placing.candidate import trees_of
 from treeclaim.forest.placing.placer import Attempt, Placer
-from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
-from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.problem import relate
+from treeclaim.forest.solve.combine import combined_under
+from treeclaim.forest.solve.problem import Problem, relate
+from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Placement
@@ -72,14 +73,11 @@ def explain_with_rules(
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
             keeping = np.zeros(len(matching), dtype=np.bool_)
-            for anchor, candidate in Query(
-                Scratch(forest), judged_request, budget
-            ).candidates_by_anchor():
+            for anchor, rows in _givers_by_anchor(problem):
                 budget.check()
                 if not keeping[anchor]:
-                    keeping[anchor] = all(
-                        rule.keeps(candidate.trees, eligible) for rule in rule_states
-                    )
+                    trees = trees_of(forest, rows)
+                    keeping[anchor] = all(rule.keeps(trees, eligible) for rule in rule_states)
             return keeping
 
     named = [
@@ -87,6 +85,18 @@ def explain_with_rules(
         for rule in rules
     ]
     return explain_request(forest, request, Focus(), budget, Beyond(named, judge))
+
+
+def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
+    """Yield the giving providers of all candidates of each anchor, those of other anchors included."""
+    giving = list(problem.giving)
+    if problem.plan.split:
+        for anchor, divided in Splitter(problem).of_anchors():
+            parts = [row for _, row, _ in divided.parts]
+            yield anchor, [divided.chosen[slot] for slot in giving] + parts
+        return
+    for block in combined_under(problem):
+        yield from zip(block.tree.tolist(), block.chosen[:, giving].tolist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)

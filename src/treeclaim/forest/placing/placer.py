@@ -128,12 +128,7 @@ class Placer:
 
     def _counted_holders(self, rule: Rule) -> list[Holder]:
         """Return those who hold something already and count for a rule."""
-        names = [
-            consumer
-            for number, request in enumerate(self.placing.requests)
-            if number in rule.requests
-            for consumer in request.consumers
-        ]
+        names = [consumer for number, consumer in self._consumers() if number in rule.requests]
         counted = (*names, *rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
@@ -172,31 +167,32 @@ class Placer:
 
     def _first_new(self, rule: Rule) -> int | None:
         """Return the number of the request of the rule's first consumer that holds nothing."""
-        for number, request in enumerate(self.placing.requests):
-            if number in rule.requests and any(
-                consumer not in self.holders for consumer in request.consumers
-            ):
-                return number
-        return None
+        new = (number for number, consumer in self._consumers() if consumer not in self.holders)
+        return next((number for number in new if number in rule.requests), None)
 
     # -- one attempt -----------------------------------------------------------------------------
 
     def _attempt(self, domain: int | None, room: Room) -> Attempt:
         """Place all consumers, with `same_domain` in a domain."""
         attempt, rules = Attempt(domain=domain), self._rule_states(domain)
+        for number, consumer in self._consumers():
+            if consumer not in self.holders and attempt.unplaced and not self.placing.partial:
+                attempt.unplaced.append(consumer)
+                continue
+            placement = self._place(room, rules, number, consumer)
+            if placement is not None:
+                attempt.placed[consumer] = placement
+                attempt.reached += not attempt.unplaced
+                continue
+            attempt.request = number if attempt.request is None else attempt.request
+            attempt.unplaced.append(consumer)
+        return attempt
+
+    def _consumers(self) -> Iterator[tuple[int, str]]:
+        """Yield the consumers in the order of the call, with the numbers of their requests."""
         for number, request in enumerate(self.placing.requests):
             for consumer in request.consumers:
-                if consumer not in self.holders and attempt.unplaced and not self.placing.partial:
-                    attempt.unplaced.append(consumer)
-                    continue
-                placement = self._place(room, rules, number, consumer)
-                if placement is not None:
-                    attempt.placed[consumer] = placement
-                    attempt.reached += not attempt.unplaced
-                    continue
-                attempt.request = number if attempt.request is None else attempt.request
-                attempt.unplaced.append(consumer)
-        return attempt
+                yield number, consumer
 
     def failure_of(self, attempt: Attempt) -> tuple[Forest, Sequence[RuleState], EligibleDomains]:
         """Place the consumers before the first unplaced one once more.
@@ -206,17 +202,15 @@ class Placer:
             soft ones, which are dropped; for rules on skew, the domains that had a candidate at the beginning.
         """
         room, rules = Room(self.forest, self.budget), self._rule_states(attempt.domain)
-        for number, request in enumerate(self.placing.requests):
-            for consumer in request.consumers:
-                if consumer == attempt.unplaced[0]:
-                    strict = [
-                        rule for rule in rules if rule.concerns(number) and not rule.rule.soft
-                    ]
-                    query = room.pool(request).query(request.alternatives[0])
-                    forest = query.forest.holding(room.held(request.from_holds))
-                    return forest, strict, self._eligible_domains(number, strict)
-                self._place(room, rules, number, consumer)
-        raise KeyError(attempt.unplaced[0])
+        for number, consumer in self._consumers():
+            if consumer == attempt.unplaced[0]:
+                break
+            self._place(room, rules, number, consumer)
+        strict = [rule for rule in rules if rule.concerns(number) and not rule.rule.soft]
+        request = self.placing.requests[number]
+        query = room.pool(request).query(request.alternatives[0])
+        forest = query.forest.holding(room.held(request.from_holds))
+        return forest, strict, self._eligible_domains(number, strict)
 
     def _rule_states(self, domain: int | None) -> list[RuleState]:
         """Return the rules with the consumers that count from the start; see `RuleState` for the domain."""

@@ -20,7 +20,6 @@ from treeclaim.forest.placing.candidate import Candidate, trees_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.combine import (
     anchors_of,
-    combined_under,
     distinct_candidates,
     first_of_each,
     matching_anchors,
@@ -145,17 +144,6 @@ class Query:
     def candidates(self) -> Iterator[Candidate]:
         """Yield all candidates in order, as things are now."""
         yield from self._draw(self.search(), None)
-
-    def candidates_by_anchor(self) -> Iterator[tuple[int, Candidate]]:
-        """Yield all candidates of each anchor, those of other anchors included, in any order."""
-        problem = self.search()
-        if problem.plan.split:
-            for anchor, divided in Splitter(problem).of_anchors():
-                yield anchor, self.make_candidate(problem, divided.chosen, divided.parts)
-            return
-        for block in combined_under(problem):
-            for anchor, rows in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                yield anchor, self.make_candidate(problem, rows)
 
     def matching_trees(self) -> Mask | None:
         """Return which trees have a candidate now; None if a candidate may leave its anchor's tree."""
