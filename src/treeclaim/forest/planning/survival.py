@@ -180,7 +180,7 @@ class _Survey:
 
     def verdicts(self) -> Iterator[_Verdict]:
         """Yield the verdict of each failure; those that need a Forest of their own come last."""
-        trials = self._trials(self._forest)
+        trials = self._trials()
         hard: list[_Failure] = []
         for domain in range(self._domains.count):
             self._budget.check()
@@ -192,14 +192,12 @@ class _Survey:
             else:
                 hard.append(failure)
         for failure in hard:
-            yield self._trials_without(failure).verdict(failure)
+            yield self._trials(failure).verdict(failure)
 
-    def _trials(self, forest: Forest) -> "_Trials":
+    def _trials(self, failure: _Failure | None = None) -> "_Trials":
+        """Return trials in the Forest, or in one where the trees of a domain are gone."""
+        forest = self._forest.without_trees(failure.gone) if failure else self._forest
         return _Trials(forest, self._consumers, self._call, self._budget)
-
-    def _trials_without(self, failure: _Failure) -> "_Trials":
-        """Return trials in a Forest where the trees of a domain are gone."""
-        return self._trials(self._forest.without_trees(failure.gone))
 
     def _failure(self, domain: int) -> _Failure:
         gone = self._domains.with_any(np.arange(self._domains.count) == domain)
@@ -216,7 +214,7 @@ class _Survey:
 
     def explanation(self, failure: _Failure) -> dict[str, Any]:
         """Explain why the first consumer of a failure finds no place, beside those before it."""
-        trials = self._trials_without(failure)
+        trials = self._trials(failure)
         with trials.failing(failure):
             first = next(trials.unplaced(failure))
             held = trials.forest.held
