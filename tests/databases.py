@@ -364,12 +364,6 @@ class Postgresql(_Server):
         """Its first database is in SQL_ASCII, and does not say how its texts are encoded."""
         return f"{self.url(self.first_database)}?client_encoding=utf8"
 
-    def await_another_standby(self, is_on):
-        """Let commits wait for a standby that is not there, or not any more."""
-        name = "nobody" if is_on else ""
-        self._administer(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-        self._administer("SELECT pg_reload_conf()")
-
 
 class Pgbouncer(_Server):
     """A pooler in front of a PostgreSQL server, with few sessions of it."""

@@ -20,8 +20,6 @@ CATALOGUE = Catalogue.of(
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
 )
 
-_FIRST_OWN = 1000
-"""Ids of classes of which each belongs to one host begin behind it."""
 
 BEGINNING = Cursor({}, None, frozenset())
 """A reader that knows nothing of any stream."""
@@ -125,16 +123,6 @@ class MeasuringBudget(Budget):
         """Note the bytes that are held."""
         super().hold(nbytes)
         self.most = max(self.most, self._held)
-
-
-def roots_used(answer):
-    """The roots of the trees that candidates take from."""
-    summaries = answer["provider_summaries"]
-    return {
-        summaries[provider]["root_provider_uuid"]
-        for candidate in answer["allocation_requests"]
-        for provider in candidate["allocations"]
-    }
 
 
 def distinct(answer):

@@ -557,27 +557,6 @@ def next_page(question, answer):
 
 
 @pytest.mark.slow
-def test_every_parameter_has_values():
-    """A parameter that nobody gave values for would not be asked for."""
-    draw = random.Random(0)
-    seen = set()
-    for _ in range(10_000):
-        _, path, query, _ = questions(draw)
-        for pair in filter(None, query.split("&")):
-            seen.add((path, pair.partition("=")[0]))
-    missing = {
-        (path, name)
-        for path in READS
-        for name in parameters(path)
-        if "{" not in path and not any((path, name + suffix) in seen for suffix in SUFFIXES)
-    }
-    assert not missing
-    for path in READS:
-        for name in parameters(path):
-            assert VALUES[name](draw)
-
-
-@pytest.mark.slow
 def test_every_member_of_a_body_has_values():
     """A POST that changes nothing, or can be told to, is asked with all that it understands."""
     bodies = {}

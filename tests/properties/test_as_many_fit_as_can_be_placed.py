@@ -25,7 +25,7 @@ from tests.reference.strategies import (
     worlds,
     worlds_with_a_pool,
 )
-from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.reference.world import uuid_of
 from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
@@ -51,27 +51,8 @@ def questions(draw):
 @many_examples(WORLDS)
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_capacity_equals_sequential_placements(question, domains):
-    world, request = question
-    for _ in compare(world, request, domains):
-        event(_)
-
-
-@pytest.mark.parametrize("domains", ["tree", ("A",), ("B",)])
-def test_pool_serving_everything_counts_in_its_own_domains(domains):
-    host = Provider("h", None, {"VCPU": Stock(1)}, aggregates=frozenset({"A"}))
-    disk = {"DISK_GB": Stock(5)}
-    pool = Provider("pool", None, disk, frozenset({SHARING}), frozenset({"A", "B"}))
-    groups = (Group("_D", {"DISK_GB": 1}), Group("_R", forbidden=frozenset({SHARING})))
-    request = Request(groups, same_subtree=((("_R",), ()),))
-    assert list(compare(World((host, pool)), request, domains)) == ["some fit"]
-
-
-def test_upper_bound_is_exact_when_units_fix_one_provider_per_slot():
-    """The first node gives amounts of at most three, the second of four and more."""
-    low, high = {"VCPU": Stock(6, max_unit=3)}, {"VCPU": Stock(40, min_unit=4)}
-    world = World((Provider("h"), Provider("n1", "h", low), Provider("n2", "h", high)))
-    groups = [Group(f"_{amount}", {"VCPU": amount}) for amount in (1, 2, 4)]
-    assert list(compare(world, Request(tuple(groups)), None)) == ["some fit", "exact"]
+    for kind in compare(*question, domains):
+        event(kind)
 
 
 def compare(world, request, domains):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import ask, candidate_request, every_path, forest_of, lowered
 from tests.reference.strategies import consuming, device_clouds, device_requests, enlarged
-from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
@@ -22,7 +21,6 @@ from treeclaim.model.extension.placing import Placing, PlacingRequest
 
 CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 CONSUMERS = tuple(f"consumer {number}" for number in range(12))
-TWO_SLICES: dict[str, tuple[tuple[str, str, int], ...]] = {"FPGA": (("card", "DISK_GB", 2),)}
 
 
 @st.composite
@@ -62,26 +60,3 @@ def test_every_query_is_answered(sizes):
 
     with lowered(sizes):
         answer_each()
-
-
-def test_isolated_group_beside_a_full_card_is_counted():
-    nodes = [Provider(name, "host", {"VCPU": Stock(4)}) for name in ("n0", "n1")]
-    card = Provider("card", "host", {"DISK_GB": Stock(3)})
-    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
-    groups = (Group("_B", {"VCPU": 1}), Group("_C", {"FPGA": 1}))
-    world = World((Provider("host"), *nodes, card, part))
-    assert answer_everything(world, Request(groups, isolated=frozenset({"_B"}))) == 1
-
-
-def test_condition_of_a_consumed_provider_is_explained():
-    card = Provider("card", "host", {"DISK_GB": Stock(3)}, conditions=frozenset({"CLEANING"}))
-    part = Provider("part", "card", {"FPGA": Stock(7)}, consumes=TWO_SLICES)
-    request = Request((Group("_C", {"FPGA": 1}),))
-    assert answer_everything(World((Provider("host"), card, part)), request) == 0
-
-
-def test_amount_beyond_the_limits_of_inventories_is_counted():
-    nodes = [Provider(name, "host", {"VCPU": Stock(4, step_size=2)}) for name in ("n0", "n1")]
-    groups = (Group("", {"VCPU": 2}), Group("_X", {"VCPU": 2**31}))
-    request = Request(groups, can_split=frozenset({"VCPU"}))
-    assert answer_everything(World((Provider("host"), *nodes)), request) == 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch comes to the same state, and the same answers, in every order of its entries."""
 
-import uuid
 from collections import Counter
 from dataclasses import dataclass
 from itertools import permutations
@@ -246,18 +245,3 @@ def ends(parents, name):
             return True
         name = parents[name]
     return False
-
-
-def test_two_providers_swap_parents_and_names(kind_and_store):
-    _, store = kind_and_store
-    a, b = UUIDS[:2]
-    swapped = (BatchEntry(a, NAMES[1], parent=b), BatchEntry(b, NAMES[0], parent=None))
-    for order in permutations(swapped):
-        world = World((None, 0, None, None), swapped, create_names=False)
-        is_taken, (answers, state) = outcome(store, world, order)
-        assert is_taken
-        assert answers[a].changed == answers[b].changed == ("name", "parent_provider_uuid")
-        assert [row[1:5] for row in state[0]][:2] == [(NAMES[1], 0, b, b), (NAMES[0], 0, None, b)]
-    handed = (BatchEntry(a, "x"), BatchEntry(str(uuid.uuid4()), NAMES[0]))
-    for order in permutations(handed):
-        assert outcome(store, World((None,) * THERE, handed, create_names=False), order)[0]

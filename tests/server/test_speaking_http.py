@@ -76,29 +76,6 @@ def test_absolute_url_is_reduced_to_its_path():
     assert (echo.environment["PATH_INFO"], echo.environment["QUERY_STRING"]) == ("/a", "b")
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_body_is_the_same_at_any_split(size):
-    body = bytes(range(256)) * 3
-    whole = [
-        asked("POST / HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", body=body),
-        asked(
-            "POST / HTTP/1.1",
-            "Host: a",
-            "Transfer-Encoding: chunked",
-            body=b"".join(
-                b"%x;ext=1\r\n%b\r\n" % (len(piece), piece) for piece in (body[:100], body[100:])
-            )
-            + b"0\r\nTrailer: x\r\n\r\n",
-        ),
-    ]
-    with running(Echo()) as server, server.connect() as client:
-        for data in whole * 2:
-            for begin in range(0, len(data), size):
-                client.sendall(data[begin : begin + size])
-            answer = receive(client)
-            assert (answer.status, answer.body, answer.says_close) == (200, body, False)
-
-
 def test_maximum_number_of_headers_is_read_at_any_split():
     head = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A:\r\n" * 199
     with running() as server, server.connect() as client:

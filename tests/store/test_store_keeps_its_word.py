@@ -1,47 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Promises of the store on every database: clear errors, and upkeep by itself."""
 
-import contextlib
-import uuid
-
 import pytest
 
 from tests.store.hosts import create_host
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import (
     ConcurrentChangeError,
-    InvalidValueError,
-    ProviderNotFoundError,
     StoreUnavailableError,
 )
-from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.transactions import RetryTransactionError
 from treeclaim.store.housekeeping import KEEP
-from treeclaim.store.operations.providers import providers
-
-
-def test_unstorable_value_raises_invalid_value_error(store):
-    with contextlib.suppress(InvalidValueError):
-        create_host(store, name="a\0b")
-    create_host(store, name="plain")
-
-
-def test_names_with_any_characters_round_trip(store):
-    host = create_host(store, name="☃ snowman")
-    with Replica(store).current() as forest:
-        assert forest.provider(forest.row_of(host)).name == "☃ snowman"
-
-
-def test_an_operation_that_fails_changes_nothing(store):
-    def half(transaction):
-        providers.create(transaction, uuid=str(uuid.uuid4()), name="half", parent_uuid=None)
-        providers.delete(transaction, "nobody")
-
-    with pytest.raises(ProviderNotFoundError):
-        store.write(half)
-    with Replica(store).current() as forest:
-        assert len(forest) == 0
 
 
 def test_operation_with_constant_conflicts_gives_up(store):
@@ -77,14 +47,3 @@ def test_missing_database_raises_unavailable_error(tmp_path):
     with pytest.raises(StoreUnavailableError):
         lost.changes(Cursor({}, None, frozenset()))
     lost.close()
-
-
-def test_two_spellings_of_an_aggregate_are_accepted(store):
-    host = create_host(store, name="host")
-    spellings = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
-    store.write(providers.replace_aggregates, host, spellings, 0)
-    with Replica(store).current() as forest:
-        result = forest.aggregates(forest.row_of(host))
-    # A collation that knows no case takes them for the same.
-    assert set(result) <= set(spellings)
-    assert len(result) in {1, 2}

@@ -43,26 +43,6 @@ def test_watcher_gets_news_after_a_failed_round(store, hub, monkeypatch):
     watch.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_watcher_gets_news_after_the_reader_thread_exits(store, hub, monkeypatch):
-    watch = listening.stream(hub, store)
-    woken = heard_of(watch)
-
-    has_failed = threading.Event()
-
-    def end():
-        monkeypatch.undo()
-        has_failed.set()
-        raise SystemExit
-
-    monkeypatch.setattr(store, "positions", end)
-    assert has_failed.wait(60)
-    name = listening.add(store, "host")
-    assert woken.wait(60)
-    assert listening.told(watch).keys() == {name}
-    watch.close()
-
-
 def test_failing_wake_does_not_withhold_news_from_others(store, hub):
     def fail():
         raise ValueError

@@ -11,8 +11,6 @@ import sqlalchemy as sa
 from tests.store.hosts import create_host, make_claim
 from treeclaim.model.claim import ConsumerClaim, Omission
 from treeclaim.model.errors import (
-    CapacityExceededError,
-    ConsumerGenerationConflictError,
     InvalidValueError,
     ResourceClassNotFoundError,
     StoreUnavailableError,
@@ -21,10 +19,7 @@ from treeclaim.model.errors import (
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
-from treeclaim.store.operations.allocations import claims
-from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.reading.consumers import load_consumer
-from treeclaim.store.schema.tables import consumers, resource_providers
+from treeclaim.store.schema.tables import resource_providers
 
 LONG = 60.0
 
@@ -39,39 +34,6 @@ def used_of(store, host):
         row = forest.row_of(host)
         (stock,) = forest.inventories(row)
         return stock.used, forest.provider(row).generation
-
-
-def written(store, *requests):
-    """Return the outcomes of requests in a group: the kind of each refusal."""
-    refusals = store.write(claims.write_group, requests)
-    return [None if refusal is None else type(refusal) for refusal in refusals]
-
-
-def rows_of(store, table):
-    with store.engine.connect() as connection:
-        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar()
-
-
-def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(store):
-    host, spare = create_host(store, 20), create_host(store, 20)
-    requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for _ in range(5)]
-    consumer = str(uuid.uuid4())
-    requests.append(ClaimRequest([claim(consumer, {host: 1, spare: 1}, None)]))
-    assert written(store, *requests) == [None] * 6
-    assert used_of(store, host) == (6, 7)
-    assert used_of(store, spare) == (1, 2)
-
-
-def test_group_of_refused_claims_leaves_nothing(store):
-    host = create_host(store, 1)
-    before = store.positions()
-    requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 2}, None)]) for _ in range(3)]
-    # The owners of the claims are made first, and stay.
-    with pytest.raises(claims.AllRefusedError) as caught:
-        store.write(claims.write_group, requests)
-    assert [type(refusal) for refusal in caught.value.refusals] == [CapacityExceededError] * 3
-    assert rows_of(store, consumers) == 0
-    assert store.positions() == before
 
 
 def at_once(*actions):
@@ -134,15 +96,3 @@ def test_claim_waiting_for_a_lock_fails_no_other_claim(store, database_url):
     assert [type(error) for error in errors[::2]] == [StoreUnavailableError] * 5
     assert errors[1::2] == [None] * 5
     assert used_of(store, free)[0] == 6
-
-
-def test_concurrent_claims_of_one_consumer_are_serialized(store):
-    host = create_host(store, 1000)
-    consumer = str(uuid.uuid4())
-    store.replace_allocations([claim(consumer, {host: 1}, None)])
-    errors = at_once(
-        *[lambda: store.replace_allocations([claim(consumer, {host: 2}, 1)]) for _ in range(6)]
-    )
-    kinds = [type(error) for error in errors if error is not None]
-    assert kinds == [ConsumerGenerationConflictError] * 5
-    assert store.read(load_consumer, consumer)[0]["consumer_generation"] == 2
