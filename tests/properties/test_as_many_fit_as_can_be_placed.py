@@ -51,7 +51,8 @@ def questions(draw):
 @many_examples(WORLDS)
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_capacity_equals_sequential_placements(question, domains):
-    for kind in compare(*question, domains):
+    world, request = question
+    for kind in compare(world, request, domains):
         event(kind)
 
 

@@ -180,9 +180,7 @@ def attach_requests(
         text = kept.get(consumer.uuid)
         queries = named.get(consumer.uuid, () if text is None else read_list(text))
         held = consumer.sums()
-        if consumer.is_hold or not any(
-            sums == held and request for request, sums in map(read, queries)
-        ):
+        if not any(sums == held and request for request, sums in map(read, queries)):
             return consumer
         numbers, requests = read_all(tuple(queries))
         return replace(consumer, requests=requests, numbers=numbers)

@@ -180,10 +180,8 @@ class MoveSituation:
 
     def _stuck_reason(self, consumer: PlannedConsumer) -> StuckReason | None:
         movable = self.call.movable
-        is_of_type = (
-            not consumer.is_hold
-            if movable.consumer_types is None
-            else consumer.type in movable.consumer_types
+        is_of_type = not consumer.is_hold and (
+            movable.consumer_types is None or consumer.type in movable.consumer_types
         )
         is_of_project = movable.projects is None or consumer.project in movable.projects
         is_excepted = consumer.uuid in movable.excepted or consumer.is_made_up
