@@ -173,11 +173,6 @@ def test_tree_page_shows_holds_with_project_and_deadline(visit, cloud, client):
         client.release(hold)
 
 
-def test_tree_page_of_a_child_shows_its_root(visit, cloud, client):
-    page = visit(cloud).open(f"#/tree/{tree_of(client, 'host-2_numa0')}")
-    page.get_by_role("heading", name="host-2", level=1).wait_for()
-
-
 def test_query_draws_its_candidates(visit, cloud):
     page = visit(cloud).open(f"#/ask?{QUESTION}&limit=4")
     page.locator(".candidate").first.wait_for()
@@ -227,13 +222,6 @@ def test_form_writes_the_query_into_a_permalink(visit, cloud):
     page.locator(".candidate").first.wait_for()
     assert page.get_by_label("Amount 1 of Unsuffixed group").input_value() == "6"
     assert "admin" not in page.url
-
-
-def test_invalid_query_shows_the_server_error(visit, cloud):
-    visitor = visit(cloud)
-    visitor.open("#/ask?resources=NO_SUCH_CLASS:1")
-    visitor.see("The server refused this")
-    visitor.see("NO_SUCH_CLASS")
 
 
 def test_copied_query_contains_no_token(visit, cloud):
