@@ -46,25 +46,14 @@ class Focus:
     tree: str | None = None
 
 
-@dataclass(frozen=True)
-class Beyond:
-    """Rules for a candidate beyond its request.
-
-    Attributes:
-        rules: As constraints of the reason `rule`, in their order.
-        judge: Returns which trees have candidates that keep some of them.
-    """
-
-    rules: Sequence[Constraint]
-    judge: Judge
-
-
 def explain_request(
     forest: Forest,
     request: CandidateRequest,
     focus: Focus,
     budget: Budget = UNBOUNDED,
-    beyond: Beyond | None = None,
+    *,
+    rules: Sequence[Constraint] = (),
+    judge: Judge | None = None,
 ) -> dict[str, Any]:
     """Return the whole explanation as a document.
 
@@ -73,7 +62,8 @@ def explain_request(
         request: The request to explain.
         focus: The part of the explanation that the caller wants in detail.
         budget: The budget of the whole explanation.
-        beyond: Rules that end the list of constraints; None for none.
+        rules: Rules beyond the request, as constraints of the reason `rule`, which end the list.
+        judge: Returns which trees have candidates that keep some of the rules.
 
     Raises:
         SearchGivenUpError, SearchTooLargeError: if the budget is exceeded.
@@ -90,9 +80,9 @@ def explain_request(
     trees = MatchingTrees(
         forest,
         request,
-        [*constraints, *(beyond.rules if beyond else ())],
+        [*constraints, *rules],
         budget,
-        beyond.judge if beyond else None,
+        judge,
     )
     empty = MatchingTrees(forest.emptied(), request, constraints, budget)
     matching = trees.matching(trees.constraints)

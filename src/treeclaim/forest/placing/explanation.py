@@ -16,7 +16,7 @@ import orjson
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, Reason
-from treeclaim.forest.explain.explain import Beyond, Focus, explain_request
+from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.candidate import trees_of
 from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.rules import EligibleDomains, RuleState
@@ -84,7 +84,7 @@ def explain_with_rules(
         Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
         for rule in rules
     ]
-    return explain_request(forest, request, Focus(), budget, Beyond(named, judge))
+    return explain_request(forest, request, Focus(), budget, rules=named, judge=judge)
 
 
 def _givers_by_anchor(problem: Problem) -> Iterator[tuple[int, list[int]]]:
