@@ -163,22 +163,22 @@ class Service(Server):
         super().__init__(command, environment, folder / f"treeclaim-{port}.log", is_ready)
 
     def processes(self, *names):
-        """Its processes of some names."""
-        found = []
+        """Return its processes with some names."""
+        processes = []
         for child in psutil.Process(self.process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 if child.name() in names and child.status() != psutil.STATUS_ZOMBIE:
-                    found.append(child)
-        return found
+                    processes.append(child)
+        return processes
 
     def workers(self):
-        """The processes that answer requests, without those that they fork for long questions."""
-        found = set()
+        """Return the processes that answer requests, without those that they fork for long questions."""
+        workers = set()
         for worker in self.processes(WORKER_NAME):
             with suppress(psutil.NoSuchProcess):
                 if worker.parent().name() != WORKER_NAME:
-                    found.add(worker)
-        return found
+                    workers.add(worker)
+        return workers
 
     def await_workers(self, number, former=()):
         """Wait until there are so many workers, none of them a former one; return them."""
@@ -190,23 +190,23 @@ class Service(Server):
         return eventually(new_workers, f"{number} workers run")
 
     def await_process(self, name):
-        """Its process of a name, when there is one."""
+        """Return its first process with a name, once there is one."""
         return eventually(lambda: self.processes(name), f"there is {name}")[0]
 
     def ask(self, path):
-        """Status and text of a page of the admin listener; None while there is no answer."""
+        """Return status and text of a page of the admin listener; None while there is no response."""
         with suppress(httpx.TransportError):
             answer = httpx.get(self.admin_url + path, timeout=30)
             return answer.status_code, answer.text
         return None
 
     def metric(self, name):
-        """The value of a metric, a pattern, that the admin listener shows."""
+        """Return the value of a metric of the admin listener, named by a pattern."""
         text = self.ask("/metrics")[1]
         return float(re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1])
 
     def await_status(self, path, status):
-        """The text of a page of the admin listener once it has a status."""
+        """Return the text of a page of the admin listener once it has a status."""
         return eventually(
             lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
             f"{path} answers {status}",

@@ -6,7 +6,7 @@ import uuid
 import pytest
 from httpx import Response
 
-from tests.client.hosts import HOST, WHO, held, make_host
+from tests.bodies import add_hosts
 from tests.service import FakeAdapter, InProcess, WithoutExtension, client_of, make_application
 from treeclaim.client import (
     CandidateQuery,
@@ -18,14 +18,23 @@ from treeclaim.client import (
 )
 from treeclaim.model.microversions import ExtensionFeature
 
+HOST = str(uuid.UUID(int=1))
+WHO = {"project_id": "p", "user_id": "u"}
+
 
 @pytest.fixture
 def application(tmp_path):
-    """A service with a host."""
+    """A service with a host of four VCPU."""
     made = make_application(tmp_path)
-    with Client(adapter=InProcess(client_of(made))) as client:
-        make_host(client)
+    with client_of(made) as client:
+        add_hosts(client, HOST, VCPU=4)
     return made
+
+
+def held(client, consumer):
+    """Return the amounts that a consumer holds, by provider and resource class."""
+    allocations = client.get(f"/allocations/{consumer}")["allocations"]
+    return {provider: allocation["resources"] for provider, allocation in allocations.items()}
 
 
 def client_at(application):
