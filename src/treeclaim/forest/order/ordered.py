@@ -10,7 +10,7 @@ A tree with more candidates than `MOST_EXACT` is searched heuristically (`drawin
 candidates already reach its ceiling.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from treeclaim.forest.order.drawing import (
 from treeclaim.forest.order.scoring import Scoring, round_scores
 from treeclaim.forest.order.term import ONE, CandidateRows, Units
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.combine import keys_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import all_anchors
 from treeclaim.forest.solve.tree_kinds import TreeKinds
@@ -147,12 +148,10 @@ class _Pool:
         """Return how many of some candidates no tree had before."""
         if not self._may_repeat:
             return len(rows)
-        before = len(self._is_yielded)
-        for key in _keys(rows):
-            self._is_yielded.setdefault(key, False)
-        count = len(self._is_yielded) - before
-        self._budget.hold(count * bytes_of(rows) // max(len(rows), 1))
-        return count
+        new = set(_keys(rows)) - self._is_yielded.keys()
+        self._is_yielded |= dict.fromkeys(new, False)
+        self._budget.hold(len(new) * bytes_of(rows) // max(len(rows), 1))
+        return len(new)
 
     def add(self, scored: _ScoredCandidates) -> None:
         """Add candidates, except for those behind as many as are wanted."""
@@ -388,16 +387,13 @@ def _are_before(score: Floats, tree: Trees, key: _Key) -> Mask:
     return before
 
 
-def _keys(rows: CandidateRows) -> list[Hashable]:
+def _keys(rows: CandidateRows) -> Sequence[Hashable]:
     """Return what each candidate is compared by."""
-    if rows.dtype == object:
-        return [candidate.key for candidate in rows.tolist()]
-    return list(map(tuple, rows.tolist()))
+    return [each.key for each in rows.tolist()] if rows.dtype == object else keys_of(rows)
 
 
 def _first_places(rows: CandidateRows) -> Rows:
     """Return where each candidate stands first, ascending."""
-    first: dict[Hashable, int] = {}
-    for number, key in enumerate(_keys(rows)):
-        first.setdefault(key, number)
-    return np.fromiter(first.values(), dtype=np.int64, count=len(first))
+    keys = _keys(rows)
+    first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+    return np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
