@@ -19,6 +19,8 @@ from treeclaim.model.errors import (
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.timeouts import Timeouts
+from treeclaim.store.operations.allocations import claims
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.schema.tables import resource_providers
 
 LONG = 60.0
@@ -34,6 +36,16 @@ def used_of(store, host):
         row = forest.row_of(host)
         (stock,) = forest.inventories(row)
         return stock.used, forest.provider(row).generation
+
+
+def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(store):
+    host, spare = create_host(store, 20), create_host(store, 20)
+    requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for _ in range(5)]
+    consumer = str(uuid.uuid4())
+    requests.append(ClaimRequest([claim(consumer, {host: 1, spare: 1}, None)]))
+    assert store.write(claims.write_group, requests) == [None] * 6
+    assert used_of(store, host) == (6, 7)
+    assert used_of(store, spare) == (1, 2)
 
 
 def at_once(*actions):
