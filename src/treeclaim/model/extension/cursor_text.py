@@ -8,7 +8,6 @@ pair must refuse the text.
 
 A text has room for 3,063 bytes of streams. Pruning leaves at most 300 open
 (`treeclaim.store.feed.pruning`), which take nine bytes each as long as positions are below 2**28:
-2,700. More are open only until the next pruning, which comes within a minute or two of their taking;
 2,700. More are open only until the next pruning, which comes within a minute or two; then 32 or 24
 bits of an identity are written, so that two new streams for each of 250 workers have
 room as well. With 24 bits, one cursor in two hundred meets a pair within its day, and
