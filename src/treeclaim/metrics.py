@@ -115,7 +115,7 @@ FOREST_LONG_HOLDS = Counter(
 )
 FEED_POSITION = Gauge(
     "treeclaim_feed_position",
-    "Commits that a worker's Forest has seen, over all streams of the change feed.",
+    "Commits that a worker's Forest has seen, over all shards of the change feed.",
     ["worker"],
     multiprocess_mode="livemax",
 )

@@ -192,7 +192,13 @@ def test_unsupported_database_url_names_the_option(offline, url, command):
 
 def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
     (tmp_path / "placement.db").write_text("this is a text, and long enough to be looked at" * 40)
-    for command in (("db", "version"), ("db", "prune"), ("db", "sync"), ("upgrade", "check")):
+    for command in (
+        ("db", "version"),
+        ("db", "prune"),
+        ("db", "reset-feed"),
+        ("db", "sync"),
+        ("upgrade", "check"),
+    ):
         result = call(offline, *command)
         assert result.returncode in (1, 255)
         assert "not a database" in result.stderr
@@ -201,7 +207,12 @@ def test_file_that_is_not_a_database_is_reported(offline, tmp_path):
 
 def test_empty_database_suggests_db_sync(offline, tmp_path):
     sqlite3.connect(tmp_path / "placement.db").close()
-    for command in (("db", "prune"), ("db", "online_data_migrations"), ("upgrade", "check")):
+    for command in (
+        ("db", "prune"),
+        ("db", "reset-feed"),
+        ("db", "online_data_migrations"),
+        ("upgrade", "check"),
+    ):
         result = call(offline, *command)
         assert result.returncode in (1, 255)
         assert "Traceback" not in result.stderr

@@ -7,7 +7,7 @@ from tests.paths import ROOT
 from treeclaim.replica import question
 from treeclaim.store.database import timeouts
 from treeclaim.store.database.timeouts import Timeouts
-from treeclaim.store.feed import probe
+from treeclaim.store.feed import probe, shards
 from treeclaim.store.schema import revisions
 from treeclaim.store.writes import group_commit, groups
 
@@ -15,6 +15,7 @@ PAGE = (ROOT / "docs" / "operate.md").read_text()
 
 WITHOUT_AN_OPTION = {
     "in a transaction of several clients' claims": group_commit._LOCK_SECONDS,
+    "for a shard of the change feed": shards.LOCK_SECONDS,
     "before a claim begins another beside it": groups.PATIENCE,
     "for a byte from a connected server": Timeouts().silence,
     "the same while everything is read": Timeouts().load_silence,

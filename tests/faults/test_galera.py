@@ -3,6 +3,7 @@
 
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from tests.servers import eventually
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
+    ConcurrentChangeError,
     InvalidParentError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
@@ -29,7 +31,6 @@ from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
-from treeclaim.store.operations.locks.lock_rows import TREE, write_lock_rows
 from treeclaim.store.operations.providers import conditions, providers
 from treeclaim.store.reading.consumers import load_consumer
 from treeclaim.store.schema import revisions as schema
@@ -38,6 +39,8 @@ from treeclaim.store.schema.tables import resource_providers
 NODES = 3
 WRITES = 40
 BALLAST = 200_000
+CORES = 8
+ROUNDS = 30
 NOWHERE = "99999999-0000-4000-8000-000000000000"
 
 pytestmark = pytest.mark.slow
@@ -313,21 +316,71 @@ def held_by(stores, claim):
     return [store.read(load_consumer, claim.consumer_uuid) for store in stores]
 
 
-def test_lock_rows_taken_on_two_nodes_conflict(stores):
+@pytest.fixture
+def consuming(stores):
+    """Two devices of a host with 8 cores, each unit of which consumes a core."""
+    store, _ = stores
+    store.write(standard_names.sync_standard_names)
+    host = make(store, "host")
+    store.write(providers.write_inventories, host.uuid, {"VCPU": Inventory(CORES)})
+    devices = [make(store, f"device {number}", host.uuid).uuid for number in range(2)]
+    for device in devices:
+        stock = {"VGPU": Inventory(100, consumes=[Consumes(host.uuid, "VCPU", 1)])}
+        store.write(providers.write_inventories, device, stock)
+    return devices
+
+
+def claim_of(device, units):
+    """A claim of a new consumer on a device."""
+    return ConsumerClaim(str(uuid.uuid4()), {device: {"VGPU": units}}, "project", "user", None)
+
+
+def units_claimed(store):
+    """All units that consumers hold."""
+    with store.engine.connect() as connection:
+        return int(connection.exec_driver_sql("SELECT SUM(used) FROM allocations").scalar() or 0)
+
+
+@pytest.mark.parametrize("lags", [False, True])
+def test_claim_respects_capacity_consumed_on_another_node(stores, consuming, lag, lags):
+    """No row of the one claim is a row of the other."""
     first_store, second_store = stores
 
-    def set_mark(transaction):
-        transaction.touch_catalogue()
-        write_lock_rows(transaction, TREE, [7])
+    def claim_there():
+        if lags:
+            lag()
+        second_store.write(
+            allocations.write_request, ClaimRequest([claim_of(consuming[1], CORES - 1)])
+        )
 
-    marking = Paused(set_mark, lambda: second_store.write(set_mark))
-    first_store.write(marking)
-    assert marking.runs == 2
-    with first_store.engine.connect() as connection:
-        lock_rows = connection.exec_driver_sql(
-            "SELECT count(*) FROM treeclaim_feed WHERE stream_id = 0"
-        ).scalar()
-    assert lock_rows == 0
+    claiming = Paused(allocations.write_request, claim_there)
+    with pytest.raises(CapacityExceededError):
+        first_store.write(claiming, ClaimRequest([claim_of(consuming[0], 2)]))
+    assert units_claimed(first_store) == CORES - 1
+
+
+def test_two_nodes_written_to_at_once_do_not_overbook_consumed_capacity(stores, consuming):
+    """As in a failover, when sessions on the former node live on: both claim all cores, and one gets them."""
+
+    def claim_all(store, device, barrier):
+        claim = claim_of(device, CORES)
+        barrier.wait()
+        while True:
+            try:
+                store.replace_allocations([claim])
+            except CapacityExceededError:
+                return None
+            except ConcurrentChangeError:
+                continue
+            return claim.consumer_uuid
+
+    with ThreadPoolExecutor(len(stores)) as pool:
+        for _ in range(ROUNDS):
+            barriers = [threading.Barrier(len(stores))] * len(stores)
+            winners = list(pool.map(claim_all, stores, consuming, barriers))
+            assert [units_claimed(store) for store in stores] == [CORES, CORES]
+            (winner,) = (consumer for consumer in winners if consumer is not None)
+            stores[0].delete_allocations(winner)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ CATALOGUE = Catalogue.of(
 )
 
 
-BEGINNING = Cursor({}, None, frozenset())
+BEGINNING = Cursor((), ())
 """A reader that knows nothing of any stream."""
 
 

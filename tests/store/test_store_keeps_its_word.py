@@ -12,7 +12,6 @@ from treeclaim.model.errors import (
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.transactions import RetryTransactionError
-from treeclaim.store.housekeeping import KEEP
 from treeclaim.store.operations.providers import providers
 
 
@@ -28,26 +27,12 @@ def test_operation_with_constant_conflicts_gives_up(store):
     assert len(tried) > 1
 
 
-def test_pruning_is_due_once_an_hour_and_after_new_streams(store, monkeypatch):
-    pruned = []
-    housekeeper = store.housekeeper
-    monkeypatch.setattr(housekeeper, "prune", pruned.append)
-    create_host(store, name="first")
-    for _ in range(2):
-        housekeeper.prune_if_due()
-    assert pruned == [KEEP]
-    monkeypatch.setattr(housekeeper, "_prune_at", 0.0)
-    for _ in range(2):
-        housekeeper.prune_if_due()
-    assert pruned == [KEEP] * 2
-
-
 def test_missing_database_raises_unavailable_error(tmp_path):
     lost = Store(DatabaseSettings(f"sqlite:///{tmp_path / 'missing' / 'placement.db'}"))
     with pytest.raises(StoreUnavailableError):
         create_host(lost, name="nowhere")
     with pytest.raises(StoreUnavailableError):
-        lost.changes(Cursor({}, None, frozenset()))
+        lost.changes(Cursor((), ()))
     lost.close()
 
 

@@ -10,7 +10,7 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.cursor_text import write_cursor
 from treeclaim.store.feed.news import load_roots
-from treeclaim.store.feed.unread import load_cursor
+from treeclaim.store.feed.shards import load_cursor
 from treeclaim.store.operations.providers import providers
 from treeclaim.watching import EventStream, LongPoll
 

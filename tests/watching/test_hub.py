@@ -35,7 +35,7 @@ def test_watcher_gets_news_after_a_failed_round(store, hub, monkeypatch):
         failed.set()
         raise MemoryError
 
-    monkeypatch.setattr(store, "positions", fail)
+    monkeypatch.setattr(store, "cursor", fail)
     assert failed.wait(60)
     name = listening.add(store, "host")
     assert woken.wait(60)

@@ -82,13 +82,13 @@ def collect_expiries(expiries: Sequence[Expiry]) -> Iterator[Metric]:
 def collect_feed(store: Store) -> Iterator[Metric]:
     """Yield the position of the change feed; each worker exports its own position."""
     try:
-        position = sum(store.positions().values())
+        position = sum(store.cursor().positions)
     except StoreUnavailableError as error:
         _LOG.warning("No metrics of the change feed: %s", error.for_operators)
         return
     yield GaugeMetricFamily(
         "treeclaim_feed_committed",
-        "Commits in the change feed, over all streams. A worker's lag is this minus its "
+        "Commits in the change feed, over all shards. A worker's lag is this minus its "
         "treeclaim_feed_position; it catches up before each read.",
         value=position,
     )

@@ -43,6 +43,7 @@ db version                    service.commands:ShowVersion             print the
 db stamp                      service.commands:StampDatabase           record a revision without migrating the schema
 db online_data_migrations     service.commands:MigrateOnline           fill in the columns that older rows lack
 db prune                      service.commands:PruneDatabase           delete rows that the change feed no longer needs
+db reset-feed                 service.commands:ResetFeed               make every worker load everything again
 db check                      service.commands:CheckDatabase           check whether the database can be taken over
 upgrade check                 service.commands:CheckUpgrade            check whether anything has to be done before an upgrade
 config sample                 service.commands:PrintConfigSample       print a commented placement.conf

@@ -3,9 +3,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from treeclaim.model.names import CUSTOM_PREFIX
 from treeclaim.model.provider import ProviderRecord
@@ -14,24 +13,17 @@ if TYPE_CHECKING:
     # Its arrays are numpy's, which takes 14 MB; processes without a Forest do without.
     from treeclaim.model.whole import WholeInventory
 
-Positions = Mapping[int, int]
-"""The position in each stream of the change feed, by identity of the stream."""
 
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """A reader's position in the change feed (decision 0002).
 
     Attributes:
-        positions: The positions of all streams, as the reader found them.
-        epoch: The newest epoch that it found; None if there was none.
-        finished: Streams that may be gone the next time without a loss: those that were closed,
-            and epochs.
+        positions: The number of the last commit in each shard.
+        tokens: The token of each of these commits.
     """
 
-    positions: Positions
-    epoch: int | None
-    finished: AbstractSet[int]
+    positions: tuple[int, ...]
+    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,9 +139,7 @@ class Follower:
         if changes is not None and not self.forest.agrees_with(changes):
             _LOG.debug(_DISAGREES)
             changes = load(None)
-        if changes is not None and (
-            changes.complete or changes.cursor.positions != self.cursor.positions
-        ):
+        if changes is not None and (changes.complete or changes.cursor != self.cursor):
             self._apply(changes, begin)
 
     def _apply(self, changes: Changes, begin: float) -> None:
@@ -199,4 +197,4 @@ def _count(changes: Changes, providers: int, seconds: float) -> None:
 def _report_size(providers: int, cursor: Cursor) -> None:
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
-    metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions.values()))
+    metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions))

@@ -7,7 +7,6 @@ The clock is that of the database. Every process checks for expired holds and co
 import logging
 import threading
 from datetime import timedelta
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -15,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store.database.transactions import as_datetime
-from treeclaim.store.feed import pruning
+from treeclaim.store.feed import shards
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.providers import conditions as condition_writes
@@ -33,9 +32,8 @@ clocks and long transactions."""
 _PRUNE_INTERVAL = 3600.0
 """Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
 
-_PRUNE_CHECK = 60.0
-"""Seconds after which a process that has created streams prunes, because too many streams may exist. All
-workers create streams when they start, so they wait."""
+_FIRST_PRUNING = 60.0
+"""Seconds until the first pruning of a process, which may live for less than an hour."""
 
 _CHECK_SECONDS = 0.4
 """Seconds between two checks, each a query by an index. A hold ends at least one second after it was
@@ -75,13 +73,11 @@ class Housekeeper:
     def __init__(self, store: "Store", closing: threading.Event) -> None:
         self._store = store
         self._closing = closing
-        self._prune_at = monotonic() + _PRUNE_INTERVAL
-        self._streams_created = 0
 
     def start(self) -> None:
         """Remove expired holds and conditions, and prune the feed, in threads of this process."""
         self._store.repeat("treeclaim-holds", 0.0, self._end_if_due)
-        self._store.repeat("treeclaim-pruning", _PRUNE_CHECK, self.prune_if_due)
+        self._store.repeat("treeclaim-pruning", _FIRST_PRUNING, self.prune_in_background)
 
     def _end_if_due(self) -> float:
         try:
@@ -122,37 +118,25 @@ class Housekeeper:
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`; earlier transactions stay committed.
         """
-        now = self._store.now()
-        before = now - keep
+        before = self._store.now() - keep
         deleted = 0
-        for stream_id in self._store.read(pruning.find_streams_with_rows):
-            batch = pruning.ROWS_PER_TRANSACTION
-            while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
-                batch = self._store.write(pruning.delete_oldest, stream_id, before)
+        for shard in self._store.read(shards.find_shards_with_rows):
+            batch = shards.ROWS_PER_TRANSACTION
+            while batch >= shards.ROWS_PER_TRANSACTION and not self._closing.is_set():
+                batch = self._store.write(shards.delete_oldest, shard, before)
                 deleted += batch
         while not self._closing.is_set() and (
             lost := self._store.read(kept_requests.find_without_record)
         ):
             self._store.write(kept_requests.mark_without_record, lost)
         self._store.write(kept_requests.delete_old)
-        self._store.write(pruning.remove_closed, before)
-        self._store.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))
         return deleted
 
-    def prune_if_due(self) -> float:
-        """Prune the feed once an hour and after this process has created streams.
-
-        Returns:
-            The seconds until the next check.
-        """
-        streams_created = self._store.streams.created
-        if streams_created == self._streams_created and monotonic() < self._prune_at:
-            return _PRUNE_CHECK
-        self._streams_created = streams_created
-        self._prune_at = monotonic() + _PRUNE_INTERVAL
+    def prune_in_background(self) -> float:
+        """Prune the feed, or log why not; return the seconds until the next time."""
         try:
             self.prune(KEEP)
         except (TreeclaimError, SQLAlchemyError) as error:
             # The cause is in the log already.
             _LOG.warning("The change feed was not pruned: %s", error)
-        return _PRUNE_CHECK
+        return _PRUNE_INTERVAL

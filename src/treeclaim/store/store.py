@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from treeclaim import metrics
 from treeclaim.helper_threads import start_helper_thread
-from treeclaim.model.changes import Changes, Cursor, Positions
+from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.timing import WAIT, Stages
@@ -24,10 +24,14 @@ from treeclaim.store.database.failures import (
     classify_failure,
 )
 from treeclaim.store.database.systems import DatabaseSettings, get_system
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import (
+    IncompleteViewError,
+    ReadTransaction,
+    WriteTransaction,
+)
 from treeclaim.store.feed.polling import FeedPoller, LoadRequiredError
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.streams import StreamPool
+from treeclaim.store.feed.shards import ShardChoice
 from treeclaim.store.feed.unread import load_changes
 from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import claims as claim_writes
@@ -56,7 +60,6 @@ class Store:
         timeouts: The timeouts of its waits.
         outages: Counts and logs failures of the database.
         housekeeper: Removes expired holds and conditions, and prunes the feed.
-        streams: The streams of the feed to which this process writes.
     """
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = ATTEMPTS) -> None:
@@ -67,11 +70,11 @@ class Store:
         self._probe = Probe(self.engine, self.outages)
         self._poller = FeedPoller(self._probe, self.engine.dialect)
         self._attempts = max(attempts, 1)
-        self.streams = StreamPool()
-        self._committer = Committer(self.engine, self.streams)
+        shards = ShardChoice()
+        self._committer = Committer(self.engine, shards)
         self._closing = threading.Event()
         self._group_engine = make_engine(group_settings(settings))
-        group_committer = Committer(self._group_engine, self.streams)
+        group_committer = Committer(self._group_engine, shards)
         self._threads: list[threading.Thread] = []
         self.housekeeper = Housekeeper(self, self._closing)
         group_commit = GroupCommit(group_committer, self.outages, self.write, self._closing)
@@ -89,15 +92,23 @@ class Store:
     ) -> Result:
         """Run an operation that only reads, in one snapshot; retry it once after a lost connection.
 
+        A reader of the feed that finds the snapshot incomplete runs again, in a snapshot after a floor.
+
         Raises:
             StoreUnavailableError: if the database fails or does not respond in time.
         """
         deadline = self._deadline()
         is_repeated = False
+        floor: Cursor | None = None
+        views = 0
         while True:
             try:
                 with connected(self._reading) as connection, connection.begin():
-                    result = operation(ReadTransaction(connection, deadline), *args, **kwargs)
+                    transaction = ReadTransaction(connection, deadline, floor, views)
+                    result = operation(transaction, *args, **kwargs)
+            except IncompleteViewError:
+                views += 1
+                floor = self.cursor()
             except TRANSACTION_FAILURES as error:
                 if is_repeated or classify_failure(error) not in _PASSING:
                     raise self.outages.client_error(error) from error
@@ -125,9 +136,12 @@ class Store:
                 return self._poller.since(cursor)
         return self.read(load_changes, cursor)
 
-    def positions(self) -> Positions:
-        """Return the position of each stream of the change feed; raise as `fetch`."""
-        return dict(self.fetch("SELECT identity, position FROM treeclaim_streams"))
+    def cursor(self) -> Cursor:
+        """Return the end of the change feed; raise as `fetch`.
+
+        A snapshot that begins later has everything up to this cursor, so a list can be followed from it.
+        """
+        return self._poller.cursor()
 
     def fetch(self, sql: str) -> list[Any]:
         """Return the rows of a small query, by a connection outside of the pool.

@@ -17,7 +17,6 @@ from treeclaim.model.extension.news import News
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import load_news, load_roots, select_news
-from treeclaim.store.feed.unread import load_cursor
 from treeclaim.watching.change_log import (
     ChangeLog,
     LogEntry,
@@ -228,7 +227,7 @@ class Hub:
         """
         with self._lock_feed():
             if self._cursor is None:
-                self._cursor = self._store.read(load_cursor)
+                self._cursor = self._store.cursor()
                 self.log = self.log.at(write_cursor(self._cursor))
             else:
                 # A watch does not get earlier commits.
@@ -261,13 +260,13 @@ class Hub:
 
     def _poll(self) -> None:
         cursor = self._cursor
-        if cursor is None or self._store.positions() == cursor.positions:
+        if cursor is None or self._store.cursor() == cursor:
             return
         entry = self._store.read(self._read_entry, cursor=cursor)
         watches = list(self._watches)
         if entry is None:
             # A restored database, or a row of another release: each client must read everything again.
-            self._cursor = self._store.read(load_cursor)
+            self._cursor = self._store.cursor()
             self.log = self.log.broken(write_cursor(self._cursor))
         else:
             self._cursor = entry.message.news.cursor

@@ -14,7 +14,7 @@ from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.audit import repairs
 from treeclaim.store.feed.news import load_news, load_roots, select_news
-from treeclaim.store.feed.unread import load_cursor
+from treeclaim.store.feed.shards import load_cursor
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.operations.locks import provider_rows
 from treeclaim.store.operations.providers import providers

@@ -122,7 +122,6 @@ def test_claim_committed_before_large_load_is_counted_once(store, hosts, other, 
     ("module", "name"),
     [
         (polling, "_MOST_ROWS"),
-        (polling, "_MOST_STREAMS"),
         (polling, "_MOST_PROVIDERS"),
         (unread, "_FEW"),
     ],

@@ -8,13 +8,11 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.databases import EACH_DATABASE
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.feed import pruning
-from treeclaim.store.feed.streams import StreamPool
-from treeclaim.store.schema.tables import feed, streams
+from treeclaim.store.feed import shards
+from treeclaim.store.schema.tables import SHARDS, feed, feed_shards
 
 EVERYTHING = timedelta(seconds=-1)
 PIECE = 5
@@ -41,8 +39,9 @@ def touch_together(store, count):
 
 @pytest.fixture
 def deletions(store, monkeypatch):
-    """The number of rows that each statement took out of the feed, with small pieces."""
-    monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", PIECE)
+    """The number of rows that each statement took out of the feed, with small pieces and one shard."""
+    monkeypatch.setattr(shards.ShardChoice, "draw", lambda *_: 5)
+    monkeypatch.setattr(shards, "ROWS_PER_TRANSACTION", PIECE)
     statements = []
 
     def note(_connection, cursor, statement, *_):
@@ -77,69 +76,26 @@ def test_recent_rows_are_not_pruned(store):
     before = len(rows_of(store, feed))
     assert store.housekeeper.prune(timedelta(hours=1)) == 0
     assert len(rows_of(store, feed)) == before
-    assert [row for row in rows_of(store, streams) if row.closed_in is not None] == []
-
-
-def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
-    (begun,) = (row.id for row in rows_of(store, streams) if row.epoch is None)
-    store.housekeeper.prune(EVERYTHING)
-    closed = {row.id: row for row in rows_of(store, streams)}
-    assert closed[begun].closed_in == 1
-    assert {row.epoch for row in closed.values()} == {None, 0, 1}
-    store.housekeeper.prune(EVERYTHING)
-    remaining = {row.id: row for row in rows_of(store, streams)}
-    assert begun not in remaining
-    assert {row.epoch for row in remaining.values()} == {1}
+    assert [row.pruned_to for row in rows_of(store, feed_shards)] == [0] * SHARDS
 
 
 def test_failing_pruning_is_tried_again(store, database_url):
     with closing(Store(DatabaseSettings(database_url))) as busy:
         with busy.engine.begin() as connection:
             connection.exec_driver_sql("DROP TABLE treeclaim_feed")
-        busy.housekeeper._prune_at = 0.0
-        assert busy.housekeeper.prune_if_due() > 0
-
-
-def lent_twice(error):
-    """The streams of two transactions, the first of which ends with an error."""
-    pool = StreamPool()
-    try:
-        with pool.lend() as first:
-            raise error
-    except type(error):
-        pass
-    with pool.lend() as second:
-        return first, second
-
-
-def test_stream_is_reused_after_rollback():
-    first, second = lent_twice(IntegrityError("", {}, Exception()))
-    assert second is first
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        OperationalError("", {}, Exception()),
-        IntegrityError("", {}, Exception(), connection_invalidated=True),
-        ValueError(),
-    ],
-)
-def test_stream_is_abandoned_when_the_commit_is_uncertain(error):
-    first, second = lent_twice(error)
-    assert second is not first
+        assert busy.housekeeper.prune_in_background() > 0
 
 
 DRAW = """
 import os
-from treeclaim.store.schema.tables import new_identity
+from treeclaim.store.schema.tables import new_token
 os.fork()
-os.write(1, f"{new_identity()}\\n".encode())
+os.write(1, f"{new_token()}\\n".encode())
 """
 
 
 @pytest.mark.slow
-def test_identities_differ_between_processes_and_after_a_fork():
+def test_tokens_differ_between_processes_and_after_a_fork():
     drawn = []
     for _ in range(2):
         result = subprocess.run(
@@ -147,4 +103,4 @@ def test_identities_differ_between_processes_and_after_a_fork():
         )
         drawn += [int(line) for line in result.stdout.split()]
     assert len(drawn) == len(set(drawn)) == 4
-    assert all(0 <= identity < 1 << 63 for identity in drawn)
+    assert all(0 <= token < 1 << 63 for token in drawn)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader that caught up after prunings, restores and rollbacks knows what a fresh one knows."""
+"""A reader that caught up after prunings, restores and torn views knows what a fresh one knows."""
 
 import shutil
 from contextlib import closing
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.databases import EACH_DATABASE, EACH_SERVER, filled_database
@@ -32,7 +32,11 @@ HAPPENINGS = (
     ),
     *("read", "read", "change", "change", "change", "replace", "trait"),
     *("restart", "age", "prune_everything", "prune_old", "backup", "restore"),
+    *("read_torn", "load_torn", "read_torn_as_client", "read_as_client"),
+    *("reset_feed", "make_anew"),
 )
+OTHER_HISTORIES = {"restore", "reset_feed", "make_anew"}
+"""After these, each reader may load everything."""
 STORIES = st.lists(
     st.tuples(
         st.sampled_from(HAPPENINGS),
@@ -65,32 +69,18 @@ def everybody_is_current(world):
 
 
 def live_through(world, story):
-    """Let a story happen; whoever follows closely loads everything after a restored backup only."""
+    """Let a story happen; whoever follows closely loads everything in another history only."""
     close_by = Reader(world.onlooker)
     world.must_be_current(close_by)
     for name, writer, which in story:
         tell(world, (name, writer, which))
-        assert name == "restore" or not close_by.catch_up(), name
+        assert name in OTHER_HISTORIES or not close_by.catch_up(), name
         world.must_be_current(close_by)
     everybody_is_current(world)
-
-
-ID_OF_AN_OLD_STREAM = [
-    ("change", 0, 0),
-    ("prune_everything", 0, 1),
-    ("claim", 1, 0),
-    ("restore", 2, 0),
-    ("change", 2, 2),
-    ("restart", 2, 2),
-    ("change", 2, 3),
-    ("claim", 0, 3),
-    ("stock", 2, 2),
-]
-"""A story in which a stream of a restored database has the id of a stream that was polled before."""
+    world.read_as_client(0, 0)
 
 
 @pytest.mark.slow
-@example(story=ID_OF_AN_OLD_STREAM)
 @settings(
     max_examples=examples(40),
     deadline=None,
@@ -122,84 +112,59 @@ def test_random_histories_on_servers_leave_no_reader_behind(kind, tmp_path):
 
 PRUNE, READ = ("prune_everything", 2, 0), ("read", 0, 0)
 STORIES_BY_HAND = {
-    "a stream is created and pruned between reads": [
+    "unread rows are pruned": [
         *[("create", 0, 0), READ, ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0)],
         ("prune_old", 2, 0),
     ],
-    "the only stream is created and pruned once": [
-        *[("create", 0, 0), PRUNE, READ, ("create", 1, 1), PRUNE],
-    ],
-    "the only stream is created and pruned thrice": [
-        *[("create", 0, 0), PRUNE, READ, ("create", 1, 1), PRUNE, PRUNE, PRUNE],
-    ],
-    "a new stream is at the position of a pruned one": [
-        *[
-            ("create", 0, 0),
-            ("stock", 0, 0),
-            ("stock", 0, 0),
-            READ,
-            PRUNE,
-            PRUNE,
-            ("create", 1, 1),
-        ],
-    ],
+    "everything is pruned": [*[("create", 0, 0), PRUNE, READ, ("create", 1, 1), PRUNE, PRUNE]],
     "a position decreases": [
         *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0)],
     ],
-    "a restore loses a stream": [("backup", 0, 0), ("create", 0, 0), READ, ("restore", 0, 0)],
+    "a restore loses the first commit of a shard": [
+        *[("backup", 0, 0), ("create", 1, 0), READ, ("restore", 0, 0)],
+    ],
     "positions are reached again": [
-        *[
-            ("create", 0, 0),
-            ("restart", 0, 0),
-            ("backup", 0, 0),
-            ("create", 1, 1),
-            ("stock", 1, 1),
-        ],
-        *[READ, ("restore", 0, 0), ("create", 2, 2), ("stock", 2, 2)],
+        *[("create", 0, 0), ("backup", 0, 0), ("create", 1, 1), ("stock", 1, 1)],
+        *[READ, ("restore", 0, 0), ("create", 1, 2), ("stock", 1, 2)],
     ],
     "positions are exceeded": [
-        *[
-            ("create", 0, 0),
-            ("restart", 0, 0),
-            ("backup", 0, 0),
-            ("create", 1, 1),
-            ("stock", 1, 1),
-        ],
-        *[READ, ("restore", 0, 0), ("create", 2, 2), ("stock", 2, 2), ("stock", 2, 2)],
+        *[("create", 0, 0), ("backup", 0, 0), ("create", 1, 1), ("stock", 1, 1)],
+        *[READ, ("restore", 0, 0), ("create", 1, 2), ("stock", 1, 2), ("stock", 1, 0)],
     ],
-    "a restore opens a stream again where its owner left it": [
+    "a restore brings pruned rows back": [
         *[("create", 0, 0), ("backup", 0, 0), PRUNE, READ, ("restore", 0, 0), ("stock", 0, 0)],
     ],
-    "a lost commit is not the end of a closed stream": [
-        *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0), PRUNE],
+    "positions are exceeded and pruned": [
+        *[("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), READ, ("restore", 0, 0)],
+        *[("create", 0, 1), ("stock", 0, 1), PRUNE],
     ],
-    "a stream was closed in a lost history": [
-        *[("backup", 0, 0), ("create", 0, 0), PRUNE, READ, ("restore", 0, 0)],
+    "a database is made anew": [
+        *[("create", 0, 0), ("create", 1, 1), READ, ("make_anew", 0, 0)],
+        *[("create", 0, 2), ("create", 1, 3)],
     ],
     "a history of prunings is lost": [
         *[("create", 0, 0), ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0), ("backup", 0, 0)],
         *[("prune_old", 2, 0), READ, ("restore", 0, 0), ("restart", 1, 0), ("create", 1, 2)],
         *[PRUNE, PRUNE, PRUNE],
     ],
+    "rows are changed by hand": [("create", 0, 0), READ, ("reset_feed", 0, 0), ("stock", 0, 0)],
+} | {
+    f"{name}, view {view}, case {which}": [
+        ("create", 1, 3),
+        READ,
+        ("read_as_client", 0, 0),
+        ("stock", 1, 3),
+        (name, view, which),
+    ]
+    for name in ("read_torn", "load_torn", "read_torn_as_client")
+    for view in range(4)
+    for which in (0, 1)
 }
 
 
 @pytest.mark.parametrize("name", STORIES_BY_HAND)
 def test_story_leaves_no_reader_behind(world, name):
     tell(world, *STORIES_BY_HAND[name])
-    everybody_is_current(world)
-
-
-def test_writer_abandons_stream_reassigned_after_restore(world):
-    tell(world, ("backup", 0, 0), ("create", 0, 0), ("restore", 0, 0), ("create", 1, 1))
-    # Where ids come again, the other writer's stream has the same one, and the same position.
-    tell(world, ("create", 0, 2))
-    with world.onlooker.engine.connect() as connection:
-        result = connection.exec_driver_sql(
-            "SELECT position FROM treeclaim_streams WHERE closed_in IS NULL AND epoch IS NULL"
-        )
-        assert list(result.scalars()) == [1, 1]
-    tell(world, ("create", 1, 3))
     everybody_is_current(world)
 
 
@@ -212,7 +177,7 @@ def test_reader_loads_everything_once_when_unread_rows_are_pruned(world):
     assert not world.must_be_current(reader)
 
 
-def test_pruned_first_rows_of_new_stream_cause_full_load(world):
+def test_pruned_first_rows_of_a_shard_cause_full_load(world):
     tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("age", 0, 0))
     tell(world, ("create", 1, 2), ("prune_old", 2, 0))
     assert world.must_be_current(world.readers[0])
@@ -224,26 +189,40 @@ def test_late_reader_needs_no_full_load_while_its_rows_remain(world):
     assert not world.must_be_current(world.readers[0])
 
 
-def test_readers_load_everything_until_an_epoch_exists(world):
-    reader = world.readers[0]
-    with world.onlooker.engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM treeclaim_streams")
-    tell(world, ("create", 0, 0))
-    assert world.must_be_current(reader)
-    tell(world, ("stock", 0, 0))
-    assert world.must_be_current(reader)
-    tell(world, ("prune_old", 2, 0))
-    world.must_be_current(reader)
-    tell(world, ("stock", 0, 0))
-    assert not world.must_be_current(reader)
+@pytest.mark.parametrize("which", [0, 1])
+def test_torn_view_is_read_again_without_a_full_load(world, which):
+    tell(world, ("read", 0, which))
+    assert not world.read_torn(0, which)
+    assert world.torn_views == 1
 
 
-def test_the_tables_of_the_feed_do_not_grow_with_prunings(world):
-    for number in range(6):
-        tell(world, ("restart", 0, 0), ("create", 0, 0), ("delete", 0, 0), ("age", 0, 0))
+def test_feed_does_not_grow_with_prunings(world):
+    for number in range(3):
+        tell(world, ("create", 0, 0), ("delete", 0, 0), ("age", 0, 0))
         tell(world, ("prune_old", number % WRITERS, 0))
-    with world.onlooker.engine.connect() as connection:
-        streams = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_streams").scalar()
-        result = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_feed").scalar()
-    # The stream and the epoch of the last pruning, and the epoch of the one before.
-    assert (streams, result) == (3, 0)
+    assert world.copy()["treeclaim_feed"] == []
+
+
+def test_reader_loads_everything_after_a_reset(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0), ("reset_feed", 0, 0))
+    assert world.must_be_current(world.readers[0])
+    tell(world, ("stock", 0, 0))
+    assert not world.must_be_current(world.readers[0])
+
+
+def test_reset_creates_missing_shards(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0))
+    world.put(world.copy() | {"treeclaim_feed_shards": []})
+    tell(world, ("reset_feed", 0, 0), ("create", 0, 1), ("create", 1, 2))
+    assert world.must_be_current(world.readers[0])
+    assert len(world.load().records()) == 3
+
+
+def test_rows_deleted_by_hand_cause_full_load(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0), ("read_as_client", 0, 0))
+    tell(world, ("stock", 0, 0), ("stock", 0, 0))
+    rows = world.copy()["treeclaim_feed"]
+    world.put(world.copy() | {"treeclaim_feed": rows[:-1]})
+    assert world.must_be_current(world.readers[0])
+    tell(world, ("read_as_client", 0, 0), ("stock", 0, 0), ("read_as_client", 0, 0))
+    assert not world.must_be_current(world.readers[0])

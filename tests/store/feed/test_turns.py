@@ -59,8 +59,8 @@ def test_reader_arriving_during_a_read_triggers_another(store, monkeypatch):
 def test_wait_for_the_probe_times_out(store, monkeypatch):
     monkeypatch.setattr(probe_module, "TURN_SECONDS", SHORT)
     with store._probe._lock, pytest.raises(StoreUnavailableError):
-        store.positions()
-    assert store.positions() is not None
+        store.cursor()
+    assert store.cursor() is not None
 
 
 def test_commit_during_a_read_is_shown_by_the_next(store, monkeypatch):

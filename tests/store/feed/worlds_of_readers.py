@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers, readers, prunings and restored backups on one database, in whatever order they come."""
+"""Writers, readers, prunings, restored backups and torn views on one database, in whatever order they come."""
 
 import contextlib
-import sqlite3
 import uuid
 from datetime import timedelta
 
@@ -12,9 +11,13 @@ from tests.store.upkeep import utc_now
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension import cursor_text
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import Inventory
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.engine import make_engine
+from treeclaim.store.feed import shards
+from treeclaim.store.feed.news import load_news
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes
@@ -22,7 +25,7 @@ from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import own_tables, placement
+from treeclaim.store.schema.tables import SHARDS, feed_shards, new_shard, own_tables, placement
 
 PROVIDERS = [str(uuid.UUID(int=number + 1)) for number in range(4)]
 CONSUMERS = [str(uuid.UUID(int=number + 1)) for number in range(2)]
@@ -35,6 +38,7 @@ EVERYTHING = timedelta(seconds=-1)
 
 AN_HOUR = timedelta(hours=1)
 _NO_FOREIGN_KEYS = {
+    "sqlite": "PRAGMA defer_foreign_keys = ON",
     "postgresql": "SET LOCAL session_replication_role = replica",
     "mysql": "SET SESSION foreign_key_checks = 0",
 }
@@ -76,6 +80,112 @@ class Reader:
         return picture_of(self.forest)
 
 
+class Client:
+    """A client that lists all providers, and then updates those that the changes since its cursor name."""
+
+    def __init__(self, store):
+        self.store = store
+        self.cursor = None
+        self.known = {}
+
+    def catch_up(self):
+        news = None
+        if self.cursor is not None:
+            news = self.store.read(load_news, cursor_text.read(self.cursor))
+        cursor = self.store.cursor() if news is None else news.cursor
+        present = self._list()
+        if news is None:
+            self.known = present
+        for uuid_ in () if news is None else news.changes:
+            self.known.pop(uuid_, None)
+            if uuid_ in present:
+                self.known[uuid_] = present[uuid_]
+        self.cursor = cursor_text.write_cursor(cursor)
+
+    def _list(self):
+        forest = Forest()
+        forest.apply(self.store.changes(None))
+        return {record.uuid: str(record) for record in forest.records()}
+
+
+class TornView:
+    """Makes one view of a store show the second of two commits of a shard, and not the first.
+
+    A read view of MariaDB may be like this: it is made while both are committed. Later views show both.
+
+    Args:
+        world: Makes the commits.
+        number: The number of the torn view, counted from now on.
+        commits: Two functions that change different rows, in the same shard.
+    """
+
+    def __init__(self, world, number, commits):
+        self._world = world
+        self._remaining = number
+        self._commits = commits
+        self._complete = None
+
+    @contextlib.contextmanager
+    def installed(self, store):
+        """See to it that each view of the store begins here."""
+        ask = store._probe.rows
+
+        def rows(sql, parameters=()):
+            self._begin_view()
+            return ask(sql, parameters)
+
+        def begun(_connection):
+            self._begin_view()
+
+        store._probe.rows = rows
+        # Before the listeners of the store, which may begin the transaction.
+        sa.event.listen(store.engine, "begin", begun, insert=True)
+        try:
+            yield
+        finally:
+            store._probe.rows = ask
+            sa.event.remove(store.engine, "begin", begun)
+            self._show_all()
+
+    def _show_all(self):
+        if self._complete is not None:
+            self._world.put(self._complete)
+            self._complete = None
+
+    def _begin_view(self):
+        self._show_all()
+        if self._remaining == 0:
+            states = [self._world.copy()]
+            for commit in self._commits:
+                commit()
+                states.append(self._world.copy())
+            # A commit may be refused.
+            before, between, after = (len(state["treeclaim_feed"]) for state in states)
+            self._world.torn_views += before < between < after
+            self._complete = states[-1]
+            self._world.put(without_the_first(*states))
+        self._remaining -= 1
+
+
+def without_the_first(before, between, after):
+    """The rows after two commits, without the rows that only the first of them changed."""
+    torn = {}
+    for table in tables():
+        keys = [column.name for column in table.primary_key]
+        old, middle, new = (
+            {tuple(row[key] for key in keys): row for row in state[table.name]}
+            for state in (before, between, after)
+        )
+        rows = dict(new)
+        for key in old.keys() | middle.keys():
+            if old.get(key) != middle.get(key) == new.get(key):
+                rows.pop(key, None)
+                if key in old:
+                    rows[key] = old[key]
+        torn[table.name] = list(rows.values())
+    return torn
+
+
 def picture_of(forest):
     """All that a Forest knows; of attributes the types too, for 1 and true are equal to Python."""
     records = forest.records()
@@ -88,15 +198,26 @@ class World:
     def __init__(self, url):
         self.url = url
         self.settings = DatabaseSettings(url, sqlite_synchronous=False)
-        self.stores = [Store(self.settings) for _ in range(WRITERS)]
+        self._engine = make_engine(self.settings)
+        self.stores = [self._open(writer) for writer in range(WRITERS)]
         self.onlooker = Store(self.settings)
         self.readers = [Reader(self.onlooker) for _ in range(READERS)]
-        self.backups = [self._copy()]
+        self.client = Client(self.onlooker)
+        self.backups = [self.copy()]
         self.aged_at = None
+        self.torn_views = 0
 
     def close(self):
         for store in (*self.stores, self.onlooker):
             store.close()
+        self._engine.dispose()
+
+    def _open(self, writer):
+        """Open a store that writes to one of two shards, so that shards have many commits."""
+        store = Store(self.settings)
+        choice = store._committer._shards
+        setattr(choice, "draw", lambda _connection: writer % 2)  # noqa: B010 - as no method is replaced
+        return store
 
     # -- what may happen -------------------------------------------------------------------
 
@@ -181,9 +302,9 @@ class World:
             self.stores[writer].write(operation, *args, **kwargs)
 
     def restart(self, writer, _which):
-        """Let a process end and another take its place; its streams are left behind."""
+        """Let a process end and another take its place."""
         self.stores[writer].close()
-        self.stores[writer] = Store(self.settings)
+        self.stores[writer] = self._open(writer)
 
     def prune_everything(self, writer, _which):
         """Prune with nothing kept."""
@@ -202,34 +323,41 @@ class World:
         self.aged_at = utc_now()
 
     def backup(self, _writer, _which):
-        self.backups.append(self._copy())
+        self.backups.append(self.copy())
 
     def restore(self, _writer, which):
         """Go back to a backup while all processes go on: also what losing commits looks like."""
-        copy = self.backups[-1 - which % len(self.backups)]
-        if self.url.startswith("sqlite"):
-            with contextlib.closing(self._file()) as target:
-                copy.backup(target)
-            return
-        with self.onlooker.engine.begin() as connection:
+        self.put(self.backups[-1 - which % len(self.backups)])
+
+    def make_anew(self, _writer, _which):
+        """Drop the database and make another one."""
+        new_shards = [new_shard(number) for number in range(SHARDS)]
+        self.put(self.backups[0] | {feed_shards.name: new_shards})
+
+    def reset_feed(self, writer, which):
+        """Change a provider by hand, and then reset the feed."""
+        with self._engine.begin() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE resource_providers SET generation = {7 + writer} WHERE id > {which}"
+            )
+        with self._engine.begin() as connection:
+            shards.reset(connection)
+
+    def put(self, state):
+        """Replace all rows."""
+        with self._engine.begin() as connection:
             connection.exec_driver_sql(_NO_FOREIGN_KEYS[connection.dialect.name])
-            for table in tables():
+            for table in reversed(tables()):
                 connection.execute(sa.delete(table))
-                if copy[table.name]:
-                    connection.execute(sa.insert(table), copy[table.name])
+            for table in tables():
+                if state[table.name]:
+                    connection.execute(sa.insert(table), state[table.name])
         # Settings of a session end with its connection.
-        self.onlooker.engine.dispose()
+        self._engine.dispose()
 
-    def _file(self):
-        return sqlite3.connect(sa.make_url(self.url).database, isolation_level=None)
-
-    def _copy(self):
-        if self.url.startswith("sqlite"):
-            copy = sqlite3.connect(":memory:")
-            with contextlib.closing(self._file()) as source:
-                source.backup(copy)
-            return copy
-        with self.onlooker.engine.connect() as connection:
+    def copy(self):
+        """All rows by the name of their table."""
+        with self._engine.connect() as connection:
             return {
                 table.name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
                 for table in tables()
@@ -246,6 +374,39 @@ class World:
     def read(self, _writer, which):
         """Let a reader catch up; it must know just what a fresh one knows."""
         self.must_be_current(self.readers[which % READERS])
+
+    def read_as_client(self, _writer, _which):
+        """Let the client catch up; it must know just what a fresh one knows."""
+        self.client.catch_up()
+        fresh = Client(self.onlooker)
+        fresh.catch_up()
+        assert self.client.known == fresh.known
+
+    def read_torn(self, writer, which):
+        """Let a reader catch up through a torn view; it must know all after the next one; tell of full loads."""
+        return self._see_torn(self.readers[which % READERS], writer, which)
+
+    def load_torn(self, writer, which):
+        """Let a new reader load everything through a torn view."""
+        self._see_torn(Reader(self.onlooker), writer, which)
+
+    def read_torn_as_client(self, writer, which):
+        """Let the client catch up through a torn view."""
+        self._see_torn(self.client, writer, which)
+        self.read_as_client(writer, which)
+
+    def _see_torn(self, reader, view, which):
+        first, second = which, (which + 1) % len(PROVIDERS)
+        for provider in (first, second):
+            self.change(0, provider)
+            self.claim(0, provider)
+        act = self.claim if which % 2 else self.describe
+        torn = TornView(self, view, [lambda: act(0, first), lambda: self.describe(0, second)])
+        with torn.installed(self.onlooker):
+            is_complete = reader.catch_up()
+        if isinstance(reader, Reader):
+            self.must_be_current(reader)
+        return is_complete
 
     def must_be_current(self, reader):
         """Fail if a reader that has caught up differs from a fresh one; tell of full loads."""

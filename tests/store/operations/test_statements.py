@@ -41,8 +41,8 @@ INSERT INTO consumers (uuid, project_id, user_id, generation)
 SELECT 'other ' || number, 1, 1, 1 FROM generate_series(1, {MANY}) number;
 INSERT INTO allocations (consumer_id, resource_provider_id, resource_class_id, used)
 SELECT uuid, 999, 0, 1 FROM consumers WHERE length(uuid) < 36;
-INSERT INTO treeclaim_feed (stream_id, position, kind, object_id, created_at)
-SELECT 1, -number, 'provider', 999, now() FROM generate_series(1, {MANY}) number
+INSERT INTO treeclaim_feed (shard, position, previous, kind, object_id, created_at, format)
+SELECT MOD(number, 8), -number, 0, 'provider', 999, now(), 1 FROM generate_series(1, {MANY}) number
 """
 """Rows that other programs have written on PostgreSQL; the rows of the feed are older than what readers know."""
 

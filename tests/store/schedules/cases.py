@@ -76,8 +76,8 @@ CRITICAL = (
     ("classes-stocked", 1, "reshape", "swap-class"),
     ("trees", 2, "move-root", "move-other"),
     ("parts", 2, "give-trait", "swap-trait"),
-    ("known-stream", 2, "claim", "prune"),
-    ("known-stream", 1, "claim", "prune", "read"),
+    ("shared-shard", 2, "claim", "prune"),
+    ("shared-shard", 1, "claim", "prune", "read"),
     ("followed-present", 2, "move", "read-often"),
     ("followed-present", 1, "move", "delete-and-refill", "read-often"),
     ("followed-present", 1, "put-old", "shrink", "read-often"),
@@ -108,7 +108,7 @@ def quick():
             "trees",
             "classes-stocked",
             "parts",
-            "known-stream",
+            "shared-shard",
             "followed-present",
         )
         for case in pairs("sqlite", WORLDS[name])

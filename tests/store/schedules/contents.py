@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of what is in the database or comes from it, the same where only ids and times differ.
 
-Sequences give out other ids in each schedule, streams draw their identities at random, and the time
+Sequences give out other ids in each schedule, shards draw their tokens at random, and the time
 goes on. So an id is replaced by a mark, and kept beside the text: two texts with ids say the same if
 a renaming of ids turns all of them into each other. Ids that a world gives are no such ids.
 """

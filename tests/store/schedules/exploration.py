@@ -14,6 +14,7 @@ from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
 from tests.store.schedules.scripts import written
 from tests.store.schedules.sessions import LIMIT
+from treeclaim.store.feed import shards
 from treeclaim.store.writes import retries
 
 _OBSERVED = 2
@@ -70,6 +71,8 @@ def without_pauses(patch):
     """Let the store run a transaction again at once: what comes then is the scheduler's matter."""
     patch.setattr(retries, "_FIRST_PAUSE", 0.0)
     patch.setattr(retries, "_LONGEST_PAUSE", 0.0)
+    # Only the scheduler ends a wait.
+    patch.setattr(shards, "LOCK_SECONDS", 240)
 
 
 class Exploration:
@@ -91,7 +94,7 @@ class Exploration:
         self._scripts = case.clients
         self._preemptions = case.preemptions
         self._reduced = reduced
-        self._streams = case.world.streams
+        self._shares_a_shard = case.world.shares_a_shard
         self._beginning = place.beginning(case.world, Beginning)
         self._serial = {}
         self.begun = 0
@@ -149,9 +152,7 @@ class Exploration:
         self._place.fill(self._beginning.script)
         sessions = self._place.sessions[: len(self._scripts)]
         for number, session in enumerate(sessions):
-            session.meet(
-                self._beginning.changes, [*self._streams[number:], *self._streams[:number]]
-            )
+            session.meet(self._beginning.changes, 0 if self._shares_a_shard else number)
         return sessions
 
     def _run(self, choices, watch=None):

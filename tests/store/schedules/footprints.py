@@ -12,15 +12,15 @@ frees   the locks that the end of its transaction lets go
 
 A transaction that reads a snapshot takes all of it at its first query.
 
-Tables are coarse, so that nothing needs to be known of conditions and indexes. Only the rows of the
-feed are told apart, which every write adds at its end, each to a stream of its own.
+Tables are coarse, so that nothing needs to be known of conditions and indexes. Only the shards of the
+feed are told apart, of which every write advances one at its end.
 """
 
 import re
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
-from treeclaim.store.schema.tables import feed, own_tables, placement, streams
+from treeclaim.store.schema.tables import feed, feed_shards, own_tables, placement
 
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
@@ -38,6 +38,7 @@ _LOCKS = re.compile(
     r"\bFOR (UPDATE|SHARE|KEY SHARE|NO KEY UPDATE)\b|LOCK IN SHARE|_lock\b|\b(get|advisory)_\w*lock",
     re.IGNORECASE,
 )
+_WRITES_FEED = re.compile(r"\bUPDATE treeclaim_feed_shards\b|\bINSERT INTO treeclaim_feed\b")
 _SELECTS = re.compile(r"^\s*\(?(SELECT|WITH)\b", re.IGNORECASE)
 _SETS_UP = re.compile(r"^\s*(SET|BEGIN|START TRANSACTION)\b", re.IGNORECASE)
 
@@ -145,7 +146,7 @@ class Transaction:
             self.locked |= _WHOLE
             return EVERYTHING
         self.locked |= rows
-        if not _SELECTS.search(sql):
+        if not _SELECTS.search(sql) or _WRITES_FEED.search(sql):
             self.written |= rows
         return Footprint(locks=rows)
 
@@ -169,15 +170,17 @@ def query(sql):
 
 @cache
 def _is_query(sql):
-    return _READS.search(sql) is not None and _LOCKS.search(sql) is None
+    if _LOCKS.search(sql) is not None or _WRITES_FEED.search(sql) is not None:
+        return False
+    return _READS.search(sql) is not None
 
 
 def _rows(sql, parameters):
     """Return the rows that a statement names, and for writes those that its foreign keys refer to."""
     result = _tables(sql)
-    key = _key(sql, parameters) if feed.name in sql or streams.name in sql else None
-    if key is not None:
-        return frozenset({key})
+    if _WRITES_FEED.search(sql) and isinstance(parameters, dict) and "shard" in parameters:
+        # Its statements name one shard, with a parameter of this name.
+        return frozenset((table.name, parameters["shard"]) for table in (feed, feed_shards))
     return frozenset((name, _ANY) for name in result)
 
 
@@ -200,39 +203,3 @@ def _related(name):
         if key.column.table.name == name
     }
     return frozenset(above | below)
-
-
-_MARK = re.compile(r"%\((\w+)\)s|%s|\?")
-_INSERTED = re.compile(rf"^\s*INSERT INTO ({feed.name}|{streams.name}) \(([^)]*)\)")
-_ADVANCED = re.compile(
-    rf"^\s*UPDATE {streams.name} SET .* WHERE {streams.name}\.id = (?=%|\?)", re.DOTALL
-)
-
-
-def _key(sql, parameters):
-    """The one row, or the rows of one stream, that a statement writes; None if that is unknown."""
-    if match := _INSERTED.search(sql):
-        table, columns = match[1], [name.strip() for name in match[2].split(",")]
-        name = "stream_id" if table == feed.name else "identity"
-        if "epoch" in columns or name not in columns:
-            return None
-        values = set(_values(parameters, name, columns.index(name)))
-        return (table, (name, values.pop())) if len(values) == 1 else None
-    if match := _ADVANCED.search(sql):
-        marks = list(_MARK.finditer(sql, 0, match.end()))
-        name = _MARK.match(sql, match.end())[1]
-        values = set(_values(parameters, name, len(marks)))
-        return (streams.name, ("id", values.pop())) if len(values) == 1 else None
-    return None
-
-
-def _values(parameters, name, position):
-    """The values of a parameter, by name or by position, of one or of many executions."""
-    if isinstance(parameters, dict):
-        value = parameters[name]
-        return value if isinstance(value, list) else [value]
-    if isinstance(parameters, tuple) and not any(
-        isinstance(parameter, tuple) for parameter in parameters
-    ):
-        return [parameters[position]]
-    return [value for parameter in parameters for value in _values(parameter, name, position)]

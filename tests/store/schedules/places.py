@@ -76,7 +76,7 @@ class Place:
 
     def script(self, world):
         """The SQL that makes the database hold a world and nothing else."""
-        # The epoch of the feed stays beside the streams of a world: without it readers load all.
+        # The shards of the feed stay.
         rows = {
             table.name: [*self._own_rows.get(table.name, ()), *world.rows.get(table.name, ())]
             for table in self._tables

@@ -3,7 +3,7 @@
 
 import queue
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 import psycopg
@@ -23,7 +23,6 @@ from tests.store.schedules.pictures import Follower
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.postgresql import BoundedConnection
 from treeclaim.store.database.timeouts import Timeouts
-from treeclaim.store.feed import streams
 
 LIMIT = 120.0
 """Seconds without any progress after which a session counts as stuck. Statements take some ms; a
@@ -112,21 +111,16 @@ class Session:
 
         setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
-    def meet(self, changes, known=()):
+    def meet(self, changes, shard):
         """Begin in a new world, which its reader has seen already.
 
         Args:
             changes: Changes that its reader has read.
-            known: The streams that the world begins with; the first is its own, all moved lately.
+            shard: The shard of the feed that its writes advance.
         """
         self._begin_anew()
-        # Nothing is left of the streams of the world before.
-        pool = streams.StreamPool()
-        pool._idle += [replace(stream) for stream in known[:1]]
-        self.store._committer._streams = pool
-        self.store._poller._recent_streams = tuple(
-            (stream.identity, stream.id) for stream in known
-        )
+        choice = self.store._committer._shards
+        setattr(choice, "draw", lambda _connection: shard)  # noqa: B010 - as above
         self.follower = None
         self._start = changes
 

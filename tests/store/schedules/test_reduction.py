@@ -52,7 +52,7 @@ def test_reduction_finds_all_planted_defects(place, monkeypatch):
 @pytest.mark.parametrize("place", ["sqlite", *EACH_SERVER], indirect=True)
 def test_reduction_keeps_outcomes_of_correct_writes(place):
     for world, *scripts in (
-        ("known-stream", "claim", "prune"),
+        ("shared-shard", "claim", "prune"),
         ("followed-present", "put-old", "read-often"),
     ):
         assert not compare(place, Case(place.kind, WORLDS[world], tuple(scripts), preemptions=1))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tests.store.schedules.sessions import Session
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.feed.streams import Stream
 
 GENERATION = 5
 """The generation of every provider at first."""
@@ -81,15 +80,15 @@ class World:
         rows: By name of table.
         scripts: By name.
         explored: Scripts whose pairs among themselves another world with the same rows has.
-        streams: Streams of the feed, one for each session; none if each makes its own.
+        shares_a_shard: Whether all sessions advance one shard of the feed; otherwise each has its own.
     """
 
-    def __init__(self, name):
+    def __init__(self, name, *, shares_a_shard=False):
         self.name = name
+        self.shares_a_shard = shares_a_shard
         self.rows = defaultdict(list)
         self.scripts = {}
         self.explored = set()
-        self.streams = []
         for number, standard in enumerate(("VCPU", "MEMORY_MB")):
             self.rows["resource_classes"].append({"id": number, "name": standard})
         self.rows["traits"].append({"id": 1, "name": "MISC_SHARES_VIA_AGGREGATE"})
@@ -159,21 +158,6 @@ class World:
                 "used": used,
             }
         )
-
-    def known_streams(self, count, at):
-        """Let sessions go on with streams that readers know, used last at some time."""
-        for number in range(1, count + 1):
-            stream = Stream(100 + number, (1 << 33) + number, 3)
-            self.streams.append(stream)
-            self.rows["treeclaim_streams"].append(
-                {
-                    "id": stream.id,
-                    "identity": stream.identity,
-                    "position": stream.position,
-                    "pruned_to": stream.position,
-                    "used_at": at,
-                }
-            )
 
     def _id(self, table, column, value):
         return next(row["id"] for row in self.rows[table] if row[column] == value)

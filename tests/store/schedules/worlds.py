@@ -9,14 +9,14 @@ import math
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.store.schedules.places import BEGINNING, SESSIONS
+from tests.store.schedules.places import BEGINNING
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
 from treeclaim.model.claim import HOLD_TYPE, ConsumerClaim, HoldTerms, Omission, ReshapedInventory
 from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
 from treeclaim.store.audit import repairs
-from treeclaim.store.feed import pruning
+from treeclaim.store.feed import shards
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -158,7 +158,7 @@ def _prune(session):
 
 PRUNE = script(
     "prune",
-    Operation((pruning.delete_oldest, pruning.remove_closed, pruning.close_unused), _prune),
+    Operation((shards.delete_oldest,), _prune),
 )
 """All that the feed can lose, in several transactions."""
 
@@ -503,13 +503,10 @@ def consumption_world():
     return world
 
 
-def known_stream_world():
-    """A stream of the feed that has come far, and that readers know."""
-    world = World("known-stream")
+def shared_shard_world():
+    """Writers that wait for one shard of the feed."""
+    world = World("shared-shard", shares_a_shard=True)
     world.provider(HOST, VCPU=8)
-    world.rows["treeclaim_streams"].append(
-        {"id": 101, "identity": 1 << 40, "position": 3, "pruned_to": 3, "used_at": BEGINNING}
-    )
     world.add(
         script("claim", put(claim(NEW, None, host=2))),
         script("shrink", set_stock(HOST, VCPU=2)),
@@ -520,9 +517,8 @@ def known_stream_world():
 
 
 def followed_world():
-    """Streams that writers go on with and readers know: claims are followed by single looks."""
+    """Claims in different shards of the feed, which are followed by single looks."""
     world = world_of_consumers("followed", "present")
-    world.known_streams(SESSIONS, BEGINNING)
     world.add(
         script("put-old", put(claim(MINE, UNCHECKED, host=3))),
         script("move", put(claim(MINE, UNCHECKED, spare=4))),
@@ -712,7 +708,7 @@ WORLDS = {
         classes_world(stocked=True),
         classes_world(stocked=False),
         parts_world(),
-        known_stream_world(),
+        shared_shard_world(),
         followed_world(),
         consumption_world(),
         names_world(),

@@ -11,7 +11,7 @@ from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.engine import make_engine
 from treeclaim.store.schema import revisions
-from treeclaim.store.schema.tables import streams
+from treeclaim.store.schema.tables import SHARDS, feed_shards, mixes
 
 LATER = "0099"
 
@@ -72,7 +72,7 @@ def test_interrupted_sync_is_continued(url):
     with engine.begin() as connection:
         for table in ("treeclaim_conditions", "treeclaim_alembic_version"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
-        streams.indexes.copy().pop().drop(connection)
+        mixes.indexes.copy().pop().drop(connection)
     with pytest.raises(SchemaRevisionError, match="Run 'treeclaim db sync'"):
         revisions.require_ready(engine)
     for _ in range(2):
@@ -80,12 +80,11 @@ def test_interrupted_sync_is_continued(url):
     revisions.require_ready(engine)
     assert state(url) == complete
     with engine.connect() as connection:
-        indexes = sa.inspect(connection).get_indexes(streams.name)
-        assert [index["name"] for index in indexes] == [index.name for index in streams.indexes]
-        numbers = sa.select(streams.c.epoch).where(streams.c.epoch.is_not(None))
-        epochs = connection.execute(numbers).scalars().all()
+        indexes = sa.inspect(connection).get_indexes(mixes.name)
+        assert [index["name"] for index in indexes] == [index.name for index in mixes.indexes]
+        shards = connection.execute(sa.select(feed_shards.c.shard)).scalars().all()
     engine.dispose()
-    assert epochs == [0]
+    assert sorted(shards) == list(range(SHARDS))
 
 
 def test_own_tables_without_a_column_are_refused(url):

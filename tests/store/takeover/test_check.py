@@ -413,7 +413,7 @@ def test_concurrent_and_repeated_schema_syncs_agree(empty_url):
             assert trouble(empty_url) == []
             race(racers)
             columns_again, rows_again = dump(empty_url)
-            del rows["treeclaim_streams"], rows_again["treeclaim_streams"]
+            del rows["treeclaim_feed_shards"], rows_again["treeclaim_feed_shards"]
             assert (columns_again, rows_again) == (columns, rows)
             metadata, engine = sa.MetaData(), sa.create_engine(empty_url)
             metadata.reflect(engine)

@@ -74,6 +74,15 @@ class PruneDatabase(_ServiceCommand):
     """
 
 
+class ResetFeed(_ServiceCommand):
+    """Make every worker and every watcher load everything again.
+
+    For a database whose rows were changed by hand, or of which only some tables were restored.
+    """
+
+    function = "database:reset_feed"
+
+
 class CheckDatabase(_ServiceCommand):
     """Check whether the database can be taken over. Nothing is changed.
 

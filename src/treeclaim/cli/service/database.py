@@ -16,8 +16,10 @@ from treeclaim.cli.output import FAILED, CommandError, print_lines
 from treeclaim.cli.service.stores import configuration_of, opened_store
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database
+from treeclaim.store.database.engine import await_database, connected
 from treeclaim.store.database.requirements import require_usable_server
+from treeclaim.store.database.systems import get_system
+from treeclaim.store.feed.shards import reset
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
@@ -87,6 +89,17 @@ def prune(options: argparse.Namespace) -> None:
         schema.require_ready(store.engine)
         deleted = store.housekeeper.prune(timedelta(hours=options.keep_hours))
         print_lines(f"{deleted} rows of the change feed deleted")
+
+
+def reset_feed(options: argparse.Namespace) -> None:
+    """Make every worker and every watcher load everything again."""
+    with opened_store(options) as (store, configuration):
+        require_usable_server(store.engine, configuration.database)
+        schema.require_ready(store.engine)
+        engine = get_system(store.engine).for_writing(store.engine)
+        with connected(engine) as connection, connection.begin():
+            reset(connection)
+        print_lines("The change feed begins anew; every worker loads everything at its next read.")
 
 
 def check_takeover(options: argparse.Namespace) -> int:

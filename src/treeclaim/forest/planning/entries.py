@@ -41,7 +41,7 @@ from treeclaim.model.names import is_custom_name
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, CONDITIONS, INVENTORIES, TRAITS
 from treeclaim.model.provider import Consumed, Consumes, Inventory, InventoryRecord, ProviderRecord
 
-NOWHERE = Cursor({}, None, frozenset())
+NOWHERE = Cursor((), ())
 """The position of changes that come from no database."""
 
 _Target = Target[ProviderRecord]

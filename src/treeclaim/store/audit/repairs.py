@@ -23,7 +23,6 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.operations.allocations import claims, consumers, holds
 from treeclaim.store.operations.allocations.lookup import load_current_allocations
 from treeclaim.store.operations.allocations.requests import ClaimRequest
-from treeclaim.store.operations.locks.lock_rows import AGGREGATE, HOLD, TREE, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.placing import set_root
 from treeclaim.store.reading.holds import load_hold_terms
@@ -142,7 +141,6 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> RepairO
     roots = {root for _, root in path.values() if root is not None}
     # Writes that change the shape of a tree lock its root, and the provider that they move.
     lock_providers(transaction, (), path.keys() | roots)
-    write_lock_rows(transaction, TREE, roots)
     if _load_path(transaction, row.id) != path:
         raise RetryTransactionError
     top = tops({each: parent for each, (parent, _) in path.items()})[row.id]
@@ -175,7 +173,6 @@ def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) ->
     row = transaction.row(_LOCK_AGGREGATE, uuid=item["uuid"])
     if row is None or row.uuid != item["uuid"]:
         return _GONE
-    write_lock_rows(transaction, AGGREGATE, [row.id])
     if transaction.row(_MEMBER, aggregate_id=row.id) is not None:
         return _GONE
     transaction.execute(_DELETE_AGGREGATE, aggregate_id=row.id)
@@ -210,7 +207,6 @@ def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     locked_consumers = consumers.lock(transaction, [uuid])
     if uuid not in locked_consumers:
         consumers.lock_missing(transaction, [uuid])
-    write_lock_rows(transaction, HOLD, (row.id for row in locked_consumers.values()))
     recorded = [transaction.row(statement, uuid=uuid) for statement in (_TERMS, _DRAWN_FROM)]
     if recorded == [None, None] or load_hold_terms(transaction, [uuid]):
         return _GONE

@@ -85,7 +85,10 @@ def send_together(
                 _execute(connection, cursors[-1], ready)
         return [_result(cursor, ready) for cursor, ready in zip(cursors, statements, strict=True)]
     except BaseException as error:  # noqa: BLE001 - it is raised again
-        _fail(connection, cursors[-1] if cursors else None, statements[0], error)
+        # The error belongs to the first statement without a result.
+        done = sum(cursor.pgresult is not None for cursor in cursors)
+        failed = min(done, len(statements) - 1)
+        _fail(connection, cursors[-1] if cursors else None, statements[failed], error)
 
 
 def _execute(connection: Connection, cursor: Any, ready: DriverStatement) -> None:

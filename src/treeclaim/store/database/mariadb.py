@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from treeclaim.store.database.systems import IS_GALERA, DatabaseSettings, System, set_clock
+from treeclaim.store.database.systems import GALERA_NODE, DatabaseSettings, System, set_clock
 from treeclaim.store.database.timeouts import Timeouts
 
 _MILLISECONDS = 1000
@@ -129,13 +129,15 @@ def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _wait_for_other_nodes(cursor: Any) -> bool:
-    """Return whether the server is a Galera node; if so, its session sees the earlier commits of all nodes."""
+def _wait_for_other_nodes(cursor: Any) -> str | None:
+    """Let the session of a Galera node see the earlier commits of all nodes; return the unique id of the node."""
     cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
-    is_galera = any(value == "ON" for _, value in cursor.fetchall())
-    if is_galera:
-        cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
-    return is_galera
+    if not any(value == "ON" for _, value in cursor.fetchall()):
+        return None
+    cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
+    cursor.execute("SHOW STATUS LIKE 'wsrep_gcomm_uuid'")
+    ((_, node),) = cursor.fetchall()
+    return str(node)
 
 
 # Names of locks are global to the server, so the name includes the database.
@@ -179,7 +181,7 @@ class _MariaDB(System):
             session = _ASSUMED | {"sql_mode": f"'{mode}'"} | _limits(connection, timeouts)
             cursor.execute(f"SET NAMES {_CHARSET}, {_assignments(session)}")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            record.info[IS_GALERA] = _wait_for_other_nodes(cursor)
+            record.info[GALERA_NODE] = _wait_for_other_nodes(cursor)
             cursor.close()
 
         @sa.event.listens_for(engine, "checkin")

@@ -122,17 +122,14 @@ def extend_timeouts(connection: Connection) -> float:
     return deadline
 
 
-IS_GALERA = "treeclaim_is_galera"
-"""Key in a connection's `info`: whether its server is a node of a Galera cluster."""
+GALERA_NODE = "treeclaim_galera_node"
+"""Key in a connection's `info`: the unique id of its server in a Galera cluster; None outside of one."""
 
 
-def is_galera(connection: Connection) -> bool:
-    """Return whether the server of a connection is a node of a Galera cluster.
-
-    A row lock holds on one node only. Transactions of two nodes conflict at COMMIT, if both have written
-    the same row.
-    """
-    return bool(connection.info.get(IS_GALERA, False))
+def galera_node(connection: Connection) -> str | None:
+    """Return the unique id of the server of a connection in its Galera cluster; None outside of one."""
+    node: str | None = connection.info.get(GALERA_NODE)
+    return node
 
 
 _CLOCK = "treeclaim_clock"

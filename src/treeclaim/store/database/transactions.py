@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
-from treeclaim.model.changes import UsageChange
+from treeclaim.model.changes import Cursor, UsageChange
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.timing import LOCKS, STATEMENTS, Stages, has_passed
@@ -25,6 +25,10 @@ from treeclaim.store.database.failures import DeadlineError
 from treeclaim.store.database.systems import extend_timeouts, read_clock
 
 Item = TypeVar("Item")
+
+_VIEWS = 3
+"""Views of the change feed that lack a commit before a reader loads everything; on a sound database, the second view
+has all."""
 
 _ROWS_PER_PARTITION = 10_000
 """Rows of a large result that are in memory at once."""
@@ -49,12 +53,27 @@ class ReadTransaction:
     Attributes:
         now: Beginning of the transaction by the database's clock, naive UTC. Stored times, and the
             ages of stored rows, follow this clock only.
+        floor: A cursor of the change feed that a statement before the transaction has read; None
+            without such a statement.
     """
 
-    def __init__(self, connection: Connection, deadline: float | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        deadline: float | None = None,
+        floor: Cursor | None = None,
+        earlier_views: int = 0,
+    ) -> None:
         self.connection = connection
         self.now = read_clock(connection)
+        self.floor = floor
+        self._earlier_views = earlier_views
         self._deadline = deadline
+
+    def require_another_view(self) -> None:
+        """Raise `IncompleteViewError`, unless the read has had `_VIEWS` of them."""
+        if self._earlier_views < _VIEWS - 1:
+            raise IncompleteViewError
 
     def extend_timeouts(self) -> None:
         """Extend deadline and timeouts for a load of everything, for the rest of the transaction.
@@ -121,6 +140,13 @@ class ReadTransaction:
     def scalar(self, statement: Executable, /, **values: Any) -> Any:
         """Return the first value of the first row; None for an empty result."""
         return self._run(statement, values).scalar()
+
+
+class IncompleteViewError(Exception):
+    """The view of the transaction is not usable for a reader of the feed; the read must run again with a floor.
+
+    The view lacks a commit, or a load of everything in it could lack one.
+    """
 
 
 class RetryTransactionError(Exception):

@@ -11,17 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.changes import Cursor
-from treeclaim.model.extension.cursor_text import WrittenCursor
 from treeclaim.model.extension.news import News, ProviderChange
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.compiled import bind_list
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, PROVIDER
-from treeclaim.store.feed.unread import (
-    StreamRow,
-    has_gap,
+from treeclaim.store.feed.shards import (
+    has_all,
+    load_chains,
     load_feed_rows,
-    load_streams,
+    load_shards,
     make_cursor,
 )
 from treeclaim.store.schema.tables import feed, resource_providers
@@ -44,21 +43,23 @@ _WITH_ID, _WITH_UUID, _IN_TREES = (
 )
 
 
-def load_news(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
+def load_news(transaction: ReadTransaction, since: Cursor) -> News | None:
     """Return the changes committed since a cursor; None if the feed does not have them any more.
 
     The result is None where a reader of the feed would load everything (decision 0002), and where a
     row has another format.
+
+    Raises:
+        IncompleteViewError: if the snapshot lacks a commit.
     """
-    rows = load_streams(transaction)
-    cursor = since if isinstance(since, Cursor) else resolve_cursor(rows, since)
-    if cursor is None or has_gap(rows, cursor):
+    shards = load_shards(transaction)
+    if not has_all(transaction, since, shards, load_chains(transaction, since, shards)):
         return None
-    feed_rows = load_feed_rows(transaction, rows, cursor.positions, _CHANGES)
+    feed_rows = load_feed_rows(transaction, since, shards, _CHANGES)
     if any(row.format != FORMAT for row in feed_rows):
         return None
     changes = _changes(transaction, [row for row in feed_rows if row.kind == PROVIDER])
-    return News(make_cursor(rows), changes, any(row.kind == CATALOGUE for row in feed_rows))
+    return News(make_cursor(shards), changes, any(row.kind == CATALOGUE for row in feed_rows))
 
 
 def select_news(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
@@ -93,33 +94,6 @@ def _load_members(
         for row in transaction.rows_in_chunks(_IN_TREES, keys=sorted(trees))
         if row.root in trees
     }
-
-
-def resolve_cursor(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
-    """Return the cursor of a text; None if its streams cannot be identified.
-
-    A text names the streams that were open. Streams that were closed up to its epoch had been read to
-    their ends.
-    """
-    epochs = {row.identity: row.epoch for row in rows if row.epoch is not None}
-    if written.epoch not in epochs:
-        return None
-    last_epoch = epochs[written.epoch]
-    closed = [row for row in rows if row.closed_in is not None and row.closed_in <= last_epoch]
-    finished = epochs.keys() | {row.identity for row in closed}
-    positions = {row.identity: row.position for row in rows if row.identity in finished}
-    streams = [row for row in rows if row.identity not in finished]
-    by_short: dict[int, int] = {}
-    for row in streams:
-        short = written.short(row.identity)
-        if short in by_short and short in written.positions:
-            return None
-        by_short[short] = row.identity
-    for short, position in written.positions.items():
-        if short not in by_short:
-            return None
-        positions[by_short[short]] = position
-    return Cursor(positions, written.epoch, frozenset(finished))
 
 
 def load_roots(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, str | None]:

@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Polls the feed by a single statement, which usually returns everything that is new.
 
-The statement reads the positions of all streams, and for recently advanced streams the rows after the
-positions of the reader. One statement reads one snapshot, so rows and positions are consistent. If
-the rows are complete and name no provider to load, the poll is done.
+The statement reads all shards and the feed rows after the cursor of the reader, in one view. If the
+rows name no provider to load, the poll is done. If they name a few providers, one more statement loads
+these with the shards. The result is valid if the shards are unchanged. Otherwise the reader loads in a
+snapshot (`unread.py`). It also does so for a change of the catalogue or of many providers, a pruning, a
+restored database, or a commit of many rows.
 
-If they name a few providers, one more statement loads these with the positions of all streams. The
-result is valid if the positions are unchanged. Otherwise the reader loads in a snapshot
-(`unread.py`). It also does so for a change of the catalogue or of many providers, a new stream, a
-stream that was idle for long, a pruning, or a commit of many rows.
-
-SQLite reports by a change number, in 3 µs, that nothing was committed since the last poll; the
-positions of two streams cost 11 µs, those of twelve 42 µs.
-
-All readers of a process share the list of recently advanced streams. The list affects the cost of a
-poll, and never its result.
+SQLite reports by a change number, in 3 µs, that nothing was committed since the last poll.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
@@ -28,57 +20,38 @@ from treeclaim.model.provider import ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.rows import FeedDelta, FeedRow
-from treeclaim.store.feed.unread import StreamRow, has_gap, make_cursor
+from treeclaim.store.feed.shards import (
+    SELECT_SHARDS,
+    FeedState,
+    compare,
+    make_chains,
+    make_cursor,
+    make_shards,
+)
 from treeclaim.store.reading.providers.json_columns import as_rows, group_rows
 from treeclaim.store.reading.providers.some_providers import PART_QUERIES, make_records
-from treeclaim.store.schema import tables
+from treeclaim.store.schema.tables import SHARDS
 
-_STREAM = "stream"
-"""Stands for the kind in the rows that are streams."""
-
-_POSITIONS_SQL = """
-SELECT 'stream', id, identity, position, pruned_to, epoch, closed_in, NULL, NULL
-FROM treeclaim_streams
-"""
-_ROWS_SQL = """
-UNION ALL SELECT * FROM (
-SELECT kind, stream_id, object_id, position, format, 0 AS epoch, 0 AS closed_in, amounts, created_at
-FROM treeclaim_feed WHERE {pairs} LIMIT {most}) unread
-"""
-_PAIR = "(stream_id = {mark} AND position > {mark})"
-_NO_STREAM = (0, 0)
-"""A pair for padding, with an id that no stream has."""
-
-_STREAMS = "streams"
-_LOAD = CompiledStatement(
-    sa.union_all(
-        *PART_QUERIES,
-        as_rows(
-            _STREAMS,
-            sa.select(
-                tables.streams.c.id,
-                tables.streams.c.identity,
-                tables.streams.c.position,
-                tables.streams.c.pruned_to,
-                tables.streams.c.epoch,
-                tables.streams.c.closed_in,
-            ),
-        ),
-    )
-)
-"""Loads providers, and the positions of all streams in the same snapshot."""
-
-_MOST_PROVIDERS = 64
-"""Providers that one statement loads while other threads wait for the connection: about a tree."""
-
-_MOST_STREAMS = 16
-"""Streams whose rows a poll reads: about as many as the workers of two machines use."""
-
-_POLLS = 2
-"""Polls for one reader: the second one reads the rows of the streams that the first found to be advanced."""
+_SHARD = "shard"
+"""Stands for the kind in the rows that are shards."""
 
 _MOST_ROWS = 1000
 """Rows that one poll reads: some hundred kilobytes."""
+
+_SHARDS_SQL = "SELECT 'shard', shard, position, token, pruned_to{} FROM treeclaim_feed_shards"
+_LOOK_SQL = f"""
+{_SHARDS_SQL.format(", NULL, NULL, NULL")}
+UNION ALL SELECT * FROM (
+SELECT kind, shard, position, previous, object_id, format, amounts, created_at
+FROM treeclaim_feed WHERE {{conditions}} LIMIT {{most}}) unread
+"""  # noqa: S608 - of constants
+
+_SHARDS = "shards"
+_LOAD = CompiledStatement(sa.union_all(*PART_QUERIES, as_rows(_SHARDS, SELECT_SHARDS)))
+"""Loads providers, and all shards in the same view."""
+
+_MOST_PROVIDERS = 64
+"""Providers that one statement loads while other threads wait for the connection: about a tree."""
 
 
 class LoadRequiredError(Exception):
@@ -96,10 +69,20 @@ class FeedPoller:
     def __init__(self, probe: Probe, dialect: Dialect) -> None:
         self._probe = probe
         self._dialect = dialect
-        self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
-        self._recent_streams: tuple[tuple[int, int], ...] = ()
-        self._last_poll: tuple[tuple[int, int] | None, Mapping[int, int]] = (None, {})
-        """The version of the database before the last poll, and the positions of all streams."""
+        mark = "?" if dialect.paramstyle == "qmark" else "%s"
+        conditions = (f"shard = {number} AND position > {mark}" for number in range(SHARDS))
+        self._look = _LOOK_SQL.format(conditions=" OR ".join(conditions), most=_MOST_ROWS + 1)
+        self._last_poll: tuple[tuple[int, int] | None, Cursor | None] = (None, None)
+        """The version of the database before the last poll, and the cursor that the poll found."""
+
+    def cursor(self) -> Cursor:
+        """Return the end of the feed; a transaction that begins later sees everything up to it.
+
+        Raises:
+            StoreUnavailableError: if the database does not respond.
+        """
+        rows = self._probe.rows(_SHARDS_SQL.format(""))
+        return make_cursor(make_shards(row[1:] for row in rows))
 
     def since(self, cursor: Cursor) -> Changes | None:
         """Return the changes committed since a cursor; None if nothing was committed.
@@ -110,28 +93,20 @@ class FeedPoller:
         """
         # Read before the query: every later commit changes the version, whether the query sees it or not.
         version = self._probe.version()
-        if version is not None and self._last_poll == (version, cursor.positions):
+        if version is not None and self._last_poll == (version, cursor):
             return None
-        for _ in range(_POLLS):
-            query = self._statement(cursor)
-            rows = self._probe.rows(*query)
-            positions = {row[2]: row[3] for row in rows if row[0] == _STREAM}
-            self._last_poll = version, positions
-            if cursor.positions == positions:
-                return None
-            streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
-            feed_rows = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
-            advanced = [
-                row for row in streams if row.position > cursor.positions.get(row.identity, 0)
-            ]
-            self._record_advanced(advanced)
-            if has_gap(streams, cursor):
-                break
-            unread = _select_unread(feed_rows, advanced, cursor)
-            if len(feed_rows) < _MOST_ROWS and _is_complete(unread, advanced, cursor):
-                return self._load(make_cursor(streams), FeedDelta.of(unread))
-            if self._statement(cursor) == query:
-                break
+        if len(cursor.positions) != SHARDS:
+            raise LoadRequiredError
+        rows = self._probe.rows(self._look, cursor.positions)
+        shards = make_shards(row[1:5] for row in rows if row[0] == _SHARD)
+        reached = make_cursor(shards)
+        self._last_poll = version, reached
+        feed_rows = [FeedRow(*row) for row in rows if row[0] != _SHARD]
+        state = compare(cursor, shards, make_chains(feed_rows))
+        if state is FeedState.CURRENT:
+            return None
+        if state is FeedState.NEWS and len(feed_rows) <= _MOST_ROWS:
+            return self._load(reached, FeedDelta.of(feed_rows))
         raise LoadRequiredError
 
     def _load(self, reached: Cursor, delta: FeedDelta) -> Changes:
@@ -148,59 +123,7 @@ class FeedPoller:
             load = _LOAD.ready(self._dialect, {"ids": sorted(delta.provider_ids)})
             rows = self._probe.rows(load.sql, load.parameters)
             loaded = group_rows(rows)
-            if make_cursor([StreamRow(*row) for row in loaded[_STREAMS]]) != reached:
+            if make_cursor(make_shards(loaded[_SHARDS])) != reached:
                 raise LoadRequiredError
             records = make_records(loaded)
         return delta.to_changes(reached, records)
-
-    def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
-        """Return the SQL and its parameters; the lists are padded, so that drivers prepare few texts."""
-        position_by_stream = cursor.positions
-        pairs = [
-            (stream_id, position_by_stream.get(identity, 0))
-            for identity, stream_id in self._recent_streams
-            if identity not in cursor.finished
-        ]
-        if not pairs:
-            return _POSITIONS_SQL, ()
-        length = 1 << (len(pairs) - 1).bit_length()
-        pairs += [_NO_STREAM] * (length - len(pairs))
-        condition = " OR ".join([self._pair] * length)
-        sql = _POSITIONS_SQL + _ROWS_SQL.format(pairs=condition, most=_MOST_ROWS)
-        return sql, [number for pair in pairs for number in pair]
-
-    def _record_advanced(self, advanced: Sequence[StreamRow]) -> None:
-        """Record recently advanced streams; of two concurrent calls the last one counts."""
-        latest = tuple((row.identity, row.id) for row in advanced if row.closed_in is None)
-        earlier = tuple(stream for stream in self._recent_streams if stream not in latest)
-        self._recent_streams = (latest + earlier)[:_MOST_STREAMS]
-
-
-def _select_unread(
-    rows: Sequence[FeedRow], advanced: Sequence[StreamRow], cursor: Cursor
-) -> list[FeedRow]:
-    """Return the rows after the cursor.
-
-    In a restored database a stream may have the id of another recorded stream, and the statement then
-    returns rows before the cursor.
-    """
-    read_positions = {row.id: cursor.positions.get(row.identity, 0) for row in advanced}
-    return [
-        row
-        for row in rows
-        if row.stream_id in read_positions and row.position > read_positions[row.stream_id]
-    ]
-
-
-def _is_complete(unread: Sequence[FeedRow], advanced: Sequence[StreamRow], cursor: Cursor) -> bool:
-    """Return whether these are all rows of the advanced streams: each commit inserts at least one row.
-
-    The closing of a stream advances it without a row.
-    """
-    commits: defaultdict[int, set[int]] = defaultdict(set)
-    for row in unread:
-        commits[row.stream_id].add(row.position)
-    return all(
-        len(commits[row.id]) == row.position - cursor.positions.get(row.identity, 0)
-        for row in advanced
-    )

@@ -5,19 +5,19 @@
 adds the change to its own amounts, without a load of the provider. The result equals a load of
 everything in the same snapshot:
 
-1. *Each change is counted once.* The position of a stream and its rows are committed together, and a
-   reader reads the rows between the positions of two snapshots. A transaction is either in the earlier
-   snapshot, or its rows are among the rows that are read.
+1. *Each change is counted once.* The position of a shard and its rows are committed together, and a
+   reader reads all rows between the positions of two views. A transaction is either in the earlier view,
+   or its rows are among the rows that are read.
 2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction has locked
    the consumer and counted the deleted rows, so it records the exact difference of this sum. Usage is
-   therefore the sum of all recorded differences, in any order: the rows of several streams may
+   therefore the sum of all recorded differences, in any order: the rows of several shards may
    arrive in any order.
 3. *Generation.* A transaction that raises the generation of a provider has locked its row, and records
    the step and the new generation. The raises of a provider are therefore ordered; the greatest
    recorded generation is the present one, and its time is the time of the provider's last change. A
    release raises no generation.
 4. *Other changes*, such as the shape of a tree, inventories and names, are recorded by the id of the
-   provider. A reader loads the provider in the snapshot of the positions and ignores the amounts for
+   provider. A reader loads the provider in the view of the positions and ignores the amounts for
    it in the same rows. A transaction with claims and other changes of a provider is recorded like this.
 5. *Missing rows.* A change of a class without an inventory, or of a deleted provider, comes from old
    data and has no visible usage. If an inventory is created later, the provider is loaded.
@@ -45,6 +45,8 @@ from treeclaim.store.schema.tables import LONGEST_AMOUNTS
 
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
+NOTHING = "nothing"
+"""A commit that changed nothing that a Forest has; only Galera needs its row."""
 
 FORMAT = 1
 """The format of the rows that this release writes. A reader that meets another one loads everything."""
@@ -57,9 +59,10 @@ class FeedRow(NamedTuple):
     """A row of the feed, as far as a Forest needs it."""
 
     kind: str
-    stream_id: int
-    object_id: int
+    shard: int
     position: int
+    previous: int
+    object_id: int
     format: int
     amounts: str | None
     created_at: datetime | str

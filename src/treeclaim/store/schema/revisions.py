@@ -14,16 +14,16 @@ from treeclaim.store.database.engine import connected
 from treeclaim.store.database.failures import Failure, classify_failure, unavailable
 from treeclaim.store.database.systems import extend_timeouts, get_system
 from treeclaim.store.schema.tables import (
-    NEVER_UNUSED,
     OWN_REVISION,
     PLACEMENT_REVISION,
+    SHARDS,
     alembic_version,
-    new_identity,
+    feed_shards,
+    new_shard,
     own_tables,
     own_version,
     placement,
     resource_providers,
-    streams,
 )
 
 Columns = Mapping[str, AbstractSet[str]]
@@ -173,7 +173,7 @@ def _require_empty(connection: Connection) -> None:
 
 
 def _create_own_tables(connection: Connection) -> None:
-    """Create Treeclaim's own tables with the first epoch of the feed, and record their revision.
+    """Create Treeclaim's own tables with the shards of the feed, and record their revision.
 
     It continues an interrupted attempt: MariaDB commits each statement separately.
     """
@@ -181,16 +181,9 @@ def _create_own_tables(connection: Connection) -> None:
         table.create(connection, checkfirst=True)
         for index in table.indexes:
             index.create(connection, checkfirst=True)
-    epochs = sa.select(streams.c.epoch).where(streams.c.epoch.is_not(None))
-    if connection.execute(epochs).first() is None:
-        first_epoch = {
-            "identity": new_identity(),
-            "position": 0,
-            "pruned_to": 0,
-            "used_at": NEVER_UNUSED,
-            "epoch": 0,
-        }
-        connection.execute(sa.insert(streams), first_epoch)
+    if connection.execute(sa.select(feed_shards.c.shard)).first() is None:
+        shards = [new_shard(number) for number in range(SHARDS)]
+        connection.execute(sa.insert(feed_shards), shards)
     connection.execute(sa.insert(own_version), {"version_num": OWN_REVISION})
 
 

@@ -6,7 +6,6 @@ Names, types, constraints and indexes are those of contract page 85. Own tables 
 """
 
 import secrets
-from datetime import datetime
 
 from sqlalchemy import (
     BigInteger,
@@ -33,7 +32,7 @@ from sqlalchemy.schema import SchemaItem
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
-OWN_REVISION = "0001"
+OWN_REVISION = "0002"
 """The only revision of Treeclaim's own tables that this program understands."""
 
 placement = MetaData()
@@ -202,56 +201,71 @@ own_version = _own_table(
 )
 """The revision of Treeclaim's own tables; its row is written after all of them were created."""
 
-streams = _own_table(
-    "treeclaim_streams",
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("identity", BigInteger, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("pruned_to", BigInteger, nullable=False),
-    Column("used_at", DateTime, nullable=False),
-    Column("epoch", BigInteger),
-    Column("closed_in", BigInteger),
-    Index("treeclaim_streams_epoch_idx", "epoch", unique=True),
-)
-"""Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
+SHARDS = 8
+"""Shards of the change feed. More of them let more commits overlap, and make each poll longer."""
 
-The database may reuse an `id`; an `identity` is unique for ever. For a closed stream, `closed_in` is
-the number of the epoch in which it was closed. For an epoch, `epoch` is its number; its other columns
-have no meaning.
+feed_shards = Table(
+    "treeclaim_feed_shards",
+    own_tables,
+    Column("shard", SmallInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("previous", BigInteger, nullable=False),
+    Column("pruned_to", BigInteger, nullable=False),
+    Column("writer", String(36), nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb3",
+    # Room for further versions of the row on its page: every write updates one of them.
+    postgresql_with={"fillfactor": 10},
+)
+"""The shards of the change feed, which always exist; see `treeclaim.store.feed.shards`.
+
+`position` numbers the commits of a shard. `token` is the random token of the last commit, `previous` that of the
+commit before it. Feed rows up to `pruned_to` may have been deleted. `writer` is the Galera node that writes, and
+`fence` was drawn when it took over.
 """
 
 
-def new_identity() -> int:
-    """Return a random identity of 63 bits, unique among all streams and epochs.
-
-    The bits come from the operating system, so two processes after a fork get different ones.
-    """
+def new_token() -> int:
+    """Return a random number of 63 bits; from the operating system, so two processes after a fork get different ones."""
     return secrets.randbits(63)
 
 
-NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
-"""`used_at` of an epoch, naive UTC, by which it is never an unused stream."""
+def new_shard(number: int, position: int = 0) -> dict[str, int | str]:
+    """Return the row of a new shard, without a readable past and with no writer."""
+    return {
+        "shard": number,
+        "position": position,
+        "token": new_token(),
+        "previous": 0,
+        "pruned_to": position,
+        "writer": "",
+        "fence": new_token(),
+    }
+
 
 LONGEST_AMOUNTS = 255
 """Characters of `amounts` in the feed: enough for a claim of some dozen classes on one provider."""
 
 feed = _own_table(
     "treeclaim_feed",
-    Column("stream_id", Integer, primary_key=True, autoincrement=False),
+    Column("shard", SmallInteger, primary_key=True, autoincrement=False),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", String(16), primary_key=True),
     Column("object_id", Integer, primary_key=True, autoincrement=False),
+    Column("previous", BigInteger, nullable=False),
     Column("created_at", DateTime, nullable=False),
-    Column("format", SmallInteger),
+    Column("format", SmallInteger, nullable=False),
     Column("parts", SmallInteger),
     Column("uuid", String(36)),
     Column("tree", String(36)),
     Column("amounts", String(LONGEST_AMOUNTS)),
-    Index("treeclaim_feed_created_at_idx", "created_at"),
 )
-"""The providers that each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
+"""The providers that each committed transaction touched; see `treeclaim.store.feed`.
 
-`format` is the version of a row's meaning; lock rows have none. In format 1, `parts` are the bits of
+`previous` is the token of the commit before this one in its shard. `format` is the version of a row's meaning. In
+format 1, `parts` are the bits of
 `model.parts.Part`; `uuid` is the UUID of a deleted provider; `tree` is the UUID of the former root of a deleted
 or moved provider. `amounts` contains the changes of usage and generation by claims; without it, readers load the
 provider.

@@ -2,7 +2,6 @@
 """An attempt of a write: a transaction, its part of the change feed, and the commit."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine, Transaction
@@ -22,7 +21,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.feed import streams as feed
+from treeclaim.store.feed import shards as feed
 
 Result = TypeVar("Result")
 
@@ -31,20 +30,19 @@ _RETRIED = (PrerequisiteError, RetryTransactionError, SQLAlchemyError)
 
 
 class Committer:
-    """Runs operations in transactions of an engine, with streams of a pool; thread-safe."""
+    """Runs operations in transactions of an engine; thread-safe."""
 
-    def __init__(self, engine: Engine, streams: feed.StreamPool) -> None:
+    def __init__(self, engine: Engine, shards: feed.ShardChoice) -> None:
         self._engine = get_system(engine).for_writing(engine)
-        self._streams = streams
+        self._shards = shards
 
     def run(
         self, deadline: float, stages: Stages, operation: Callable[[WriteTransaction], Result]
     ) -> Result:
         """Run an operation, append its changes to the feed, and commit.
 
-        The operation runs again if its stream of the feed was lost; the pool then discards its idle
-        streams, so that a later attempt uses a new one. No statement begins after the deadline, on
-        the monotonic clock.
+        The operation runs again if its shard of the feed was busy, or after its node has taken over from
+        another one. No statement begins after the deadline, on the monotonic clock.
 
         Raises:
             UnknownOutcomeError: if the connection was lost at COMMIT.
@@ -55,8 +53,11 @@ class Committer:
         while True:
             after = HAND_OVER
             try:
-                with suppress(feed.LostStreamError):
-                    return self._run_once(deadline, stages, operation)
+                return self._run_once(deadline, stages, operation)
+            except feed.ShardBusyError:
+                after = WAIT
+            except feed.OtherWriterError:
+                self._take_over()
                 after = WAIT
             except _RETRIED:
                 after = WAIT
@@ -72,18 +73,25 @@ class Committer:
             _begun(connection, stages) as outcome,
         ):
             transaction = WriteTransaction(connection, deadline, stages)
+            shard = self._shards.draw(connection)
+            fence = feed.read_fence(transaction, shard)
             result = operation(transaction)
-            if not transaction.touched_providers and not transaction.touched_catalogue:
+            try:
+                feed.append_changes(transaction, shard, fence)
                 transaction.flush()
-                _commit(outcome, stages)
-                return result
-            with self._streams.lend() as stream:
-                advanced = feed.append(transaction, stream)
-                transaction.flush()
-                _commit(outcome, stages)
-                stream.id, stream.identity = advanced.id, advanced.identity
-                stream.position = advanced.position
+            except DBAPIError as error:
+                if not feed.is_shard_statement(error.statement):
+                    raise
+                if classify_failure(error) is not Failure.LOCK_TIMEOUT:
+                    raise
+                self._shards.avoid(shard)
+                raise feed.ShardBusyError from error
+            _commit(outcome, stages)
             return result
+
+    def _take_over(self) -> None:
+        with connected(self._engine) as connection, connection.begin():
+            feed.take_over(connection)
 
 
 def _begun(connection: Connection, stages: Stages) -> Transaction:

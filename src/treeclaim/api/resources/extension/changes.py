@@ -15,15 +15,16 @@ from treeclaim.api.protocol.operations import Answer, Call, Reply, operation
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Uuids
 from treeclaim.api.protocol.request.schemas import Shape
+from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
+from treeclaim.model.extension.cursor_text import UnreadableCursorError
 from treeclaim.model.extension.news import News
 from treeclaim.model.names import quote_value
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import load_news, load_roots, select_news
-from treeclaim.store.feed.unread import load_cursor
+from treeclaim.store.feed.shards import load_cursor
 from treeclaim.watching import EventStream, LongPoll, Message, Watch
 
 MOST_TREES = 2_000
@@ -114,7 +115,7 @@ def _wants_stream(call: Call, *, can_stream: bool) -> bool:
     return accepted == EVENT_STREAM
 
 
-def _cursor(text: str) -> WrittenCursor:
+def _cursor(text: str) -> Cursor:
     try:
         return cursor_text.read(text)
     except UnreadableCursorError as error:
@@ -124,7 +125,7 @@ def _cursor(text: str) -> WrittenCursor:
 
 
 def _read_news(
-    transaction: ReadTransaction, since: WrittenCursor | None, trees: Sequence[str]
+    transaction: ReadTransaction, since: Cursor | None, trees: Sequence[str]
 ) -> tuple[News | None, Mapping[str, str | None] | None]:
     """Return the changes since a cursor, and the roots of trees by the UUIDs that name them.
 

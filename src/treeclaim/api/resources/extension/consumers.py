@@ -12,10 +12,8 @@ from treeclaim.api.protocol.request.schemas import HELD, TYPE_NAME, Shape
 from treeclaim.api.resources.allocations import hold_terms
 from treeclaim.api.resources.allocations.operations import KEPT, OWNED
 from treeclaim.api.resources.extension import lists
-from treeclaim.model.changes import Cursor
 from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.reading.consumers import ConsumerFilter, Page, load_consumer_page
 from treeclaim.store.reading.holders import ConsumerDetails, load_details
 
@@ -69,13 +67,14 @@ def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:
     consumer_filter = query.consumer_filter
     has_requests = query.include is not None
 
-    def read(transaction: ReadTransaction) -> tuple[Cursor, Page, ConsumerDetails]:
-        cursor = load_cursor(transaction)
+    def read(transaction: ReadTransaction) -> tuple[Page, ConsumerDetails]:
         page = load_consumer_page(transaction, consumer_filter)
         uuids = [consumer["uuid"] for consumer in page[0]]
-        return cursor, page, load_details(transaction, uuids, has_requests=has_requests)
+        return page, load_details(transaction, uuids, has_requests=has_requests)
 
-    cursor, (consumers, next_after), kept = call.services.store.read(read)
+    # Read before the snapshot, which therefore has everything up to it.
+    cursor = call.services.store.cursor()
+    (consumers, next_after), kept = call.services.store.read(read)
     for consumer in consumers:
         uuid = consumer["uuid"]
         consumer.update(hold_terms.render_terms(kept, uuid))

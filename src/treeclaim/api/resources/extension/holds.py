@@ -14,12 +14,8 @@ from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import TermsBody
 from treeclaim.api.resources.allocations.operations import SHOWN_HOLD
 from treeclaim.api.resources.extension import lists
-from treeclaim.model.changes import Cursor
-from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.unread import load_cursor
 from treeclaim.store.operations.allocations.holds import change_terms
 from treeclaim.store.operations.allocations.kept_requests import keep_requests_for
-from treeclaim.store.reading.consumers import Page
 from treeclaim.store.reading.holds import HoldFilter, load_hold_page
 
 _KIND = "holds"
@@ -80,10 +76,9 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
         limit=query.limit,
     )
 
-    def read(transaction: ReadTransaction) -> tuple[Cursor, Page]:
-        return load_cursor(transaction), load_hold_page(transaction, hold_filter)
-
-    cursor, (holds, next_after) = call.services.store.read(read)
+    # Read before the snapshot, which therefore has everything up to it.
+    cursor = call.services.store.cursor()
+    holds, next_after = call.services.store.read(load_hold_page, hold_filter)
     return lists.page_reply(call, _KIND, holds, cursor, next_after)
 
 

@@ -37,7 +37,6 @@ from treeclaim.store.operations.locks.consumed import (
     load_consumption,
     record_consumed,
 )
-from treeclaim.store.operations.locks.lock_rows import HOLD, write_lock_rows
 from treeclaim.store.reading.holds import load_hold_terms
 from treeclaim.store.schema.tables import allocations, draws, hold_projects, holds
 
@@ -115,7 +114,6 @@ def lock_holds(
         return LockedHolds()
     added_consumers = consumers.lock(transaction, sorted(uuids - known.keys()))
     rows = {uuid: row for uuid, row in {**known, **added_consumers}.items() if uuid in uuids}
-    write_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
     terms = load_hold_terms(transaction, sorted(rows))
     if ended := _end(transaction, terms):
         raise PrerequisiteError(lambda later_transaction: end(later_transaction, ended))
@@ -179,7 +177,6 @@ def _count(by_key: Draws, hold_uuids: Collection[str], used: Mapping[Key, int]) 
 def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """Remove the expired ones of these holds."""
     rows = consumers.lock(transaction, sorted(uuids))
-    write_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
     ended = _end(transaction, load_hold_terms(transaction, sorted(rows)))
     current = load_current_allocations(transaction, ended)
     for uuid in ended:

@@ -30,7 +30,6 @@ from treeclaim.store.operations.locks.consumed import (
     consumed_by,
     load_consumption_by_uuid,
 )
-from treeclaim.store.operations.locks.lock_rows import USE, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 
 
@@ -308,5 +307,3 @@ def _lock_providers(
     if named or removed:
         rows = lock_providers(transaction, named, removed | consumed)
         locked.providers = {row.uuid: row for row in rows}
-        if locked.is_consuming:
-            write_lock_rows(transaction, USE, (row.id for row in rows))

@@ -22,14 +22,15 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import CLASS, share_row_locks, write_lock_rows
 from treeclaim.store.schema.tables import inventories, resource_classes
 
 _ROWS_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
     resource_classes.c.name.in_(bind_list("names"))
 )
 _NAMED = CompiledStatement(_ROWS_NAMED)
-_LOCKED = share_row_locks(_ROWS_NAMED.order_by(resource_classes.c.id))
+_LOCKED = CompiledStatement(
+    _ROWS_NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
+)
 _WITH_ID = CompiledStatement(
     sa.select(resource_classes.c.id, resource_classes.c.name).where(
         resource_classes.c.id.in_(bind_list("ids"))
@@ -101,7 +102,6 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     """
     class_id = _custom_id(transaction, name)
     # Delete first: this waits for transactions that lock the class to use it.
-    write_lock_rows(transaction, CLASS, [class_id])
     deleted = transaction.execute(_DELETE, class_id=class_id, known_name=name)
     if deleted.rowcount != 1:
         raise RetryTransactionError
@@ -138,7 +138,6 @@ def lock_classes(transaction: WriteTransaction, names: Iterable[str]) -> Mapping
     standard = _find(
         transaction, _NAMED, [name for name in distinct_names if not _is_custom(name)]
     )
-    write_lock_rows(transaction, CLASS, custom.values())
     return custom | standard
 
 

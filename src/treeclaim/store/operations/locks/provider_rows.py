@@ -10,9 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.store.database.compiled import CompiledStatement, bind_list
-from treeclaim.store.database.systems import is_galera
 from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
-from treeclaim.store.operations.locks.lock_rows import TREE, write_lock_rows
 from treeclaim.store.schema.tables import resource_providers
 
 _COLUMNS = sa.select(
@@ -42,18 +40,12 @@ _LOCK_ROOTS = (
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
-_RAISE_MANY = (
+_RAISE = CompiledStatement(
     sa.update(resource_providers)
     .where(resource_providers.c.id.in_(bind_list("ids")))
     .values(
         generation=sa.func.coalesce(resource_providers.c.generation, 0) + sa.bindparam("step"),
         updated_at=sa.bindparam("at"),
-    )
-)
-_RAISE_ALL = CompiledStatement(_RAISE_MANY)
-_RAISE_ALL_KNOWN = CompiledStatement(
-    _RAISE_MANY.where(
-        sa.func.coalesce(resource_providers.c.generation, 0) == sa.bindparam("known")
     )
 )
 
@@ -96,12 +88,11 @@ def lock_providers(
 
 
 def lock_shapes(transaction: WriteTransaction, roots: Collection[int]) -> None:
-    """Prevent other changes of the shape of trees, given their roots, on every node of a cluster.
+    """Prevent other changes of the shape of trees, given their roots.
 
     Two concurrent moves could create a cycle that neither of them sees.
     """
     transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
-    write_lock_rows(transaction, TREE, roots)
 
 
 def require_generation(provider: LockedProvider, expected: int) -> None:
@@ -120,23 +111,14 @@ def raise_generations(
     """Raise the generations of locked providers by `steps`, by one statement for each number of steps.
 
     The caller records for the feed what it changed.
-
-    Raises:
-        RetryTransactionError: if another node of a cluster has raised one since the row was locked.
     """
-    is_known = is_galera(transaction.connection)
-    rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)
+    ids_by_step: dict[int, list[int]] = defaultdict(list)
     for provider in providers:
         if provider.id in steps:
-            generation = provider.generation if is_known else None
-            rows[steps[provider.id], generation].append(provider.id)
+            ids_by_step[steps[provider.id]].append(provider.id)
             provider.generation += steps[provider.id]
-    for (step, generation), ids in sorted(rows.items()):
-        values = {"ids": sorted(ids), "step": step, "at": transaction.now}
-        if generation is None:
-            transaction.change(_RAISE_ALL, rows=len(ids), **values)
-        else:
-            transaction.change(_RAISE_ALL_KNOWN, rows=len(ids), **values, known=generation)
+    for step, ids in sorted(ids_by_step.items()):
+        transaction.change(_RAISE, rows=len(ids), ids=sorted(ids), step=step, at=transaction.now)
 
 
 def _provider(row: Any) -> LockedProvider:

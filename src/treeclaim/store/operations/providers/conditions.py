@@ -17,7 +17,7 @@ from treeclaim.model.extension.errors import ConditionNotFoundError, ConditionsF
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import MOST_CONDITIONS, Condition
 from treeclaim.store.database.compiled import bind_list
-from treeclaim.store.database.systems import is_galera, read_clock
+from treeclaim.store.database.systems import read_clock
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -63,11 +63,6 @@ _BY_KEY = (
 _DELETE = sa.delete(conditions).where(*_BY_KEY)
 _DELETE_ENDED = _DELETE.where(conditions.c.ends_at <= sa.bindparam("now"))
 _INSERT = sa.insert(conditions)
-_SET_UPDATED = (
-    sa.update(resource_providers)
-    .where(resource_providers.c.id.in_(bind_list("ids")))
-    .values(updated_at=sa.bindparam("at"))
-)
 _IDS: sa.BindParameter[Any] = bind_list("ids")
 _CONSUMERS = sa.union(
     sa.select(allocations.c.consumer_id).where(allocations.c.resource_provider_id.in_(_IDS)),
@@ -120,11 +115,6 @@ def _lock_below(transaction: WriteTransaction, place: Any) -> None:
     locked: dict[int, LockedProvider] = {}
     for batch in chunks(ids):
         locked |= {row.id: row for row in lock_providers(transaction, (), batch)}
-        if is_galera(transaction.connection):
-            # Claims on other nodes write these rows too, so that only one of both can commit. Two values,
-            # because an UPDATE to the stored value, such as the present second, writes nothing.
-            for at in (None, transaction.now):
-                transaction.execute(_SET_UPDATED, ids=batch, at=at)
     provider = locked.get(place.id)
     if provider is None or (provider.uuid, provider.root_id) != (place.uuid, place.root):
         raise RetryTransactionError

@@ -31,7 +31,6 @@ from treeclaim.store.operations.locks.consumed import (
     load_consumption_by_uuid,
     record_consumed,
 )
-from treeclaim.store.operations.locks.lock_rows import TREE, USE, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     lock_providers,
@@ -118,9 +117,7 @@ def lock_all(
     entries = load_consumption(transaction, [rows[uuid].id for uuid in uuids if uuid in rows])
     if not consumed_by(entries, entries) <= before:
         raise RetryTransactionError
-    write_lock_rows(transaction, USE, (row.id for row in rows.values()))
     # On one node, a move waits for the rows of the moved providers.
-    write_lock_rows(transaction, TREE, {row.root_id for row in rows.values()})
     return rows
 
 

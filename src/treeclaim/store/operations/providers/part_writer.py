@@ -30,12 +30,6 @@ from treeclaim.model.provider import Inventory
 from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, chunks
 from treeclaim.store.operations.catalogue import traits
-from treeclaim.store.operations.locks.lock_rows import (
-    AGGREGATE,
-    PARTS,
-    share_row_locks,
-    write_lock_rows,
-)
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
     raise_generations,
@@ -151,10 +145,11 @@ class PartWriter:
 
 
 # Locked, because an audit's repair may delete an aggregate without providers.
-_AGGREGATES = share_row_locks(
+_AGGREGATES = CompiledStatement(
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid.in_(bind_list("uuids")))
     .order_by(placement_aggregates.c.id)
+    .with_for_update(read=True, key_share=True)
 )
 _INSERT_AGGREGATE = sa.insert(placement_aggregates)
 
@@ -271,7 +266,6 @@ class AggregateWriter(_RowWriter):
     def write(self) -> None:
         """Create missing aggregates, then write the links."""
         self._ids = _ensure_aggregates(self._transaction, sorted(self._names))
-        write_lock_rows(self._transaction, PARTS, [target.row.id for target in self._targets])
         super().write()
 
     def make_rows(self, target: Target) -> set[tuple[Any, ...]]:
@@ -284,7 +278,6 @@ def _ensure_aggregates(transaction: WriteTransaction, uuids: Sequence[str]) -> M
     if not uuids:
         return {}
     id_by_uuid = {row.uuid: row.id for row in transaction.rows_in_chunks(_AGGREGATES, uuids=uuids)}
-    write_lock_rows(transaction, AGGREGATE, id_by_uuid.values())
     return {
         uuid: id_by_uuid[uuid] if uuid in id_by_uuid else _ensure_aggregate(transaction, uuid)
         for uuid in uuids

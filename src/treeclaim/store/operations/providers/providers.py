@@ -16,7 +16,6 @@ from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.parts import AGGREGATES, ATTRIBUTES, INVENTORIES, TRAITS
 from treeclaim.model.provider import Attributes, Inventory, Provider
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, seconds
-from treeclaim.store.operations.locks.lock_rows import PARTS, write_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.consumption import require_unconsumed
 from treeclaim.store.operations.providers.entries import WrittenPart, write_part, write_targets
@@ -193,7 +192,6 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
         ProviderNotFoundError, ProviderHasChildrenError, ProviderInUseError.
     """
     provider = lock_provider(transaction, uuid)
-    write_lock_rows(transaction, PARTS, [provider.id])
     child_and_root = transaction.row(
         _CHILD_AND_ROOT, provider_id=provider.id, root_id=provider.root_id
     )

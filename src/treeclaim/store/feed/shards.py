@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The change feed's eight shards: chains of commits, of which each write extends one (decision 0002).
+
+A shard is a row with the position and the random token of its last commit. The last statements of a
+write advance one shard and insert the write's feed rows, each with the token before it. The lock of the
+shard's row is held until the end of the transaction, so the positions of a shard have no gaps and no
+repetitions. A reader compares its eight positions and tokens with those of the shards.
+
+A read view of MariaDB is no atomic copy: it may show position k + 1 without k. Rows are therefore used
+only if all positions after those of the reader are present.
+"""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from math import ceil
+from time import monotonic
+from typing import Any, NamedTuple
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from treeclaim.model.changes import Cursor
+from treeclaim.model.extension.news import ProviderEffect
+from treeclaim.model.parts import EVERYTHING
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.driver import DriverStatement
+from treeclaim.store.database.systems import galera_node, get_system
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+    batches,
+)
+from treeclaim.store.feed.rows import CATALOGUE, FORMAT, NOTHING, PROVIDER, write_amounts
+from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_shard, new_token
+
+LOCK_SECONDS = 0.5
+"""Seconds that a write waits for its shard, whose row is locked for one COMMIT at a time; whole seconds on MariaDB.
+After a longer wait its owner is stopped, and the write runs again with another shard."""
+
+_AVOID_SECONDS = 10.0
+"""Seconds for which a process avoids such a shard: the server ends idle transactions after this time by default."""
+
+ROWS_PER_TRANSACTION = 1000
+"""Feed rows that one transaction prunes, with the remaining rows of the last commit among them."""
+
+_ROWS_PER_STATEMENT = 5_000
+
+_ADVANCE = """
+UPDATE treeclaim_feed_shards SET previous = token, token = %(token)s, position = position + 1
+WHERE shard = %(shard)s
+"""
+"""MariaDB assigns from left to right, so `previous` comes first."""
+
+_FENCED = " AND fence = %(fence)s"
+
+_INSERT = """
+INSERT INTO treeclaim_feed
+    (shard, position, previous, created_at, format, kind, object_id, parts, uuid, tree, amounts)
+SELECT s.shard, s.position, s.previous, {columns} FROM {shard} s, {rows}
+"""
+
+_SHARD = "(SELECT shard, position, previous FROM treeclaim_feed_shards WHERE shard = %(shard)s)"
+
+_JSON_COLUMNS = ("kind", "object_id", "parts", "uuid", "tree", "amounts")
+
+
+def _insert(kind: str, shard: str = _SHARD) -> str:
+    """Return the INSERT of rows that are one JSON list, for a kind of database."""
+    if kind == "sqlite":
+        columns = [f"json_extract(value, '$.{name}')" for name in _JSON_COLUMNS]
+        head, rows = ":at, :format", "json_each(:rows)"
+        shard = shard.replace("%(shard)s", ":shard")
+    else:
+        columns = [f"r.{name}" for name in _JSON_COLUMNS]
+        types = {name: str(feed.c[name].type) for name in _JSON_COLUMNS}
+        if kind == "postgresql":
+            head = "CAST(%(at)s AS timestamp), CAST(%(format)s AS smallint)"
+            described = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+            rows = f"json_to_recordset(CAST(%(rows)s AS json)) AS r ({described})"
+        else:
+            head = "%(at)s, %(format)s"
+            paths = ", ".join(f"{name} {type_} PATH '$.{name}'" for name, type_ in types.items())
+            rows = f"JSON_TABLE(%(rows)s, '$[*]' COLUMNS ({paths})) r"
+    return _INSERT.format(columns=", ".join([head, *columns]), shard=shard, rows=rows)
+
+
+_INSERT_BY_KIND = {kind: _insert(kind) for kind in ("sqlite", "postgresql", "mysql")}
+
+# The lock timeout holds until the end of the transaction, which sends nothing but COMMIT after that.
+_POSTGRESQL = f"""
+WITH advanced AS (
+{_ADVANCE} AND set_config('lock_timeout', %(wait)s, true) IS NOT NULL
+RETURNING shard, position, previous)
+{_insert("postgresql", "advanced")}
+"""
+
+_COLUMNS = (
+    feed_shards.c.shard,
+    feed_shards.c.position,
+    feed_shards.c.token,
+    feed_shards.c.pruned_to,
+)
+SELECT_SHARDS = sa.select(*_COLUMNS)
+_CHAIN = sa.select(feed.c.shard, feed.c.previous).distinct()
+_COUNTED = sa.select(
+    feed.c.shard,
+    sa.func.count(feed.c.position.distinct()).label("commits"),
+    sa.func.min(feed.c.position).label("first"),
+    sa.func.max(feed.c.position).label("last"),
+).group_by(feed.c.shard)
+_SHARDS = CompiledStatement(SELECT_SHARDS)
+_WRITER = CompiledStatement(
+    sa.select(feed_shards.c.writer, feed_shards.c.fence).where(
+        feed_shards.c.shard == sa.bindparam("shard")
+    )
+)
+
+
+class Shard(NamedTuple):
+    """A shard: its number, the position and the token of its last commit, and the last pruned position."""
+
+    number: int
+    position: int
+    token: int
+    pruned_to: int
+
+
+class FeedState(Enum):
+    """The relation of a view of the feed to a cursor."""
+
+    CURRENT = "nothing was committed since"
+    NEWS = "the view has all commits since"
+    INCOMPLETE = "the view lacks a commit, which a later view has"
+    LOST = "the feed does not have the commits since, or this is another history"
+
+
+class ShardBusyError(Exception):
+    """The lock of the drawn shard was not free in time; the write must run again with another shard."""
+
+
+class OtherWriterError(Exception):
+    """Another node of a Galera cluster wrote last; this one must take over first."""
+
+
+class ShardChoice:
+    """Draws a shard for each write of a process; thread-safe."""
+
+    def __init__(self) -> None:
+        self._avoided_until: dict[int, float] = {}
+
+    def draw(self, connection: Connection) -> int:
+        """Return a random shard that was not busy lately; always 0 on SQLite, which has one writer at a time."""
+        if not get_system(connection).is_server:
+            return 0
+        now = monotonic()
+        free = [shard for shard in range(SHARDS) if self._avoided_until.get(shard, 0.0) < now]
+        # After a fork, `random` would draw the same numbers in both processes.
+        return secrets.choice(free or range(SHARDS))
+
+    def avoid(self, shard: int) -> None:
+        """Draw other shards for a while."""
+        self._avoided_until[shard] = monotonic() + _AVOID_SECONDS
+
+
+# -- writers ---------------------------------------------------------------------------------------
+
+
+def read_fence(transaction: WriteTransaction, shard: int) -> int | None:
+    """Return the fence of the present writer on Galera; None elsewhere; the first statement of a write.
+
+    A row lock holds on one node only, and transactions of two nodes conflict only if both write the same
+    row. A takeover writes all shards, and a write advances a shard with the fence that it read. So between
+    writes of two nodes lies a takeover that conflicts with both of them.
+
+    Raises:
+        OtherWriterError: if another node wrote last.
+        RetryTransactionError: if the shard does not exist.
+    """
+    node = galera_node(transaction.connection)
+    if node is None:
+        return None
+    for row in transaction.rows(_WRITER, shard=shard):
+        if row.writer != node:
+            raise OtherWriterError
+        return int(row.fence)
+    raise RetryTransactionError
+
+
+def take_over(connection: Connection) -> None:
+    """Make the node of a connection the writer; writes all shards, in a transaction of its own."""
+    node = galera_node(connection)
+    locked = connection.execute(
+        sa.select(feed_shards.c.writer).order_by(feed_shards.c.shard).with_for_update()
+    )
+    if any(row.writer != node for row in locked.all()):
+        connection.execute(sa.update(feed_shards).values(writer=node, fence=new_token()))
+
+
+def append_changes(transaction: WriteTransaction, shard: int, fence: int | None = None) -> None:
+    """Advance a shard, and append the changes of a transaction to the feed; nothing may follow but COMMIT.
+
+    A transaction without changes appends nothing, but on Galera a row of the kind `NOTHING`.
+
+    Raises:
+        RetryTransactionError: if the fence is not valid any more; the flush may raise it too.
+        DBAPIError: if the shard's lock was not free in time (`is_busy_shard`); the flush may raise it too.
+    """
+    changes = _make_rows(transaction)
+    if not changes:
+        if fence is None:
+            return
+        changes = [{"kind": NOTHING, "object_id": 0}]
+    dialect = transaction.connection.dialect
+    values = {"shard": shard, "at": transaction.now, "format": FORMAT}
+    advance = {"shard": shard, "token": new_token(), "wait": ceil(LOCK_SECONDS), "fence": fence}
+    is_first = dialect.name == "postgresql"
+    if dialect.name == "sqlite":
+        values["at"] = str(transaction.now)
+        sql = _ADVANCE.replace("%(shard)s", ":shard").replace("%(token)s", ":token")
+        transaction.change_ready(DriverStatement(sql, advance), 1)
+    elif dialect.name == "mysql":
+        sql = _ADVANCE + _FENCED if fence is not None else _ADVANCE
+        if getattr(dialect, "is_mariadb", False):
+            sql = f"SET STATEMENT innodb_lock_wait_timeout = %(wait)s FOR {sql}"
+        transaction.change_ready(DriverStatement(sql, advance), 1)
+    for rows in batches(changes, _ROWS_PER_STATEMENT):
+        sql = _INSERT_BY_KIND[dialect.name]
+        parameters = values | {"rows": orjson.dumps(rows).decode()}
+        if is_first:
+            sql, is_first = _POSTGRESQL, False
+            parameters |= advance | {"wait": f"{LOCK_SECONDS * 1000:.0f}ms"}
+        transaction.change_ready(DriverStatement(sql, parameters), len(rows))
+
+
+def _make_rows(transaction: WriteTransaction) -> list[dict[str, Any]]:
+    """Return the columns of the feed rows, without those that are NULL."""
+    touched = [
+        (PROVIDER, provider_id, effect)
+        for provider_id, effect in sorted(
+            transaction.touched_providers.items(), key=lambda item: item[0]
+        )
+    ]
+    if transaction.touched_catalogue:
+        touched.append((CATALOGUE, 0, ProviderEffect(EVERYTHING)))
+    rows = []
+    for kind, object_id, effect in touched:
+        row = {
+            "kind": kind,
+            "object_id": object_id,
+            "parts": int(effect.parts),
+            "uuid": effect.uuid,
+            "tree": effect.tree,
+            "amounts": write_amounts(effect.usage),
+        }
+        rows.append({name: value for name, value in row.items() if value is not None})
+    return rows
+
+
+def is_shard_statement(sql: str | None) -> bool:
+    """Return whether a statement advances a shard."""
+    return sql is not None and "UPDATE treeclaim_feed_shards SET previous" in sql
+
+
+# -- readers ---------------------------------------------------------------------------------------
+
+
+def load_shards(transaction: ReadTransaction) -> list[Shard]:
+    """Return the shards as the view of a transaction shows them."""
+    return make_shards(transaction.rows(_SHARDS))
+
+
+def make_shards(rows: Iterable[Sequence[Any]]) -> list[Shard]:
+    """Return shards, ordered by number, of rows with their columns."""
+    return sorted(Shard(*row) for row in rows)
+
+
+def make_cursor(shards: Sequence[Shard]) -> Cursor:
+    """Return the cursor at the end of the shards."""
+    return Cursor(
+        tuple([shard.position for shard in shards]), tuple([shard.token for shard in shards])
+    )
+
+
+def load_cursor(transaction: ReadTransaction) -> Cursor:
+    """Return the end of the change feed in the view of a transaction.
+
+    A later view shows everything up to this cursor. The view itself may lack a commit before it, so what is
+    read in this transaction must not be followed from it.
+    """
+    return make_cursor(load_shards(transaction))
+
+
+class Chain(NamedTuple):
+    """Commits of a shard: how many, the position of the last one, and the token before the first one."""
+
+    commits: int
+    last: int
+    previous: int
+
+
+def load_feed_rows(
+    transaction: ReadTransaction,
+    cursor: Cursor,
+    shards: Sequence[Shard],
+    columns: sa.Select[Any],
+) -> list[Any]:
+    """Return columns of the feed rows after a cursor."""
+    conditions = [
+        sa.and_(feed.c.shard == shard.number, feed.c.position > position)
+        for shard, position in zip(shards, cursor.positions, strict=False)
+        if shard.position > position
+    ]
+    return transaction.rows(columns.where(sa.or_(*conditions))) if conditions else []
+
+
+def make_chains(rows: Iterable[Any]) -> dict[int, Chain]:
+    """Return the commits of feed rows, by shard."""
+    token_before: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for row in rows:
+        token_before[row.shard][row.position] = row.previous
+    return {
+        shard: Chain(len(tokens), max(tokens), tokens[min(tokens)])
+        for shard, tokens in token_before.items()
+    }
+
+
+def load_chains(
+    transaction: ReadTransaction, cursor: Cursor, shards: Sequence[Shard]
+) -> dict[int, Chain]:
+    """Return the commits after a cursor, by shard; of any number of feed rows, which stay in the database."""
+    counted = load_feed_rows(transaction, cursor, shards, _COUNTED)
+    if not counted:
+        return {}
+    firsts = [sa.and_(feed.c.shard == row.shard, feed.c.position == row.first) for row in counted]
+    previous = {row.shard: row.previous for row in transaction.rows(_CHAIN.where(sa.or_(*firsts)))}
+    return {row.shard: Chain(row.commits, row.last, previous[row.shard]) for row in counted}
+
+
+def has_all(
+    transaction: ReadTransaction,
+    cursor: Cursor,
+    shards: Sequence[Shard],
+    chains: Mapping[int, Chain],
+) -> bool:
+    """Return whether the view of a transaction has all commits since a cursor; arguments as for `compare`.
+
+    Raises:
+        IncompleteViewError: if another view may have them.
+    """
+    state = compare(cursor, shards, chains)
+    if state is FeedState.INCOMPLETE:
+        transaction.require_another_view()
+    return state in {FeedState.CURRENT, FeedState.NEWS}
+
+
+def compare(cursor: Cursor, shards: Sequence[Shard], chains: Mapping[int, Chain]) -> FeedState:
+    """Compare a cursor with a view of the feed.
+
+    Args:
+        cursor: The positions and tokens up to which a reader has all commits.
+        shards: All shards of the view.
+        chains: The commits of the feed rows after the positions of the cursor, by shard.
+    """
+    if len(shards) != SHARDS or len(cursor.positions) != SHARDS:
+        return FeedState.LOST
+    state = FeedState.CURRENT
+    for shard, position, token in zip(shards, cursor.positions, cursor.tokens, strict=True):
+        if (shard.position, shard.token) == (position, token):
+            continue
+        if position >= shard.position or position < shard.pruned_to:
+            return FeedState.LOST
+        chain = chains.get(shard.number)
+        if chain is None or chain[:2] != (shard.position - position, shard.position):
+            state = FeedState.INCOMPLETE
+        elif chain.previous != token:
+            return FeedState.LOST
+        elif state is FeedState.CURRENT:
+            state = FeedState.NEWS
+    return state
+
+
+# -- upkeep ----------------------------------------------------------------------------------------
+
+
+def find_shards_with_rows(transaction: ReadTransaction) -> list[int]:
+    """Return the shards that have rows in the feed, by one index lookup for each."""
+    has_rows = sa.exists().where(feed.c.shard == feed_shards.c.shard)
+    return [row.shard for row in transaction.rows(sa.select(feed_shards.c.shard).where(has_rows))]
+
+
+def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -> int:
+    """Delete a shard's oldest feed rows from before a time; return how many.
+
+    After fewer than `ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so
+    that writers wait for a COMMIT only.
+    """
+    oldest = (
+        sa.select(feed.c.position, feed.c.created_at)
+        .where(feed.c.shard == shard)
+        .order_by(feed.c.position)
+        .limit(ROWS_PER_TRANSACTION)
+    )
+    old = [row.position for row in transaction.rows(oldest) if row.created_at < before]
+    if not old:
+        return 0
+    deleted = transaction.execute(
+        sa.delete(feed).where(feed.c.shard == shard, feed.c.position <= old[-1])
+    ).rowcount
+    transaction.execute(
+        sa.update(feed_shards)
+        .where(feed_shards.c.shard == shard, feed_shards.c.pruned_to < old[-1])
+        .values(pruned_to=old[-1])
+    )
+    return deleted
+
+
+def reset(connection: Connection) -> None:
+    """Give all shards new tokens and no readable past, so that each reader loads everything.
+
+    For changes that are not in the feed. It creates missing shards, and ends every fence.
+    """
+    positions = dict.fromkeys(range(SHARDS), 0)
+    locked = connection.execute(
+        SELECT_SHARDS.order_by(feed_shards.c.shard).with_for_update()
+    ).all()
+    positions |= {row.shard: row.position for row in locked}
+    newest = sa.select(feed.c.shard, sa.func.max(feed.c.position).label("position"))
+    for row in connection.execute(newest.group_by(feed.c.shard)).all():
+        positions[row.shard] = max(positions[row.shard], row.position)
+    connection.execute(sa.delete(feed_shards))
+    new_shards = [new_shard(number, position) for number, position in positions.items()]
+    connection.execute(sa.insert(feed_shards), new_shards)
