@@ -549,6 +549,31 @@ def test_worker_with_a_history_responds_like_a_new_one(seed, tmp_path):
     assert seen[200] > 0.6 * sum(seen.values()), seen
 
 
+def test_explanation_mentions_no_condition_that_has_gone(tmp_path):
+    """No provider of the tree has both classes; a condition of another tree began and ended."""
+    url = fresh_database(tmp_path)
+    query = "resources1=VCPU:1,MEMORY_MB:1&resources2=MEMORY_MB:1&where2=ecc"
+    question = ("GET", "/allocation_candidates/explain", query, None)
+    trees = [
+        {"name": "p0", "uuid": PROVIDERS[0], "inventories": {"VCPU": {"total": 4}}},
+        {
+            "name": "p1",
+            "uuid": PROVIDERS[1],
+            "parent_provider_uuid": PROVIDERS[0],
+            "inventories": {"MEMORY_MB": {"total": 4}},
+        },
+        {"name": "p2", "uuid": PROVIDERS[2]},
+    ]
+    condition = f"/treeclaim/providers/{PROVIDERS[2]}/conditions/CLEANING"
+    with start_on(url, tmp_path) as old:
+        call(old, "POST", "/treeclaim/providers", {"providers": trees})
+        call(old, "PUT", condition, {"effect": "no_new"})
+        during = asked(old, question)
+        call(old, "DELETE", condition, None)
+        with start_on(url, tmp_path) as new:
+            assert asked(old, question) == asked(new, question) == during
+
+
 def next_page(question, answer):
     """The question for the page behind an answer, if there is one."""
     method, path, _, body = question

@@ -27,7 +27,8 @@ from treeclaim.forest.explain.matching_trees import (
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns, free_holds, held_with_consumed, without
 from treeclaim.forest.table.texts import writable
-from treeclaim.model.request import NO_GROUP, CandidateRequest
+from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _MOST_PROVIDERS = 10
 """Providers shown for one reason."""
@@ -74,7 +75,7 @@ def explain_request(
     forest, request = free_holds(forest, request, budget)
     constraints = constraints_of(
         request,
-        {group.suffix for group in request.groups if forest.barring(group.conditions.tolerates)},
+        {group.suffix for group in request.groups if _is_any_barred(forest, group)},
         consuming_classes(forest, request),
     )
     trees = MatchingTrees(
@@ -98,6 +99,13 @@ def explain_request(
         ],
         "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, unnamed_held)],
     }
+
+
+def _is_any_barred(forest: Forest, group: RequestGroup) -> bool:
+    """Return whether a provider has a condition that a group does not tolerate."""
+    links, alive = forest.links[CONDITIONS.name], forest.alive.values
+    barring = forest.barring(group.conditions.tolerates)
+    return any(len(links.rows(condition, alive)) for condition in barring)
 
 
 def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldColumns | None:
@@ -288,7 +296,9 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
             if constraint.reason in AMOUNT_REASONS:
                 continue
             needs = [need for need in needs if need.value not in missing_classes]
-        if not trees.matching([*needs, constraint], [suffix])[tree]:
+        is_met = trees.matching([*needs, constraint], [suffix])[tree]
+        # Classes that no provider has together rule the tree out whatever a condition of the group is.
+        if not is_met and trees.matching(needs, [suffix])[tree]:
             is_blocked = True
             if constraint.reason == Reason.NO_INVENTORY:
                 missing_classes.add(constraint.value)
