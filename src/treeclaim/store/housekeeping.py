@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.model.claim import HOLD_TYPE
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store.database.transactions import as_datetime
-from treeclaim.store.feed import shards
+from treeclaim.store.feed import pruning
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.providers import conditions as condition_writes
@@ -120,10 +120,10 @@ class Housekeeper:
         """
         before = self._store.now() - keep
         deleted = 0
-        for shard in self._store.read(shards.find_shards_with_rows):
-            batch = shards.ROWS_PER_TRANSACTION
-            while batch >= shards.ROWS_PER_TRANSACTION and not self._closing.is_set():
-                batch = self._store.write(shards.delete_oldest, shard, before)
+        for shard in self._store.read(pruning.find_shards_with_rows):
+            batch = pruning.ROWS_PER_TRANSACTION
+            while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
+                batch = self._store.write(pruning.delete_oldest, shard, before)
                 deleted += batch
         while not self._closing.is_set() and (
             lost := self._store.read(kept_requests.find_without_record)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tests.databases import EACH_DATABASE
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.feed import shards
+from treeclaim.store.feed import pruning, shards
 from treeclaim.store.schema.tables import SHARDS, feed, feed_shards
 
 EVERYTHING = timedelta(seconds=-1)
@@ -41,7 +41,7 @@ def touch_together(store, count):
 def deletions(store, monkeypatch):
     """The number of rows that each statement took out of the feed, with small pieces and one shard."""
     monkeypatch.setattr(shards.ShardChoice, "draw", lambda *_: 5)
-    monkeypatch.setattr(shards, "ROWS_PER_TRANSACTION", PIECE)
+    monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", PIECE)
     statements = []
 
     def note(_connection, cursor, statement, *_):

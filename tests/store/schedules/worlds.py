@@ -16,7 +16,7 @@ from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.provider import Condition, Consumes, Effect, Inventory, Provider
 from treeclaim.store.audit import repairs
-from treeclaim.store.feed import shards
+from treeclaim.store.feed import pruning
 from treeclaim.store.operations import aggregate_names, mixes, reshaper
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations import holds as hold_writes
@@ -158,7 +158,7 @@ def _prune(session):
 
 PRUNE = script(
     "prune",
-    Operation((shards.delete_oldest,), _prune),
+    Operation((pruning.delete_oldest,), _prune),
 )
 """All that the feed can lose, in several transactions."""
 

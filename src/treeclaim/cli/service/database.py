@@ -19,7 +19,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.engine import await_database, connected
 from treeclaim.store.database.requirements import require_usable_server
 from treeclaim.store.database.systems import get_system
-from treeclaim.store.feed.shards import reset
+from treeclaim.store.feed.pruning import reset
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement

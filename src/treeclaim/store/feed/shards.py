@@ -13,7 +13,6 @@ only if all positions after those of the reader are present.
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from enum import Enum
 from math import ceil
 from time import monotonic
@@ -36,7 +35,7 @@ from treeclaim.store.database.transactions import (
     batches,
 )
 from treeclaim.store.feed.rows import CATALOGUE, FORMAT, NOTHING, PROVIDER, write_amounts
-from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_shard, new_token
+from treeclaim.store.schema.tables import SHARDS, feed, feed_shards, new_token
 
 LOCK_SECONDS = 0.5
 """Seconds that a write waits for its shard, whose row is locked for one COMMIT at a time; whole seconds on MariaDB.
@@ -44,9 +43,6 @@ After a longer wait its owner is stopped, and the write runs again with another 
 
 _AVOID_SECONDS = 10.0
 """Seconds for which a process avoids such a shard: the server ends idle transactions after this time by default."""
-
-ROWS_PER_TRANSACTION = 1000
-"""Feed rows that one transaction prunes, with the remaining rows of the last commit among them."""
 
 _ROWS_PER_STATEMENT = 5_000
 
@@ -167,9 +163,6 @@ class ShardChoice:
         self._avoided_until[shard] = monotonic() + _AVOID_SECONDS
 
 
-# -- writers ---------------------------------------------------------------------------------------
-
-
 def read_fence(transaction: WriteTransaction, shard: int) -> int | None:
     """Return the fence of the present writer on Galera; None elsewhere; the first statement of a write.
 
@@ -264,9 +257,6 @@ def _make_rows(transaction: WriteTransaction) -> list[dict[str, Any]]:
 def is_shard_statement(sql: str | None) -> bool:
     """Return whether a statement advances a shard."""
     return sql is not None and "UPDATE treeclaim_feed_shards SET previous" in sql
-
-
-# -- readers ---------------------------------------------------------------------------------------
 
 
 def load_shards(transaction: ReadTransaction) -> list[Shard]:
@@ -382,56 +372,3 @@ def compare(cursor: Cursor, shards: Sequence[Shard], chains: Mapping[int, Chain]
         elif state is FeedState.CURRENT:
             state = FeedState.NEWS
     return state
-
-
-# -- upkeep ----------------------------------------------------------------------------------------
-
-
-def find_shards_with_rows(transaction: ReadTransaction) -> list[int]:
-    """Return the shards that have rows in the feed, by one index lookup for each."""
-    has_rows = sa.exists().where(feed.c.shard == feed_shards.c.shard)
-    return [row.shard for row in transaction.rows(sa.select(feed_shards.c.shard).where(has_rows))]
-
-
-def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -> int:
-    """Delete a shard's oldest feed rows from before a time; return how many.
-
-    After fewer than `ROWS_PER_TRANSACTION`, no older rows remain. The lock of the shard comes last, so
-    that writers wait for a COMMIT only.
-    """
-    oldest = (
-        sa.select(feed.c.position, feed.c.created_at)
-        .where(feed.c.shard == shard)
-        .order_by(feed.c.position)
-        .limit(ROWS_PER_TRANSACTION)
-    )
-    old = [row.position for row in transaction.rows(oldest) if row.created_at < before]
-    if not old:
-        return 0
-    deleted = transaction.execute(
-        sa.delete(feed).where(feed.c.shard == shard, feed.c.position <= old[-1])
-    ).rowcount
-    transaction.execute(
-        sa.update(feed_shards)
-        .where(feed_shards.c.shard == shard, feed_shards.c.pruned_to < old[-1])
-        .values(pruned_to=old[-1])
-    )
-    return deleted
-
-
-def reset(connection: Connection) -> None:
-    """Give all shards new tokens and no readable past, so that each reader loads everything.
-
-    For changes that are not in the feed. It creates missing shards, and ends every fence.
-    """
-    positions = dict.fromkeys(range(SHARDS), 0)
-    locked = connection.execute(
-        SELECT_SHARDS.order_by(feed_shards.c.shard).with_for_update()
-    ).all()
-    positions |= {row.shard: row.position for row in locked}
-    newest = sa.select(feed.c.shard, sa.func.max(feed.c.position).label("position"))
-    for row in connection.execute(newest.group_by(feed.c.shard)).all():
-        positions[row.shard] = max(positions[row.shard], row.position)
-    connection.execute(sa.delete(feed_shards))
-    new_shards = [new_shard(number, position) for number, position in positions.items()]
-    connection.execute(sa.insert(feed_shards), new_shards)
