@@ -113,6 +113,7 @@ config sample
 policy sample
 db sync
 db version
+db reset-feed
 db stamp PAYLOAD
 db check
 db prune --keep-hours PAYLOAD
@@ -132,7 +133,7 @@ for _line in LINES.strip().splitlines():
     CASES.setdefault(find_command(_line.split())[0], []).append(_line)
 
 WITHOUT_NAMES = {
-    "config sample", "policy sample", "db sync", "db version", "upgrade check",
+    "config sample", "policy sample", "db sync", "db version", "db reset-feed", "upgrade check",
 }  # fmt: skip
 """Commands that print nothing but words of ours."""
 
