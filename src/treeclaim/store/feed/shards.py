@@ -111,9 +111,7 @@ _COUNTED = sa.select(
 ).group_by(feed.c.shard)
 _SHARDS = CompiledStatement(SELECT_SHARDS)
 _WRITER = CompiledStatement(
-    sa.select(feed_shards.c.writer, feed_shards.c.fence).where(
-        feed_shards.c.shard == sa.bindparam("shard")
-    )
+    sa.select(feed_shards.c.writer, feed_shards.c.fence).where(feed_shards.c.shard == 0)
 )
 
 
@@ -163,21 +161,21 @@ class ShardChoice:
         self._avoided_until[shard] = monotonic() + _AVOID_SECONDS
 
 
-def read_fence(transaction: WriteTransaction, shard: int) -> int | None:
+def read_fence(transaction: WriteTransaction) -> int | None:
     """Return the fence of the present writer on Galera; None elsewhere; the first statement of a write.
 
     A row lock holds on one node only, and transactions of two nodes conflict only if both write the same
-    row. A takeover writes all shards, and a write advances a shard with the fence that it read. So between
-    writes of two nodes lies a takeover that conflicts with both of them.
+    row. A takeover writes the same fence into all shards, and a write advances any of them with the fence
+    that it read. So between writes of two nodes lies a takeover that conflicts with both of them.
 
     Raises:
         OtherWriterError: if another node wrote last.
-        RetryTransactionError: if the shard does not exist.
+        RetryTransactionError: if there is no shard.
     """
     node = galera_node(transaction.connection)
     if node is None:
         return None
-    for row in transaction.rows(_WRITER, shard=shard):
+    for row in transaction.rows(_WRITER):
         if row.writer != node:
             raise OtherWriterError
         return int(row.fence)

@@ -73,9 +73,10 @@ class Committer:
             _begun(connection, stages) as outcome,
         ):
             transaction = WriteTransaction(connection, deadline, stages)
-            shard = self._shards.draw(connection)
-            fence = feed.read_fence(transaction, shard)
+            fence = feed.read_fence(transaction)
             result = operation(transaction)
+            # Drawn last: a shard may have turned out to be busy while the operation ran.
+            shard = self._shards.draw(connection)
             try:
                 feed.append_changes(transaction, shard, fence)
                 transaction.flush()
