@@ -78,13 +78,7 @@ def explain_request(
         {group.suffix for group in request.groups if _is_any_barred(forest, group)},
         consuming_classes(forest, request),
     )
-    trees = MatchingTrees(
-        forest,
-        request,
-        [*constraints, *rules],
-        budget,
-        judge,
-    )
+    trees = MatchingTrees(forest, request, [*constraints, *rules], budget, judge)
     empty = MatchingTrees(forest.emptied(), request, constraints, budget)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
@@ -113,8 +107,8 @@ def _unnamed_held(forest: Forest, request: CandidateRequest) -> HeldColumns | No
     everywhere = forest.held.everywhere
     if everywhere is None:
         return None
-    named = forest.held.of_holds(forest, request.from_holds)
-    return held_with_consumed(forest, everywhere.plus(named, -1))
+    named_held = forest.held.of_holds(forest, request.from_holds)
+    return held_with_consumed(forest, everywhere.plus(named_held, -1))
 
 
 def _advice_on_holds(trees: MatchingTrees, unnamed_held: HeldColumns | None) -> Iterator[str]:
@@ -131,19 +125,21 @@ def _format_tree_count(count: int) -> str:
 
 def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
     """Yield the steps in which constraints, one after the other, rule trees out."""
-    kept: list[Constraint] = []
+    kept_constraints: list[Constraint] = []
     group_suffixes: list[str] = []
-    before = trees.matching([], [])
+    trees_before = trees.matching([], [])
     for constraint in trees.constraints:
-        kept.append(constraint)
+        kept_constraints.append(constraint)
         if constraint.group is not None and constraint.group not in group_suffixes:
             group_suffixes.append(constraint.group)
         is_between = constraint.group is None and constraint.reason not in ROOT_REASONS
-        after = trees.matching(kept, None if is_between else group_suffixes)
-        if after.sum() < before.sum():
-            yield _step(trees, constraint, group_suffixes, int(before.sum()), int(after.sum()))
-        before = after
-        if not after.any():
+        trees_after = trees.matching(kept_constraints, None if is_between else group_suffixes)
+        if trees_after.sum() < trees_before.sum():
+            yield _step(
+                trees, constraint, group_suffixes, int(trees_before.sum()), int(trees_after.sum())
+            )
+        trees_before = trees_after
+        if not trees_after.any():
             return
 
 
@@ -247,19 +243,19 @@ def _still_blocking(
 
     Each is met by itself: together with those before, no choice of providers does.
     """
-    kept = list(constraints)
+    kept_constraints = list(constraints)
     met_count = 0
-    while not trees.matching(kept)[tree]:
+    while not trees.matching(kept_constraints)[tree]:
         # The first constraint that cannot be met beside those before it. Bisection is possible, as
         # more constraints never let more trees match.
-        first, end = met_count, len(kept)
+        first, end = met_count, len(kept_constraints)
         while end - first > 1:
             middle = (first + end) // 2
-            if trees.matching(kept[:middle])[tree]:
+            if trees.matching(kept_constraints[:middle])[tree]:
                 first = middle
             else:
                 end = middle
-        yield kept.pop(first)
+        yield kept_constraints.pop(first)
         met_count = first
 
 
@@ -374,13 +370,15 @@ def _amounts_of(request: CandidateRequest, constraint: Constraint) -> Mapping[st
 def _advice(trees: MatchingTrees) -> Iterator[str]:
     """Yield a sentence for each single constraint without which some tree would match."""
     for constraint in trees.constraints:
-        kept, groups = _without_constraints(trees, [constraint]), None
+        kept_constraints, groups = _without_constraints(trees, [constraint]), None
         if _is_all_of_a_group(trees.request, constraint):
-            kept = [each for each in kept if each.group != constraint.group]
+            kept_constraints = [
+                each for each in kept_constraints if each.group != constraint.group
+            ]
             groups = [
                 group.suffix for group in trees.request.groups if group.suffix != constraint.group
             ]
-        count = int(trees.matching(kept, groups).sum())
+        count = int(trees.matching(kept_constraints, groups).sum())
         if count:
             yield f"Without {constraint.text} {_format_tree_count(count)} would match."
 

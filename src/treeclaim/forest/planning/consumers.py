@@ -55,17 +55,17 @@ class PlannedConsumer:
 
     def sums(self) -> Counter[str]:
         """Return what it holds of each class."""
-        held: Counter[str] = Counter()
+        total_amounts: Counter[str] = Counter()
         for amounts in self.allocations.values():
-            held.update(amounts)
-        return +held
+            total_amounts.update(amounts)
+        return +total_amounts
 
     @property
     def tolerated(self) -> frozenset[str]:
         """Return the keys that any group tolerates of the first alternative that the allocations add up to."""
-        held = self.sums()
+        total_amounts = self.sums()
         for request in self.requests:
-            if +demand(request) == held:
+            if +demand(request) == total_amounts:
                 return request.tolerated
         return frozenset()
 
@@ -83,20 +83,20 @@ def read_consumers(
         Consumers without requests, and their kept requests: JSON lists of queries by consumer. Allocations
         of providers or classes that do not exist are left out.
     """
-    kept: dict[str, str] = {}
+    request_texts: dict[str, str] = {}
     owners: dict[str, tuple[str, str | None, int]] = {}
-    held: dict[str, dict[str, dict[str, int]]] = {}
+    allocations_by_consumer: dict[str, dict[str, dict[str, int]]] = {}
     holds = HoldsRead(frozenset(), {})
     for part in parts:
         budget.check()
         match part:
             case AllocationColumns():
-                _put_together(forest, part, held, budget)
+                _put_together(forest, part, allocations_by_consumer, budget)
             case OwnerColumns():
                 owner_rows = zip(part.project, part.type, part.generation, strict=True)
                 owners.update(zip(part.uuid, owner_rows, strict=True))
             case RequestColumns():
-                kept.update(zip(part.consumer, part.request, strict=True))
+                request_texts.update(zip(part.consumer, part.request, strict=True))
             case HoldsRead():
                 holds = part
     consumers = {
@@ -107,15 +107,15 @@ def read_consumers(
             drawn=holds.drawn.get(uuid, {}),
             is_hold=uuid in holds.holds,
         )
-        for uuid, allocations in held.items()
+        for uuid, allocations in allocations_by_consumer.items()
     }
-    return consumers, kept
+    return consumers, request_texts
 
 
 def _put_together(
     forest: Forest,
     part: AllocationColumns,
-    held: dict[str, dict[str, dict[str, int]]],
+    allocations_by_consumer: dict[str, dict[str, dict[str, int]]],
     budget: Budget,
 ) -> None:
     uuids: dict[int, str | None] = {}
@@ -129,7 +129,7 @@ def _put_together(
             uuids[provider_id] = None if row is None else forest.uuid_of(row)
         uuid, name = uuids[provider_id], names.get(class_id)
         if uuid is not None and name is not None:
-            amounts = held.setdefault(consumer, {}).setdefault(uuid, {})
+            amounts = allocations_by_consumer.setdefault(consumer, {}).setdefault(uuid, {})
             amounts[name] = amounts.get(name, 0) + used
 
 
@@ -143,8 +143,8 @@ def demand(request: CandidateRequest) -> Counter[str]:
 
 def attach_requests(
     consumers: Consumers,
-    kept: Mapping[str, str],
-    named: Mapping[str, Iterable[str]],
+    request_texts: Mapping[str, str],
+    queries_by_consumer: Mapping[str, Iterable[str]],
     forest: Forest,
     parse: Callable[[str], CandidateRequest],
 ) -> Consumers:
@@ -152,8 +152,8 @@ def attach_requests(
 
     Args:
         consumers: Consumers with allocations.
-        kept: Kept requests, JSON lists of queries, by consumer.
-        named: Queries of the call by consumer.
+        request_texts: Kept requests, JSON lists of queries, by consumer.
+        queries_by_consumer: Queries of the call by consumer.
         forest: The Forest that knows the names in queries.
         parse: Parses a query, or raises a TreeclaimError; checks the deadline.
     """
@@ -177,10 +177,10 @@ def attach_requests(
         return tuple(readable), tuple(readable.values())
 
     def with_request(consumer: PlannedConsumer) -> PlannedConsumer:
-        text = kept.get(consumer.uuid)
-        queries = named.get(consumer.uuid, () if text is None else read_list(text))
-        held = consumer.sums()
-        if not any(sums == held and request for request, sums in map(read, queries)):
+        text = request_texts.get(consumer.uuid)
+        queries = queries_by_consumer.get(consumer.uuid, () if text is None else read_list(text))
+        total_amounts = consumer.sums()
+        if not any(sums == total_amounts and request for request, sums in map(read, queries)):
             return consumer
         numbers, requests = read_all(tuple(queries))
         return replace(consumer, requests=requests, numbers=numbers)

@@ -59,17 +59,17 @@ def inventory_document(
 
 
 def _kept_consumption(
-    call: Call, new: Mapping[str, Inventory]
+    call: Call, inventories: Mapping[str, Inventory]
 ) -> Mapping[str, Sequence[Consumes]]:
     """Return the consumption of inventories after a write, by class; empty at versions that do not show it."""
     if not call.version.is_extended:
         return {}
-    written = {name: new[name].consumes for name in new}
-    kept: Mapping[str, Sequence[Consumes]] = {}
+    written = {name: inventories[name].consumes for name in inventories}
+    stored_consumption: Mapping[str, Sequence[Consumes]] = {}
     if any(consumes is None for consumes in written.values()):
-        kept = call.services.store.read(consumed_by, call.arguments["uuid"])
+        stored_consumption = call.services.store.read(consumed_by, call.arguments["uuid"])
     return {
-        name: kept.get(name, ()) if consumes is None else consumes
+        name: stored_consumption.get(name, ()) if consumes is None else consumes
         for name, consumes in written.items()
     }
 
@@ -151,20 +151,20 @@ def replace_inventories(call: Call) -> Answer:
     """Replace all inventories of a resource provider (section 4)."""
     body = json_for_provider(call)
     items = call.deadline.each(body["inventories"].items())
-    new = {name: schemas.read_inventory(inventory) for name, inventory in items}
+    inventories = {name: schemas.read_inventory(inventory) for name, inventory in items}
     generation = call.services.store.write(
         write_inventories,
         call.arguments["uuid"],
-        new,
+        inventories,
         int(body[_GENERATION]),
         least_capacity=_least_capacity(call),
     )
-    kept = _kept_consumption(call, new)
+    consumption = _kept_consumption(call, inventories)
     return {
         _GENERATION: generation,
         "inventories": {
-            name: inventory_document(call, inventory, kept.get(name))
-            for name, inventory in new.items()
+            name: inventory_document(call, inventory, consumption.get(name))
+            for name, inventory in inventories.items()
         },
     }
 
@@ -229,8 +229,8 @@ def replace_inventory(call: Call) -> Answer:
         classes=Classes.PRESENT,
         least_capacity=_least_capacity(call),
     )
-    kept = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
-    return inventory_document(call, inventory, kept) | {_GENERATION: generation}
+    consumption = _kept_consumption(call, {resource_class: inventory}).get(resource_class)
+    return inventory_document(call, inventory, consumption) | {_GENERATION: generation}
 
 
 @operation(
