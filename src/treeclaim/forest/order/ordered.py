@@ -195,6 +195,8 @@ class _Pool:
             return None
         whole = self._sort()
         count = int(np.count_nonzero(_are_before(whole.score, whole.tree, key)))
+        if not count:
+            return None  # All that come before it were yielded for another tree.
         self._replace(whole.take(slice(count, None)))
         if self.left is not None:
             self.left -= count

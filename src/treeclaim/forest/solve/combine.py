@@ -75,7 +75,9 @@ def distinct(problem: Problem, blocks: Iterator[CandidateBlock]) -> Iterator[Cho
     """Leave out candidates that an earlier anchor has too."""
     repetitions = Repetitions(problem)
     for block in blocks:
-        yield repetitions.new_among(block.chosen)
+        chosen = repetitions.new_among(block.chosen)
+        if len(chosen):
+            yield chosen
 
 
 _FIRST_ROUND = 1
