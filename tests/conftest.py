@@ -243,6 +243,12 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 @pytest.fixture
+def run_seed(request):
+    """The seed of the run, which its header prints and the command that repeats a failure names."""
+    return request.config.getoption("hypothesis_seed")
+
+
+@pytest.fixture
 def fresh_service(tmp_path_factory):
     """A function that starts a service on an empty database and returns a client for it."""
     clients = []

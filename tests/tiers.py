@@ -37,10 +37,15 @@ def examples(usual: int) -> int:
     return max(1, usual * settings.default.max_examples // _EXAMPLES["ci"])
 
 
-def many_examples(number: int) -> settings:
-    """Return settings that try so many examples, however large they are and however long they take."""
+def count_worlds(usual: int) -> int:
+    """Return how many random worlds a property tries whose usual number is this."""
+    return int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", usual))
+
+
+def many_worlds(usual: int, share: int = 1) -> settings:
+    """Return settings that try this share of the worlds, however large they are and however long they take."""
     return settings(
-        max_examples=number,
+        max_examples=max(count_worlds(usual) // share, 1),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

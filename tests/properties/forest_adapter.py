@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between the reference's values and the Forest's: worlds in, answers out."""
+"""Converts the reference's values to the Forest's, and answers back; has properties hold on every path."""
 
 import json
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
 
 from tests.forest.building import BEGINNING
-from tests.reference.candidates import SHARING
+from tests.reference.candidates import SHARING, TooManyError
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
+from tests.tiers import many_worlds
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Catalogue, CatalogueEntry, Changes
@@ -178,25 +180,35 @@ def _conditions(group):
     )
 
 
+def named_candidate(world, allocations, mappings):
+    """Return amounts by provider and class, and providers by suffix, as the reference has a candidate."""
+    names = {provider.uuid: provider.name for provider in world.providers}
+    return (
+        frozenset(
+            (names[provider], name, amount)
+            for provider, amounts in allocations.items()
+            for name, amount in amounts.items()
+        ),
+        frozenset(
+            (suffix, frozenset(map(names.get, providers)))
+            for suffix, providers in mappings.items()
+        ),
+    )
+
+
 class FoundCandidates:
     """An answer in the reference's terms."""
 
     def __init__(self, world, body):
-        names = {uuid_of(provider.name): provider.name for provider in world.providers}
+        names = {provider.uuid: provider.name for provider in world.providers}
         document = json.loads(body)
         self.listed = [
-            (
-                frozenset(
-                    (names[provider], name, amount)
-                    for provider, resources in allocation_request["allocations"].items()
-                    for name, amount in resources["resources"].items()
-                ),
-                frozenset(
-                    (suffix, frozenset(names[provider] for provider in providers))
-                    for suffix, providers in allocation_request["mappings"].items()
-                ),
+            named_candidate(
+                world,
+                {uuid: part["resources"] for uuid, part in candidate["allocations"].items()},
+                candidate["mappings"],
             )
-            for allocation_request in document["allocation_requests"]
+            for candidate in document["allocation_requests"]
         ]
         self.candidates = set(self.listed)
         self.scores = document.get("scores")
@@ -212,6 +224,40 @@ def ask(forest, request, limit=None, **options):
     form = replace(BodyForm(), nested=request.nested)
     answer = search(forest, candidate_request(request, limit), SearchOptions(**options), form)
     return b"".join(answer.pieces())
+
+
+DECIMALS = 12
+"""Decimals to which scores are rounded."""
+
+NEARLY_HALF = 1e-2
+"""A score so near to the middle between two roundings is rounded as arithmetic happens to go."""
+
+
+def list_unordered(world, request, most):
+    """Return the candidates of a request in the usual order.
+
+    Raises:
+        TooManyError: if there are more than `most`.
+    """
+    candidates = FoundCandidates(
+        world, ask(forest_of(world), replace(request, order=(), preferred=()))
+    ).listed
+    if len(candidates) > most:
+        raise TooManyError
+    return candidates
+
+
+def rank(candidates, score):
+    """Return pairs of rounded score and candidate, the greatest score first, equal ones in their order.
+
+    Raises:
+        TooManyError: if a score is too near to the middle between two roundings.
+    """
+    exact = list(map(score, candidates))
+    if any(abs(each * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for each in exact):
+        raise TooManyError
+    pairs = zip((round(each, DECIMALS) for each in exact), candidates, strict=True)
+    return sorted(pairs, key=lambda pair: -pair[0])
 
 
 LOWERED = {
@@ -265,4 +311,24 @@ def lowered(values):
 
 
 every_path = pytest.mark.parametrize("sizes", [{}, LOWERED], ids=["usual", "lowered"])
-"""Lets a test run twice: with the usual thresholds, and with all of them lowered."""
+"""Runs a test twice: with the usual thresholds, and with all of them lowered."""
+
+
+def property_of(worlds, *strategies, **thresholds):
+    """Return a decorator for a check of drawn values: a test that runs it on every path.
+
+    Args:
+        worlds: The usual number of worlds.
+        strategies: Draw the arguments of the check.
+        thresholds: Other thresholds for both paths, by name.
+    """
+
+    def decorate(check):
+        @every_path
+        def test(sizes):
+            with lowered(sizes | thresholds):
+                many_worlds(worlds)(given(*strategies)(check))()
+
+        return test
+
+    return decorate

@@ -5,7 +5,6 @@ Every operation that reads is asked, with every parameter and every member of a 
 description of the API has: what is added there fails here until it has values."""
 
 import json
-import os
 import random
 import re
 from collections import Counter
@@ -17,10 +16,11 @@ import pytest
 from tests.api.raw import send
 from tests.bodies import wanted_by
 from tests.service import fresh_database, start_on
+from tests.tiers import count_worlds
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
-HISTORIES = max(int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25")) // 20, 2)
+HISTORIES = max(count_worlds(25) // 20, 2)
 ROUNDS = 6
 WRITES_EACH = 5
 QUESTIONS_EACH = 60
@@ -521,9 +521,9 @@ def asked(service, question):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(HISTORIES))
-def test_worker_with_a_history_responds_like_a_new_one(seed, tmp_path):
-    draw = random.Random(seed)
+@pytest.mark.parametrize("number", range(HISTORIES))
+def test_worker_with_a_history_responds_like_a_new_one(number, run_seed, tmp_path):
+    draw = random.Random(f"{run_seed} {number}")
     url = fresh_database(tmp_path)
     seen = Counter()
     with start_on(url, tmp_path) as old, start_on(url, tmp_path) as other:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The explanation of a consumer without a place is true, its rules included (page 98, section 4)."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -9,32 +8,23 @@ from hypothesis import HealthCheck, assume, event, given, settings
 
 from tests.properties.test_explanations_are_true import lessened
 from tests.properties.test_placing_is_that_of_one_after_the_other import (
-    TooManyError,
     ordered,
     placed,
     questions,
 )
 from tests.reference.blocking import anchored_without
-from tests.reference.candidates import TooManyError as TooManyToTryError
+from tests.reference.candidates import TooManyError
 from tests.reference.placing import Placer
 from tests.reference.world import uuid_of
+from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.explanation import explain_attempt
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 MOST_COMBINATIONS = 500
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-        HealthCheck.filter_too_much,
-    ],
-)
+@settings(many_worlds(60), suppress_health_check=list(HealthCheck))
 @given(questions())
 def test_rules_are_explained_like_constraints(question):
     world, call = question
@@ -44,7 +34,7 @@ def test_rules_are_explained_like_constraints(question):
     try:
         result = compare(world, replace(call, partial=False))
         event("all placed" if result is None else f"rule {'rule' in str(result['advice'])}")
-    except (TooManyError, TooManyToTryError):
+    except TooManyError:
         event("too many")
 
 

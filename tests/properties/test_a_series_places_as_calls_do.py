@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers that a kept series places get what a call that knows nothing yet would give them."""
 
-import os
 from collections import Counter
 from dataclasses import replace
 from time import thread_time
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event
 from hypothesis import strategies as st
 
 from tests.forest.building import news
 from tests.properties.forest_adapter import (
     candidate_request,
-    every_path,
     forest_of,
-    lowered,
+    property_of,
     records_of,
 )
 from tests.properties.test_what_is_kept_follows_writes import (
@@ -24,15 +22,13 @@ from tests.properties.test_what_is_kept_follows_writes import (
     written,
 )
 from tests.reference.strategies import clouds, consuming_at_times, easy_requests, ordered_requests
-from tests.reference.world import Group, Request, World, uuid_of
-from tests.tiers import many_examples
+from tests.reference.world import Group, Request, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.forest.placing.series import MOST_BYTES, Series
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
 ROUNDS = 5
 LONG = 3_600.0
 
@@ -50,44 +46,32 @@ def questions(draw):
 
 
 @pytest.mark.slow
-@every_path
-def test_reused_series_places_like_a_call_in_a_fresh_forest(sizes):
-    @many_examples(WORLDS)
-    @given(questions(), st.data())
-    def check(question, data):
-        world, requests = question
-        forest = forest_of(world)
-        series = Series(forest, MOST_BYTES)
-        for _ in range(ROUNDS):
-            consumers = data.draw(st.lists(st.sampled_from(requests), max_size=4))
-            placing_requests = [
-                PlacingRequest((placing_request,), (f"c{number}",), "p", "u", "t")
-                for number, placing_request in enumerate(consumers)
-            ]
-            if series.may_follow(forest):
-                event("followed")
-            else:
-                event("made anew")
-                series = Series(forest, MOST_BYTES)
-            placements = [
-                series.place(placing_request, thread_time() + LONG)
-                for placing_request in placing_requests
-            ]
-            assert placements == placed(world, placing_requests), (str(world), consumers)
-            event("some placed" if any(placements) else "none placed")
-            used = claimed(
-                data,
-                [placing_request for placing_request in placements if placing_request is not None],
-            )
-            used.update(released(data, world))
-            world = used_in(forest, world, used)
-            if data.draw(st.integers(0, 4)) == 0:
-                before = records_of(world)
-                world = data.draw(written(world))
-                forest.apply(data.draw(told(before, records_of(world))))
-
-    with lowered(sizes):
-        check()
+@property_of(25, questions(), st.data())
+def test_reused_series_places_like_a_call_in_a_fresh_forest(question, data):
+    world, requests = question
+    forest = forest_of(world)
+    series = Series(forest, MOST_BYTES)
+    for _ in range(ROUNDS):
+        consumers = data.draw(st.lists(st.sampled_from(requests), max_size=4))
+        placing_requests = [
+            PlacingRequest((request,), (f"c{number}",), "p", "u", "t")
+            for number, request in enumerate(consumers)
+        ]
+        if series.may_follow(forest):
+            event("followed")
+        else:
+            event("made anew")
+            series = Series(forest, MOST_BYTES)
+        placements = [series.place(each, thread_time() + LONG) for each in placing_requests]
+        assert placements == placed(world, placing_requests), (str(world), consumers)
+        event("some placed" if any(placements) else "none placed")
+        used = claimed(data, filter(None, placements))
+        used.update(released(data, world))
+        world = change_usage(forest, world, used)
+        if data.draw(st.integers(0, 4)) == 0:
+            before = records_of(world)
+            world = data.draw(written(world))
+            forest.apply(data.draw(told(before, records_of(world))))
 
 
 def placed(world, placing_requests):
@@ -125,19 +109,9 @@ def released(data, world):
     return used
 
 
-def used_in(kept, world, used):
-    """Let more be used, or less, in a Forest and a world; return the world."""
-    providers = [
-        replace(
-            provider,
-            stock={
-                name: replace(stock, used=max(stock.used + used[uuid_of(provider.name), name], 0))
-                for name, stock in provider.stock.items()
-            },
-        )
-        for provider in world.providers
-    ]
-    after = World(tuple(providers))
+def change_usage(kept, world, changes):
+    """Change used amounts in a Forest and a world; return the world."""
+    after = world.using(lambda p, c, used: max(used + changes[uuid_of(p), c], 0))
     usage = {}
     for old, new in zip(records_of(world), records_of(after), strict=True):
         differences = differences_of_usage(old, new)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capacity is what placing one after the other comes to (page 98, section 5)."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -9,8 +8,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
-from tests.properties.test_placing_is_that_of_one_after_the_other import TooManyError, ordered
-from tests.reference.candidates import SHARING, Reference
+from tests.properties.test_placing_is_that_of_one_after_the_other import ordered
+from tests.reference.candidates import SHARING, Reference, TooManyError
 from tests.reference.keeping import emptied
 from tests.reference.placing import taken
 from tests.reference.strategies import (
@@ -26,11 +25,10 @@ from tests.reference.strategies import (
     worlds_with_a_pool,
 )
 from tests.reference.world import uuid_of
-from tests.tiers import many_examples
+from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))
 MOST = 30
 
 
@@ -48,7 +46,7 @@ def questions(draw):
 
 
 @pytest.mark.slow
-@many_examples(WORLDS)
+@many_worlds(40)
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_capacity_equals_sequential_placements(question, domains):
     world, request = question

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search gives exactly the candidates that the formal definition has, for any world."""
 
-import os
-
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -20,9 +18,9 @@ from tests.reference.strategies import (
     tolerating,
     worlds,
 )
-from tests.tiers import many_examples
+from tests.tiers import many_worlds
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
+WORLDS = 400
 REQUESTS_EACH = 8
 MOST_COMBINATIONS = 3000
 
@@ -73,7 +71,7 @@ def test_candidates_of_extended_worlds_match_the_reference(kind, sizes):
 def compare_many(questions, sizes):
     """Compare answers in many worlds, with the usual thresholds or lower ones."""
 
-    @many_examples(WORLDS if not sizes else max(WORLDS // 4, 1))
+    @many_worlds(WORLDS, share=4 if sizes else 1)
     @given(questions)
     def compare_each(question):
         compare_all(*question)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations agree with the formal definition (contract page 97, section 3)."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -23,11 +22,10 @@ from tests.reference.strategies import (
     worlds,
 )
 from tests.reference.world import Group, Request, uuid_of
-from tests.tiers import many_examples
+from tests.tiers import many_worlds
 from treeclaim.forest.explain.constraints import Reason, constraints_of
 from treeclaim.forest.explain.explain import Focus, explain_request
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 REQUESTS_EACH = 5
 MOST_COMBINATIONS = 2000
 
@@ -51,7 +49,7 @@ SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in list(QUESTIONS)[1
 
 @pytest.mark.parametrize("kind", ["competing groups", *SLOW])
 def test_explanations_match_the_reference(kind):
-    @many_examples(WORLDS)
+    @many_worlds(100)
     @given(QUESTIONS[kind])
     def check_each(question):
         check_all(*question)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`keep:MIX:CLASS` and what is stranded are what contract page 101, section 3, says."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +10,12 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
     FoundCandidates,
-    ask,
     candidate_request,
-    every_path,
     forest_of,
-    lowered,
+    list_unordered,
+    named_candidate,
+    property_of,
+    rank,
 )
 from tests.reference import keeping
 from tests.reference.candidates import TooManyError
@@ -36,7 +36,7 @@ from tests.reference.strategies import (
     worlds_with_a_pool,
 )
 from tests.reference.world import uuid_of
-from tests.tiers import many_examples
+from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.room import stranded_by_group
 from treeclaim.forest.placing.queries import Query
@@ -45,11 +45,8 @@ from treeclaim.forest.search import search
 from treeclaim.model.extension.planning import Mix, MixRequest
 from treeclaim.model.request import SearchOptions
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
+WORLDS = 25
 MOST_CANDIDATES = 40
-DECIMALS = 12
-NEARLY_HALF = 1e-2
-"""A score so near to the middle between two roundings is rounded as arithmetic happens to go."""
 
 
 @st.composite
@@ -101,52 +98,31 @@ def request_for(original, mix, limit=None):
     return replace(request, order=replace(request.order, mixes=(model_mix(mix),)))
 
 
-def listed(world, request):
-    """All candidates in the usual order, of which few are tried."""
-    plain = replace(request, order=(), preferred=())
-    candidates = FoundCandidates(world, ask(forest_of(world), plain)).listed
-    if len(candidates) > MOST_CANDIDATES:
-        raise TooManyError
-    return candidates
+def search_for(world, request, mix, limit=None):
+    """Return the candidates of a request whose order looks at a mix."""
+    answer = search(forest_of(world), request_for(request, mix, limit), SearchOptions())
+    return FoundCandidates(world, b"".join(answer.pieces()))
 
 
 @pytest.mark.slow
-@every_path
-def test_candidates_are_ordered_by_their_cost_to_a_mix(sizes):
-    @many_examples(WORLDS)
-    @given(questions())
-    def check(question):
-        compare(*question)
-
-    with lowered(sizes):
-        check()
-
-
-def compare(world, mix, request):
+@property_of(WORLDS, questions())
+def test_candidates_are_ordered_by_their_cost_to_a_mix(question):
+    world, mix, request = question
     scores = keeping.KeepScores(world, request, {"m": mix})
     try:
-        usual = listed(world, request)
-        exact = [scores.score(candidate) for candidate in usual]
+        expected = rank(list_unordered(world, request, MOST_CANDIDATES), scores.score)
     except TooManyError:
         event("too many")
         return
-    if any(abs(exact_score * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for exact_score in exact):
-        return
-    expected = sorted(
-        zip((round(exact_score, DECIMALS) for exact_score in exact), usual, strict=True),
-        key=lambda exact_score: -exact_score[0],
-    )
     event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
-    forest = forest_of(world)
-    for limit in (None, 1, 2, len(usual) // 2 or 1):
-        body = b"".join(search(forest, request_for(request, mix, limit), SearchOptions()).pieces())
-        result = FoundCandidates(world, body)
+    for limit in (None, 1, 2, len(expected) // 2 or 1):
+        result = search_for(world, request, mix, limit)
         where = (str(world), mix, request, limit)
         assert result.scores == [float(score) for score, _ in expected[:limit]], where
         assert result.listed == [candidate for _, candidate in expected[:limit]], where
 
 
-@many_examples(WORLDS)
+@many_worlds(WORLDS)
 @given(questions(), st.data())
 def test_stranded_amounts_match_the_reference(question, data):
     world, mix, request = question
@@ -172,18 +148,6 @@ def test_stranded_amounts_match_the_reference(question, data):
     assert result == expected, (str(world), mix, groups)
 
 
-@pytest.mark.slow
-@every_path
-def test_sequential_placements_see_earlier_ones_as_written(sizes):
-    @many_examples(WORLDS)
-    @given(calls())
-    def check(call):
-        place_in_turn(*call)
-
-    with lowered(sizes):
-        check()
-
-
 @st.composite
 def calls(draw):
     """A world, a mix, and requests in the order in which they come; the same ones come again."""
@@ -199,38 +163,26 @@ def calls(draw):
     return world, mix, draw(st.lists(st.sampled_from([request, *more_requests]), max_size=6))
 
 
-def place_in_turn(world, mix, calls):
+@pytest.mark.slow
+@property_of(WORLDS, calls())
+def test_sequential_placements_see_earlier_ones_as_written(call):
+    world, mix, requests = call
     scratch = Scratch(forest_of(world))
     queries = {}
     everywhere = np.ones(len(scratch.forest.order.roots), dtype=np.bool_)
-    for number, reference_request in enumerate(calls):
+    for number, reference_request in enumerate(requests):
         request = request_for(reference_request, mix)
         key = str(request)
         if key not in queries:
             queries[key] = Query(scratch, request, Budget())
         candidate = queries[key].first(everywhere, lambda _: True)
-        body = b"".join(
-            search(
-                forest_of(world), request_for(reference_request, mix, 1), SearchOptions()
-            ).pieces()
-        )
-        expected = FoundCandidates(world, body).listed
-        where = (str(world), mix, calls[: number + 1])
+        expected = search_for(world, reference_request, mix, 1).listed
+        where = (str(world), mix, requests[: number + 1])
         if candidate is None:
             assert expected == [], where
             continue
-        names = {uuid_of(provider.name): provider.name for provider in world.providers}
-        result = candidate.body(scratch.forest)
-        alloc = frozenset(
-            (names[provider], name, amount)
-            for provider, amounts in result.allocations.items()
-            for name, amount in amounts.items()
-        )
-        mapping = frozenset(
-            (suffix, frozenset(names[provider] for provider in providers))
-            for suffix, providers in result.mappings.items()
-        )
-        assert [(alloc, mapping)] == expected, where
+        body = candidate.body(scratch.forest)
+        assert [named_candidate(world, body.allocations, body.mappings)] == expected, where
         event(f"placed by {type(queries[key]).__name__}")
         scratch.take(candidate.allocations)
-        world = taken(world, alloc)
+        world = taken(world, expected[0][0])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """In a small world a plan of moves is the best of all plans (contract page 101, section 5)."""
 
-import os
 import random
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +12,7 @@ from tests.reference.candidates import SHARING
 from tests.reference.counts import count_everywhere
 from tests.reference.moves import Consumer, Model, Question, Rule
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from tests.tiers import count_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.planning.consumers import PlannedConsumer
@@ -20,7 +20,7 @@ from treeclaim.forest.planning.moves.planner import make_plan
 from treeclaim.model.extension import planning as model
 from treeclaim.model.extension.planning import PlanRule
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
+WORLDS = count_worlds(60)
 MOST_OPTIONS = 16
 
 
@@ -74,18 +74,7 @@ def listed(world, request):
 
 def using(world, used):
     """The world with other units used."""
-    return World(
-        tuple(
-            replace(
-                provider,
-                stock={
-                    name: replace(stock, used=used.get((provider.name, name), 0))
-                    for name, stock in provider.stock.items()
-                },
-            )
-            for provider in world.providers
-        )
-    )
+    return world.using(lambda p, c, _: used.get((p, c), 0))
 
 
 def question_of(seed):

@@ -4,13 +4,11 @@
 Searches, explanations, counts and placements are run until the cloud is full.
 """
 
-import os
 from dataclasses import replace
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import ask, candidate_request, every_path, forest_of, lowered
+from tests.properties.forest_adapter import ask, candidate_request, forest_of, property_of
 from tests.reference.strategies import consuming, device_clouds, device_requests, enlarged
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
@@ -19,7 +17,6 @@ from treeclaim.forest.placing.explanation import explain_attempt
 from treeclaim.forest.placing.placer import Placer
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 
-CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 CONSUMERS = tuple(f"consumer {number}" for number in range(12))
 
 
@@ -47,16 +44,8 @@ def answer_everything(world, request):
     return counted["fits"]
 
 
-@every_path
-def test_every_query_is_answered(sizes):
-    checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-    @settings(max_examples=CLOUDS, deadline=None, suppress_health_check=checks)
-    @given(questions())
-    def answer_each(question):
-        world, queries = question
-        for request in queries:
-            answer_everything(world, request)
-
-    with lowered(sizes):
-        answer_each()
+@property_of(60, questions())
+def test_every_query_is_answered(question):
+    world, queries = question
+    for request in queries:
+        answer_everything(world, request)

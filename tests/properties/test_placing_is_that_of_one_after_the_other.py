@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call places as one client would, one consumer after the other (page 98, section 4)."""
 
-import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import (
-    FoundCandidates,
-    ask,
     candidate_request,
-    every_path,
     forest_of,
-    lowered,
+    list_unordered,
+    named_candidate,
+    property_of,
+    rank,
 )
-from tests.reference.candidates import Reference
+from tests.reference.candidates import Reference, TooManyError
 from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
 from tests.reference.scores import Scores
 from tests.reference.strategies import (
@@ -35,20 +34,12 @@ from tests.reference.strategies import (
     worlds_with_a_pool,
 )
 from tests.reference.world import uuid_of
-from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer as Placing
 from treeclaim.model.extension import placing as model
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "30"))
 MOST_CANDIDATES = 40
-DECIMALS = 12
-OLD = "held before"
 OTHER = "somebody else"
-
-
-class TooManyError(Exception):
-    """More candidates than the reference wants to look at."""
 
 
 @st.composite
@@ -121,39 +112,19 @@ def questions(draw):
     return world, draw(calls(world))
 
 
-some_worlds = many_examples(WORLDS)
+def ordered(world, request):
+    """The candidates of a query in its order, as the definitions have it."""
+    candidates = list_unordered(world, request, MOST_CANDIDATES)
+    if not request.order:
+        return candidates
+    scores = Scores(Reference(world), request)
+    return [candidate for _, candidate in rank(candidates, scores.score)]
 
 
 @pytest.mark.slow
-@every_path
-def test_batch_placement_equals_sequential_placements(sizes):
-    @some_worlds
-    @given(questions())
-    def check(question):
-        compare(*question)
-
-    with lowered(sizes):
-        check()
-
-
-def ordered(world, request):
-    """The candidates of a query in its order, as the definitions have it."""
-    usual = FoundCandidates(
-        world, ask(forest_of(world), replace(request, order=(), preferred=()))
-    ).listed
-    if len(usual) > MOST_CANDIDATES:
-        raise TooManyError
-    if not request.order:
-        return usual
-    scores = Scores(Reference(world), request)
-    exact = [scores.score(candidate) for candidate in usual]
-    if any(abs(score * 10**DECIMALS % 1 - 0.5) < 1e-3 for score in exact):
-        raise TooManyError
-    ranked = sorted(range(len(usual)), key=lambda at: (-round(exact[at], DECIMALS), at))
-    return [usual[at] for at in ranked]
-
-
-def compare(world, call):
+@property_of(30, questions())
+def test_batch_placement_equals_sequential_placements(question):
+    world, call = question
     known = {}
 
     def once(world, request):
@@ -170,23 +141,14 @@ def compare(world, call):
     _, attempt = placed(world, call)
     where = (str(world), call)
     assert attempt.unplaced == expected.unplaced, where
-    names = {provider.uuid: provider.name for provider in world.providers}
     for consumer, placement in expected.placed.items():
         mine = attempt.placed[consumer]
         if placement is None:
             assert mine.mappings is None
             continue
-        at, (alloc, mapping), dropped = placement
+        at, candidate, dropped = placement
         assert (mine.alternative, list(mine.dropped)) == (at, dropped), where
-        assert {
-            (names[p], c, n)
-            for p, resources in mine.allocations.items()
-            for c, n in resources.items()
-        } == alloc, where
-        assert {
-            (suffix, frozenset(names[p] for p in resources))
-            for suffix, resources in mine.mappings.items()
-        } == mapping, where
+        assert named_candidate(world, mine.allocations, mine.mappings) == candidate, where
     assert attempt.placed.keys() == expected.placed.keys()
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wherever the time is over, the plan found by then is told (contract page 101, before section 1)."""
 
-import os
 from contextlib import contextmanager
 
 import pytest
 
 from tests.properties.test_moves_are_the_best_of_all_plans import (
+    WORLDS,
     answer_to,
     assert_proofs_are_true,
     carried_out,
@@ -17,7 +17,6 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.planning.moves import move_model, planner
 from treeclaim.model.errors import SearchGivenUpError
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 ENDS = 6
 """Looks at the clock, of all that a plan takes, at which its time is over."""
 

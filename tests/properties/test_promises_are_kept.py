@@ -8,7 +8,6 @@ of released consumers, five answers under an assumption, and a plan.
 TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N clouds; without it, as in the tier `all`, 10,000 cases.
 """
 
-import os
 import random
 import shutil
 import tempfile
@@ -21,9 +20,10 @@ import pytest
 
 from tests.reference.world import uuid_of
 from tests.service import client_of, fresh_database, start_on
+from tests.tiers import count_worlds
 
 CASES_OF_A_CLOUD = 11
-CLOUDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", 10_000 // CASES_OF_A_CLOUD + 1))
+CLOUDS = count_worlds(10_000 // CASES_OF_A_CLOUD + 1)
 HEADERS = {"openstack-api-version": "placement 1.39, treeclaim latest"}
 SLICE, PART = "CUSTOM_SLICE", "CUSTOM_PART"
 OWNER = {"project_id": "p", "user_id": "u"}

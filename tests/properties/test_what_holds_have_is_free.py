@@ -6,7 +6,6 @@ there.
 """
 
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 
@@ -18,9 +17,8 @@ from tests.properties.forest_adapter import (
     FoundCandidates,
     ask,
     candidate_request,
-    every_path,
     forest_of,
-    lowered,
+    property_of,
 )
 from tests.reference.candidates import Reference
 from tests.reference.strategies import (
@@ -32,8 +30,8 @@ from tests.reference.strategies import (
     requests,
     worlds,
 )
-from tests.reference.world import World, uuid_of
-from tests.tiers import many_examples
+from tests.reference.world import uuid_of
+from tests.tiers import many_worlds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explain_request
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
@@ -43,10 +41,8 @@ from treeclaim.forest.table.held import HeldAmounts
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 from treeclaim.model.request import SearchOptions
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "12"))
+WORLDS = 12
 HOLDS = ("h1", "h2", "h3")
-
-usual = many_examples(WORLDS)
 
 
 @st.composite
@@ -69,18 +65,7 @@ def with_used(world, parts):
     added = Counter()
     for part in parts:
         added.update(part)
-    return World(
-        tuple(
-            replace(
-                provider,
-                stock={
-                    name: replace(stock, used=stock.used + added[provider.name, name])
-                    for name, stock in provider.stock.items()
-                },
-            )
-            for provider in world.providers
-        )
-    )
+    return world.using(lambda p, c, used: used + added[p, c])
 
 
 def holdings(part):
@@ -97,43 +82,32 @@ def held_by(holds):
 
 
 @pytest.mark.slow
-@every_path
-def test_drawing_from_holds_equals_a_world_without_them(sizes):
-    @usual
-    @given(questions(3))
-    def check(question):
-        world, holds, draws = question
-        plain = forest_of(with_used(world, holds.values()))
-        forest = plain.holding(held_by(holds))
-        for request, named in draws:
-            unnamed = [part for hold, part in holds.items() if hold not in named]
-            without = forest_of(with_used(world, unnamed))
-            candidates_wanted = candidate_request(request)
-            drawing = replace(candidates_wanted, from_holds=named)
-            before = ask(forest, request)
-            answer = answered(forest, drawing)
-            event("some candidates" if b'"mappings"' in answer else "no candidate")
-            assert but_used(answer) == but_used(answered(without, candidates_wanted)), (
-                str(world),
-                holds,
-                named,
-            )
-            budget = Budget()
-            fits = CapacityLimits((), 10)
-            usual_count = count_capacity(plain, candidates_wanted, fits, budget)
-            assert count_capacity(forest, drawing, fits, budget) == count_capacity(
-                without, candidates_wanted, fits, budget
-            )
-            focus = Focus(3)
-            assert explain_request(forest, drawing, focus) == explain_request(
-                without, candidates_wanted, focus
-            )
-            # A question that draws, and one that does not, never share a cached response.
-            assert ask(forest, request) == before == ask(plain, request)
-            assert count_capacity(plain, candidates_wanted, fits, budget) == usual_count
+@property_of(WORLDS, questions(3))
+def test_drawing_from_holds_equals_a_world_without_them(question):
+    world, holds, draws = question
+    plain = forest_of(with_used(world, holds.values()))
+    forest = plain.holding(held_by(holds))
+    limits, focus = CapacityLimits((), 10), Focus(3)
 
-    with lowered(sizes):
-        check()
+    def count(where, request):
+        return count_capacity(where, request, limits, Budget())
+
+    for request, named in draws:
+        unnamed = [part for hold, part in holds.items() if hold not in named]
+        without = forest_of(with_used(world, unnamed))
+        usual = candidate_request(request)
+        drawing = replace(usual, from_holds=named)
+        before, usual_count = ask(forest, request), count(plain, usual)
+        answer = answered(forest, drawing)
+        event("some candidates" if b'"mappings"' in answer else "no candidate")
+        where = (str(world), holds, named)
+        assert but_used(answer) == but_used(answered(without, usual)), where
+        assert count(forest, drawing) == count(without, usual), where
+        explained = explain_request(forest, drawing, focus)
+        assert explained == explain_request(without, usual, focus), where
+        # A question that draws, and one that does not, never share a cached response.
+        assert ask(forest, request) == before == ask(plain, request)
+        assert count(plain, usual) == usual_count
 
 
 def answered(forest, request):
@@ -150,7 +124,7 @@ def but_used(body):
 
 
 @pytest.mark.slow
-@usual
+@many_worlds(WORLDS)
 @given(questions(1))
 def test_summaries_count_held_amounts_as_used(question):
     world, holds, draws = question
@@ -167,28 +141,22 @@ def test_summaries_count_held_amounts_as_used(question):
 
 
 @pytest.mark.slow
-@every_path
-def test_placements_draw_from_holds_first_and_deplete_them(sizes):
-    @usual
-    @given(questions(4))
-    def check(question):
-        world, holds, draws = question
-        written = with_used(world, holds.values())
-        placing_requests = [
-            PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named)
-            for n, (request, named) in enumerate(draws)
-            for at in range(2)
-        ]
-        expected = place_in_sequence(written, holds, draws)
-        forest = forest_of(written).holding(held_by(holds))
-        call = Placing(tuple(placing_requests), (), partial=True)
-        outcome = Placer(forest, call, {}, Budget()).place_all()
-        placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]
-        assert list(map(allocations_of, placements)) == expected, (str(world), holds)
-        event("some placed" if any(placements) else "none placed")
-
-    with lowered(sizes):
-        check()
+@property_of(WORLDS, questions(4))
+def test_placements_draw_from_holds_first_and_deplete_them(question):
+    world, holds, draws = question
+    written = with_used(world, holds.values())
+    placing_requests = [
+        PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named)
+        for n, (request, named) in enumerate(draws)
+        for at in range(2)
+    ]
+    expected = place_in_sequence(written, holds, draws)
+    forest = forest_of(written).holding(held_by(holds))
+    call = Placing(tuple(placing_requests), (), partial=True)
+    outcome = Placer(forest, call, {}, Budget()).place_all()
+    placements = [outcome.placed.get(request.consumers[0]) for request in placing_requests]
+    assert list(map(allocations_of, placements)) == expected, (str(world), holds)
+    event("some placed" if any(placements) else "none placed")
 
 
 def allocations_of(placement):

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Forest that answered before returns, after any writes, the bytes that a new Forest returns."""
 
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import event, given
+from hypothesis import event
 from hypothesis import strategies as st
 
 from tests.forest.building import news
 from tests.properties.forest_adapter import (
     ask,
     candidate_request,
-    every_path,
     forest_of,
-    lowered,
+    property_of,
     records_of,
 )
 from tests.reference.candidates import SHARING
@@ -35,14 +33,12 @@ from tests.reference.strategies import (
     worlds,
 )
 from tests.reference.world import Provider, World
-from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.selection import page_of
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.model.changes import UsageChange
 
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
 REQUESTS_EACH = 3
 MOST_WRITES = 4
 HUGE = 2.0**40
@@ -168,24 +164,18 @@ def differences_of_usage(old, new):
 
 
 @pytest.mark.slow
-@every_path
-def test_everything_seen_equals_a_fresh_forest(sizes):
-    @many_examples(WORLDS)
-    @given(questions(), st.data())
-    def check(question, data):
-        world, requests = question
-        forest, texts = forest_of(world), ListingTexts()
-        for _ in range(4):
-            compare(forest, forest_of(world), requests, world)
-            compare_lists(forest, forest_of(world), texts)
-            before = records_of(world)
-            world = data.draw(written(world))
-            forest.apply(data.draw(told(before, records_of(world))))
-            for _ in range(data.draw(st.integers(0, 3))):
-                forest.tidy()
-
-    with lowered(sizes):
-        check()
+@property_of(25, questions(), st.data())
+def test_everything_seen_equals_a_fresh_forest(question, data):
+    world, requests = question
+    forest, texts = forest_of(world), ListingTexts()
+    for _ in range(4):
+        compare(forest, forest_of(world), requests, world)
+        compare_lists(forest, forest_of(world), texts)
+        before = records_of(world)
+        world = data.draw(written(world))
+        forest.apply(data.draw(told(before, records_of(world))))
+        for _ in range(data.draw(st.integers(0, 3))):
+            forest.tidy()
 
 
 def compare(kept, fresh, requests, world):

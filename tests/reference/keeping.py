@@ -121,13 +121,5 @@ class KeepScores(Scores):
 
 def emptied(world):
     """The world where nothing is allocated and no provider has a condition."""
-    return World(
-        tuple(
-            replace(
-                provider,
-                stock={name: replace(stock, used=0) for name, stock in provider.stock.items()},
-                conditions=frozenset(),
-            )
-            for provider in world.providers
-        )
-    )
+    unused = world.using(lambda *_: 0)
+    return World(tuple(replace(each, conditions=frozenset()) for each in unused.providers))

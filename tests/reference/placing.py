@@ -5,7 +5,7 @@
 """
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tests.reference.candidates import SHARING, Reference
 from tests.reference.world import World, uuid_of
@@ -57,18 +57,7 @@ class Outcome:
 def taken(world, alloc):
     """The world where a candidate is taken."""
     amounts = {(p, c): n for p, c, n in alloc}
-    return World(
-        tuple(
-            replace(
-                provider,
-                stock={
-                    c: replace(stock, used=stock.used + amounts.get((provider.name, c), 0))
-                    for c, stock in provider.stock.items()
-                },
-            )
-            for provider in world.providers
-        )
-    )
+    return world.using(lambda p, c, used: used + amounts.get((p, c), 0))
 
 
 class Placer:

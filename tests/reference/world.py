@@ -2,7 +2,8 @@
 """Worlds and requests as plain values; nothing here comes from the service's own code."""
 
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 _NAMESPACE = uuid.UUID(int=7)
@@ -98,6 +99,25 @@ class World:
     """All providers."""
 
     providers: tuple[Provider, ...]
+
+    def using(self, amount_of: Callable[[str, str, int], int]) -> "World":
+        """Return the world in which other amounts are used.
+
+        Args:
+            amount_of: Returns the new used amount, by provider, class and the present amount.
+        """
+        return World(
+            tuple(
+                replace(
+                    provider,
+                    stock={
+                        name: replace(stock, used=amount_of(provider.name, name, stock.used))
+                        for name, stock in provider.stock.items()
+                    },
+                )
+                for provider in self.providers
+            )
+        )
 
     def __str__(self):
         return "\n".join(map(str, self.providers))

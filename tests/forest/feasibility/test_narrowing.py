@@ -2,16 +2,14 @@
 """Groups that compete for providers and are compared by attributes: what is left out has no candidate."""
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import LimitedBudget, record
 from tests.forest.building import forest_of as forest_of_records
-from tests.properties.forest_adapter import FoundCandidates, ask, every_path, forest_of, lowered
+from tests.properties.forest_adapter import FoundCandidates, ask, forest_of, property_of
 from tests.reference.candidates import Reference
 from tests.reference.strategies import comparisons
 from tests.reference.world import Group, Provider, Request, Stock, World
-from tests.tiers import many_examples
 from treeclaim.forest.search import search
 from treeclaim.model.provider import ProviderRecord
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions, ValueList
@@ -47,17 +45,11 @@ def questions(draw):
 
 
 @pytest.mark.slow
-@every_path
-def test_candidates_equal_the_reference(sizes):
-    @many_examples(60)
-    @given(questions())
-    def check(question):
-        world, request = question
-        result = FoundCandidates(world, ask(forest_of(world), request))
-        assert result.candidates == Reference(world).candidates(request), (str(world), request)
-
-    with lowered(sizes):
-        check()
+@property_of(60, questions())
+def test_candidates_equal_the_reference(question):
+    world, request = question
+    result = FoundCandidates(world, ask(forest_of(world), request))
+    assert result.candidates == Reference(world).candidates(request), (str(world), request)
 
 
 @pytest.mark.parametrize("is_isolated", [True, False])

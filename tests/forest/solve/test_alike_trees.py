@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where each tree is searched alone, trees that are alike are searched once, and no others are taken for alike."""
 
-import os
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import LimitedBudget, having, wide_trees
 from tests.forest.building import forest_of as forest_of_records
-from tests.properties.forest_adapter import LOWERED, candidate_request, forest_of, lowered
+from tests.properties.forest_adapter import candidate_request, forest_of, lowered, property_of
 from tests.reference.expressions import attributes
 from tests.reference.strategies import (
     consuming,
@@ -20,7 +18,6 @@ from tests.reference.strategies import (
     worlds,
 )
 from tests.reference.world import World
-from tests.tiers import many_examples
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.placing.capacity import CapacityLimits, count_capacity
 from treeclaim.forest.solve.combine import matching_anchors
@@ -28,8 +25,6 @@ from treeclaim.forest.solve.problem import relate
 from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.provider import Condition, Effect
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
-
-WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 
 
 def related(world, request, budget=UNBOUNDED):
@@ -97,18 +92,15 @@ def test_tree_whose_condition_begins_with_the_first_use_is_of_its_own_kind(order
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [{}, LOWERED], ids=["usual", "lowered"])
-@many_examples(WORLDS)
-@given(question=repeated())
-def test_trees_judged_together_match_single_judgements(sizes, question):
+@property_of(100, repeated())
+def test_trees_judged_together_match_single_judgements(question):
     world, queries = question
-    with lowered(sizes):
-        for request in queries:
-            problem = related(world, request)
-            roots = problem.forest.order.roots
-            alone = []
-            for tree in range(len(roots)):
-                only = roots == roots[tree]
-                allowed = only if problem.allowed is None else only & problem.allowed
-                alone += matching_anchors(replace(problem, allowed=allowed)).tolist()
-            assert matching_anchors(problem).tolist() == alone, f"{world}\n{request}"
+    for request in queries:
+        problem = related(world, request)
+        roots = problem.forest.order.roots
+        alone = []
+        for tree in range(len(roots)):
+            only = roots == roots[tree]
+            allowed = only if problem.allowed is None else only & problem.allowed
+            alone += matching_anchors(replace(problem, allowed=allowed)).tolist()
+        assert matching_anchors(problem).tolist() == alone, f"{world}\n{request}"
