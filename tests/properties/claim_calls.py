@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random claims, as values of `tests.reference.model` and as bodies of clients of all versions."""
 
+import math
 import re
 from collections import Counter
 from datetime import datetime
@@ -21,7 +22,7 @@ SLICES, PARTS = (ROOT, "CUSTOM_SLICE"), (CHILD, "CUSTOM_PART")
 SHARED = [(uuid, name) for uuid in (ROOT, CHILD) for name in ("VCPU", "MEMORY_MB")]
 """The inventories that a reshape may delete."""
 
-KEYS = [*SHARED, SLICES, PARTS, (MOVER, "VCPU")]
+INVENTORIES = [*SHARED, SLICES, PARTS, (MOVER, "VCPU")]
 TOTALS = {"VCPU": 12, "MEMORY_MB": 8, "CUSTOM_SLICE": 7, "CUSTOM_PART": 4}
 STEP_SIZES = {"VCPU": 1, "MEMORY_MB": 2, "CUSTOM_SLICE": 1, "CUSTOM_PART": 1}
 CONSUMES = {PARTS: {SLICES: 2}}
@@ -67,10 +68,13 @@ CONDITIONS = st.sampled_from(
 @st.composite
 def amounts(draw, most):
     """Draw amounts, nearly all of them in steps."""
-    drawn = draw(st.dictionaries(st.sampled_from(KEYS), st.integers(1, most), max_size=3))
+    drawn = draw(st.dictionaries(st.sampled_from(INVENTORIES), st.integers(1, most), max_size=3))
     if draw(st.integers(0, 19)) == 7:
         return drawn
-    return {key: -(-n // STEP_SIZES[key[1]]) * STEP_SIZES[key[1]] for key, n in drawn.items()}
+    return {
+        (provider, name): math.ceil(amount / STEP_SIZES[name]) * STEP_SIZES[name]
+        for (provider, name), amount in drawn.items()
+    }
 
 
 @st.composite
@@ -87,7 +91,7 @@ def claim_of(draw, consumer, sources):
     """Draw a claim of a consumer; one in ten takes a hold for another consumer, or the reverse."""
     is_hold = (consumer in HOLDS) != (draw(st.integers(0, 9)) == 7)
     terms = draw(st.one_of(TERMS, TERMS, st.none())) if is_hold else None
-    drawn = draw(st.lists(st.sampled_from(sources), min_size=1, max_size=2, unique=True))
+    drawn_sources = draw(st.lists(st.sampled_from(sources), min_size=1, max_size=2, unique=True))
     return Claim(
         consumer,
         draw(amounts(6 if is_hold else 4)),
@@ -95,7 +99,7 @@ def claim_of(draw, consumer, sources):
         draw(st.sampled_from([*["actual"] * 9, None])),
         HOLD if is_hold else "INSTANCE",
         hold=terms,
-        sources=[] if is_hold or draw(st.integers(0, 9)) == 7 else drawn,
+        sources=[] if is_hold or draw(st.integers(0, 9)) == 7 else drawn_sources,
         request=draw(st.sampled_from(REQUESTS)),
         tolerates=frozenset(draw(st.sets(st.sampled_from(CONDITION_KEYS), max_size=1))),
     )

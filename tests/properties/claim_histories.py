@@ -8,7 +8,7 @@ from datetime import datetime
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.properties.claim_calls import KEYS, text_of
+from tests.properties.claim_calls import INVENTORIES, text_of
 from treeclaim.store.database import transactions
 from treeclaim.store.housekeeping import Housekeeper
 from treeclaim.store.operations.allocations import conditions as condition_claims
@@ -48,9 +48,10 @@ def picture_of(model):
         uuid: terms | {"until": text_of(terms["until"])} for uuid, terms in model.holds.items()
     }
     drawn_by_hold, draws = {uuid: {} for uuid in holds}, {}
-    for uuid, key, hold, amount in model.draws:
-        draws.setdefault((uuid, hold), {})[key] = amount
-        drawn_by_hold[hold][key] = drawn_by_hold[hold].get(key, 0) + amount
+    for draw in model.draws:
+        draws.setdefault((draw.consumer, draw.hold), {})[draw.inventory] = draw.amount
+        drawn = drawn_by_hold[draw.hold]
+        drawn[draw.inventory] = drawn.get(draw.inventory, 0) + draw.amount
     requests = {
         uuid: model.requests[uuid][0] if uuid in model.requests else None
         for uuid, record in model.consumers.items()
@@ -84,15 +85,15 @@ class Judge:
         used = Counter()
         for record in shown.consumers.values():
             used.update(self._with_consumed(record["amounts"]))
-        for key in KEYS:
-            assert used[key] <= max(capacity[key] or 0, self.used.get(key, 0))
+        for inventory in INVENTORIES:
+            assert used[inventory] <= max(capacity[inventory] or 0, self.used.get(inventory, 0))
         drawn_by_hold = {uuid: Counter() for uuid in shown.holds}
         drawn_by_consumer = Counter()
         for (uuid, hold), drawn in shown.draws.items():
             drawn_by_hold[hold].update(drawn)
-            drawn_by_consumer.update({(uuid, key): amount for key, amount in drawn.items()})
-        for (uuid, key), amount in drawn_by_consumer.items():
-            assert amount <= shown.consumers[uuid]["amounts"][key]
+            drawn_by_consumer.update({(uuid, where): amount for where, amount in drawn.items()})
+        for (uuid, inventory), amount in drawn_by_consumer.items():
+            assert amount <= shown.consumers[uuid]["amounts"][inventory]
         assert drawn_by_hold == shown.drawn_by_hold
         sums = {
             uuid: Counter(shown.consumers[uuid]["amounts"]) + drawn_by_hold[uuid]

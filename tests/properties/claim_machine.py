@@ -26,7 +26,7 @@ from tests.properties.claim_calls import (
     CONSUMES,
     HOLDS,
     INCOMPLETE,
-    KEYS,
+    INVENTORIES,
     MOVER,
     NEWEST,
     OTHERS,
@@ -88,8 +88,8 @@ class ClaimMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.model = Model(
-            {key: TOTALS[key[1]] for key in KEYS},
-            {key: STEP_SIZES[key[1]] for key in KEYS},
+            {(provider, name): TOTALS[name] for provider, name in INVENTORIES},
+            {(provider, name): STEP_SIZES[name] for provider, name in INVENTORIES},
             PARENTS,
             CONSUMES,
         )
@@ -111,11 +111,11 @@ class ClaimMachine(RuleBasedStateMachine):
     def adapted(self, claims, version):
         """Return the claims as a client of a version can write them."""
         minor = minor_of(version)
-        present = sorted(self.model.holds.keys() - {claim.consumer for claim in claims})
+        holds = sorted(self.model.holds.keys() - {claim.consumer for claim in claims})
         for claim in claims:
             record = self.model.consumers.get(claim.consumer)
             claim.sources = list(
-                dict.fromkeys(nearby_hold(present, source) for source in claim.sources)
+                dict.fromkeys(nearby_hold(holds, source) for source in claim.sources)
             )
             claim.knows_holds = version == NEWEST
             if not claim.knows_holds:
@@ -133,6 +133,14 @@ class ClaimMachine(RuleBasedStateMachine):
             if minor < 8:
                 claim.project = INCOMPLETE
         return claims
+
+    def present_consumers(self):
+        """Return the consumers with allocations, without holds."""
+        return sorted(self.model.consumers.keys() - self.model.holds.keys())
+
+    def absent_consumers(self):
+        """Return consumers without allocations that are no holds in most writes."""
+        return [uuid for uuid in OTHERS if uuid not in self.model.consumers]
 
     def write_model(self, claims, model=None, **options):
         """Return why the model refuses a write."""
@@ -154,7 +162,7 @@ class ClaimMachine(RuleBasedStateMachine):
     @rule()
     def make_holds(self):
         """Create the holds that do not exist."""
-        held = {KEYS[0]: 3, KEYS[1]: 2, KEYS[2]: 1, KEYS[5]: 1}
+        held = {INVENTORIES[0]: 3, INVENTORIES[1]: 2, INVENTORIES[2]: 1, INVENTORIES[5]: 1}
         for uuid, returns, projects in zip(
             HOLDS, (True, True, False), (["q"], [], []), strict=False
         ):
@@ -190,15 +198,14 @@ class ClaimMachine(RuleBasedStateMachine):
     )
     def hand_over(self, number, version, moves_all, project):
         """Give most or all of a consumer's allocations to a new one, as a migration of Nova does."""
-        present = sorted(self.model.consumers.keys() - self.model.holds.keys())
-        absent = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
-        if not present or not absent:
+        absent = self.absent_consumers()
+        if not self.present_consumers() or not absent:
             return
-        old = present[number % len(present)]
-        record = self.model.consumers[old]
+        source = self.present_consumers()[number % len(self.present_consumers())]
+        record = self.model.consumers[source]
         kept = {} if moves_all else dict.fromkeys(list(record["amounts"])[:1], 2)
         claims = [
-            Claim(old, kept, record["project"], "actual"),
+            Claim(source, kept, record["project"], "actual"),
             Claim(absent[0], dict(record["amounts"]), project or record["project"], "actual"),
         ]
         self.replace_several(claims[:: 1 if number else -1], version)
@@ -208,13 +215,13 @@ class ClaimMachine(RuleBasedStateMachine):
     )
     def resize(self, number, amount, version):
         """Change one amount of a consumer, which may draw from all holds."""
-        present = sorted(self.model.consumers.keys() - self.model.holds.keys())
+        present = self.present_consumers()
         if not present:
             return
         consumer = present[number % len(present)]
         record = self.model.consumers[consumer]
         sources = [HOLDS[:3], HOLDS[2::-1], HOLDS[1:3], []][number]
-        amounts = record["amounts"] | {KEYS[0]: amount}
+        amounts = record["amounts"] | {INVENTORIES[0]: amount}
         claim = Claim(consumer, amounts, record["project"], "actual", sources=sources)
         self.replace([claim], version)
 
@@ -227,21 +234,22 @@ class ClaimMachine(RuleBasedStateMachine):
     )
     def draw_from_several(self, many, few, order, taker, version):
         """Draw from holds one after the other, and give part back, or pass it on."""
-        absent = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
+        absent = self.absent_consumers()
         if len(absent) < 2:
             return
-        drawing = Claim(absent[0], {KEYS[0]: many}, "p", "actual", sources=list(order))
+        drawer, successor = absent[:2]
+        drawing = Claim(drawer, {INVENTORIES[0]: many}, "p", "actual", sources=list(order))
         self.replace([drawing], NEWEST)
         if taker is None:
-            self.replace([Claim(absent[0], {KEYS[0]: few}, "p", "actual")], version)
+            self.replace([Claim(drawer, {INVENTORIES[0]: few}, "p", "actual")], version)
         else:
-            growing = Claim(absent[1], {KEYS[0]: few}, taker, "actual")
-            self.replace_several([Claim(absent[0], {}, "p", "actual"), growing], version)
+            growing = Claim(successor, {INVENTORIES[0]: few}, taker, "actual")
+            self.replace_several([Claim(drawer, {}, "p", "actual"), growing], version)
 
     @rule(number=st.integers(0, 15), version=st.sampled_from(VERSIONS))
     def delete(self, number, version):
         """Remove all allocations, mostly of a consumer that exists."""
-        present = sorted(self.model.consumers.keys() - self.model.holds.keys()) or CONSUMERS
+        present = self.present_consumers() or CONSUMERS
         consumer = [*present * 8][number] if number < 8 else CONSUMERS[number - 8]
         reason = self.send_release(consumer, version)
         claim = Claim(consumer, {}, "", "unchecked", knows_holds=False)
@@ -262,13 +270,12 @@ class ClaimMachine(RuleBasedStateMachine):
             claim.sources, claim.tolerates = [], frozenset()
         capacity = self.model.capacity | totals
         providers = {uuid for uuid, _ in totals} or {ROOT}
-        if any(capacity[key] is None and key[1] == "VCPU" for key in SHARED):
+        vcpus = [(provider, "VCPU") for provider in (ROOT, CHILD)]
+        if any(capacity[inventory] is None for inventory in vcpus):
             # Without room for what is moved, nearly all calls would be refused.
-            capacity |= {
-                key: 20 for key in SHARED if key[1] == "VCPU" and capacity[key] is not None
-            }
+            capacity |= {key: 20 for key in vcpus if capacity[key] is not None}
             providers = {ROOT, CHILD}
-        totals = {key: capacity[key] for key in KEYS if key[0] in providers}
+        totals = {key: capacity[key] for key in INVENTORIES if key[0] in providers}
         reason = self.send_reshape(claims, capacity, providers, version)
         expected = self.write_model(claims, kind="reshape", capacity=totals)
         self.compare(reason, expected, exactly=False)
@@ -286,16 +293,16 @@ class ClaimMachine(RuleBasedStateMachine):
             if uuid in self.model.holds and source not in amounts:
                 continue
             amounts[target] = amounts.pop(source, 0) + amounts.get(target, 0)
-            kept = {key: amount for key, amount in amounts.items() if amount}
-            kind = HOLD if uuid in self.model.holds else "INSTANCE"
-            claims.append(Claim(uuid, kept, record["project"], "actual", kind))
+            moved_amounts = {where: amount for where, amount in amounts.items() if amount}
+            consumer_type = HOLD if uuid in self.model.holds else "INSTANCE"
+            claims.append(Claim(uuid, moved_amounts, record["project"], "actual", consumer_type))
         self.reshape(claims, {source: None, target: 20}, NEWEST)
 
-    @rule(key=st.sampled_from(KEYS), total=st.sampled_from([4, 10, 12, 12]))
-    def change_total(self, key, total):
-        """Change what there is, also below what is used."""
-        capacity = self.model.capacity | {key: total}
-        self.send_providers(capacity, [key[0]])
+    @rule(inventory=st.sampled_from(INVENTORIES), total=st.sampled_from([4, 10, 12, 12]))
+    def change_total(self, inventory, total):
+        """Change the total of an inventory, also to less than is used."""
+        capacity = self.model.capacity | {inventory: total}
+        self.send_providers(capacity, [inventory[0]])
         self.model.capacity = capacity
         self.changed = set()
 
@@ -306,17 +313,17 @@ class ClaimMachine(RuleBasedStateMachine):
     def move_provider(self, provider, parent):
         """Give a provider another parent: consumption must stay in reach."""
         reason = self.send_parent(provider, parent)
-        moved = copy.deepcopy(self.model)
-        moved.parents[provider] = parent
+        model_after = copy.deepcopy(self.model)
+        model_after.parents[provider] = parent
         is_loop = parent is not None and provider in self.model.ancestors(parent)
         is_legal = not is_loop and all(
-            at in moved.ancestors(uuid)
-            for (uuid, _), consumed in CONSUMES.items()
-            for at, _ in consumed
+            consumed_provider in model_after.ancestors(consuming_provider)
+            for (consuming_provider, _), consumed in CONSUMES.items()
+            for consumed_provider, _ in consumed
         )
         assert (reason is None) == is_legal, reason
         if is_legal:
-            self.model = moved
+            self.model = model_after
         self.changed = set()
 
     @rule(holds=st.dictionaries(st.sampled_from(CONSUMERS), TERMS, min_size=1, max_size=2))
@@ -393,7 +400,7 @@ class ClaimMachine(RuleBasedStateMachine):
         self.judge.compare(shown, self.model.capacity, self.changed)
 
 
-def nearby_hold(present, source):
+def nearby_hold(holds, source):
     """Return a hold that exists, for three of four sources."""
     position = CONSUMERS.index(source)
-    return present[position % len(present)] if present and position in range(3) else source
+    return holds[position % len(holds)] if holds and position in range(3) else source

@@ -21,7 +21,7 @@ from tests.properties.claim_calls import (
     CONDITION_KEYS,
     CONSUMERS,
     HOLDS,
-    KEYS,
+    INVENTORIES,
     NEWEST,
     PARENTS,
     PROVIDERS,
@@ -221,10 +221,10 @@ class HttpCalls(ClaimMachine):
         for claim in self.adapted(claims, NEWEST):
             if claim.consumer in self.model.consumers:
                 continue
-            claim.generation, provider = None, min(claim.amounts, default=KEYS[0])[0]
+            claim.generation, provider = None, min(claim.amounts, default=INVENTORIES[0])[0]
             claim.amounts = {
                 key: amount for key, amount in claim.amounts.items() if key[0] == provider
-            } or {KEYS[0]: 1}
+            } or {INVENTORIES[0]: 1}
             claim.type = HOLD if claim.hold else "INSTANCE"
             if SLICES in claim.amounts:
                 # The search counts the slices that held parts consume as free; only parts are drawn.
@@ -261,7 +261,7 @@ class HttpCalls(ClaimMachine):
                     return f"project {hold}"
         trial, placed = copy.deepcopy(self.model), []
         for claim in claims:
-            units = dict.fromkeys(KEYS, 1) if claim.hold else trial.steps
+            units = dict.fromkeys(INVENTORIES, 1) if claim.hold else trial.steps
             if (
                 trial.has_room(claim.amounts, claim.sources, Clock.time)
                 and not trial.is_barred(claim.amounts, claim.tolerates, self.model)
@@ -289,12 +289,14 @@ class HttpCalls(ClaimMachine):
     def read_one_consumer(self, turn):
         """GET /allocations/{uuid} with and without the opt-in."""
         uuid = CONSUMERS[turn % len(CONSUMERS)]
-        new = self.get(f"/allocations/{uuid}")
-        old = self.call("GET", f"/allocations/{uuid}", version="1.12").json()
-        assert flat(new["allocations"]) == flat(old["allocations"]) == self.model.amounts(uuid)
-        assert (new.get("hold") is not None) == (uuid in self.model.holds)
-        assert "hold" not in old
-        assert bool(self.model.amounts(uuid)) == ("project_id" in old)
+        extended = self.get(f"/allocations/{uuid}")
+        plain = self.call("GET", f"/allocations/{uuid}", version="1.12").json()
+        assert (
+            flat(extended["allocations"]) == flat(plain["allocations"]) == self.model.amounts(uuid)
+        )
+        assert (extended.get("hold") is not None) == (uuid in self.model.holds)
+        assert "hold" not in plain
+        assert bool(self.model.amounts(uuid)) == ("project_id" in plain)
 
     def read_requests(self, _turn):
         """GET /allocations/{uuid}: the kept requests of consumers, present and past."""
@@ -306,24 +308,27 @@ class HttpCalls(ClaimMachine):
 
     def is_valid(self, uuid, request):
         """Return whether the allocations of a consumer, and draws from it, add up to a query."""
-        parts = [*self.model.amounts(uuid).items()]
-        parts += [(key, amount) for _, key, hold, amount in self.model.draws if hold == uuid]
         sums = Counter()
-        for (_, name), amount in parts:
+        for (_, name), amount in self.model.amounts(uuid).items():
             sums[name] += amount
+        for draw in self.model.draws:
+            if draw.hold == uuid:
+                sums[draw.inventory[1]] += draw.amount
         return any(classes_of(query) == sums for query in request)
 
     def read_sums(self, turn):
         """GET /resource_providers/{uuid}/usages, GET /treeclaim/totals."""
         provider = PROVIDERS[turn % len(PROVIDERS)]
         names = [
-            key[1] for key in KEYS if key[0] == provider and self.model.capacity[key] is not None
+            key[1]
+            for key in INVENTORIES
+            if key[0] == provider and self.model.capacity[key] is not None
         ]
         usages = self.get(f"/resource_providers/{provider}/usages")["usages"]
         assert usages == {name: self.model.used((provider, name)) for name in names}
         totals = self.get("/treeclaim/totals")["totals"]
         for name, shown in totals.items():
-            keys = [key for key in KEYS if key[1] == name]
+            keys = [key for key in INVENTORIES if key[1] == name]
             assert shown["used"] == sum(self.model.used(key) for key in keys)
             assert shown["held"] == sum(
                 self.model.with_consumed(self.model.amounts(hold))[key]
@@ -348,11 +353,11 @@ class HttpCalls(ClaimMachine):
         later.remove_ended_conditions(Clock.time)
         least, most = (
             {
-                key[0]
-                for key in KEYS
-                if key[1] == name
-                and model.has_room({key: amount}, sources, Clock.time)
-                and not model.is_barred({key: amount}, tolerates, model)
+                provider
+                for provider, resource_class in INVENTORIES
+                if resource_class == name
+                and model.has_room({(provider, name): amount}, sources, Clock.time)
+                and not model.is_barred({(provider, name): amount}, tolerates, model)
             }
             for model in (self.model, later)
         )

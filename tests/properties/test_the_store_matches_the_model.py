@@ -14,7 +14,6 @@ from hypothesis.stateful import invariant, rule
 from tests.databases import EACH_DATABASE
 from tests.properties.claim_calls import (
     CONSUMERS,
-    KEYS,
     NEWEST,
     PARENTS,
     PROVIDERS,
@@ -137,7 +136,9 @@ class StoreCalls(ClaimMachine):
             )
             for uuid in providers
         ]
-        return self.write(reshaper.reshape, reshaped, [claim_of(one, version) for one in claims])
+        return self.write(
+            reshaper.reshape, reshaped, [claim_of(claim, version) for claim in claims]
+        )
 
     def send_providers(self, capacity, uuids, *, is_whole=False):
         entries = []
@@ -224,10 +225,15 @@ class StoreCalls(ClaimMachine):
         """Return the conditions that a reader of the feed has, but for ended ones."""
         with self.replica.current() as forest:
             return {
-                (provider, one.key): (one.effect.word, text_of(one.until), one.on_use, one.began)
+                (provider, condition.key): (
+                    condition.effect.word,
+                    text_of(condition.until),
+                    condition.on_use,
+                    condition.began,
+                )
                 for provider in PROVIDERS
-                for one in forest.conditions(forest.row_of(provider))
-                if not one.has_ended(Clock.time)
+                for condition in forest.conditions(forest.row_of(provider))
+                if not condition.has_ended(Clock.time)
             }
 
     @invariant()
@@ -238,8 +244,11 @@ class StoreCalls(ClaimMachine):
                 for provider in PROVIDERS
                 for view in forest.inventories(forest.row_of(provider))
             }
-        present = [key for key in KEYS if self.model.capacity[key] is not None]
-        assert used == {key: self.model.used(key) for key in present}
+        assert used == {
+            inventory: self.model.used(inventory)
+            for inventory, total in self.model.capacity.items()
+            if total is not None
+        }
 
 
 @pytest.mark.slow

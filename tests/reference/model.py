@@ -59,6 +59,16 @@ class Condition:
         return self.until is None or self.until > now
 
 
+@dataclass
+class Draw:
+    """An amount of an inventory that a consumer has drawn from a hold that returns."""
+
+    consumer: str
+    inventory: tuple
+    hold: str
+    amount: int
+
+
 class Model:
     """Consumers, holds, draws in the order in which they began, kept requests, conditions.
 
@@ -83,40 +93,41 @@ class Model:
     def with_consumed(self, amounts):
         """Return amounts by inventory with what they consume."""
         total = Counter(amounts)
-        for key, amount in amounts.items():
-            for consumed, units in self.consumes.get(key, {}).items():
+        for inventory, amount in amounts.items():
+            for consumed, units in self.consumes.get(inventory, {}).items():
                 total[consumed] += amount * units
         return total
 
-    def allocated(self, key):
+    def allocated(self, inventory):
         """Return how much of an inventory is allocated."""
-        return sum(record["amounts"].get(key, 0) for record in self.consumers.values())
+        return sum(record["amounts"].get(inventory, 0) for record in self.consumers.values())
 
-    def used(self, key):
+    def used(self, inventory):
         """Return how much of an inventory is allocated or consumed."""
-        return sum(
-            self.with_consumed(record["amounts"])[key] for record in self.consumers.values()
-        )
+        records = self.consumers.values()
+        return sum(self.with_consumed(record["amounts"])[inventory] for record in records)
 
-    def drawn(self, consumer, key=None):
+    def drawn(self, consumer):
         """Return the draws of a consumer."""
-        return [
-            draw for draw in self.draws if draw[0] == consumer and (key is None or draw[1] == key)
-        ]
+        return [draw for draw in self.draws if draw.consumer == consumer]
+
+    def forget_draws(self, hold):
+        """Forget what was drawn from a hold."""
+        self.draws = [draw for draw in self.draws if draw.hold != hold]
 
     def has_room(self, amounts, sources, now):
         """Return whether a search finds room for amounts, where amounts of some holds are free.
 
         A hold that has ended has no free amounts to lend, though it is in the way until it is removed.
         """
-        if any(self.capacity[key] is None for key in amounts):
+        if any(self.capacity[inventory] is None for inventory in amounts):
             return False
         ends = {hold: self.holds[hold]["until"] for hold in sources if hold in self.holds}
         lenders = [hold for hold, until in ends.items() if until is None or until > now]
         free = sum((self.with_consumed(self.amounts(hold)) for hold in lenders), Counter())
         return all(
-            self.used(key) - free[key] + amount <= self.capacity[key]
-            for key, amount in self.with_consumed(amounts).items()
+            self.used(inventory) - free[inventory] + amount <= self.capacity[inventory]
+            for inventory, amount in self.with_consumed(amounts).items()
         )
 
     def ancestors(self, provider):
@@ -130,42 +141,43 @@ class Model:
 
         Args:
             amounts: By inventory.
-            tolerates: Keys; a condition that began with a consumer of the same call bars even who tolerates it.
+            tolerates: Keys of conditions. A condition that began with a consumer of the same call bars
+                consumers that tolerate it, too.
             before: The model before the call.
         """
         return any(
-            head in self.ancestors(provider)
+            top in self.ancestors(provider)
             and condition.began
-            and (key not in tolerates or not before.conditions[head, key].began)
-            for (head, key), condition in self.conditions.items()
+            and (key not in tolerates or not before.conditions[top, key].began)
+            for (top, key), condition in self.conditions.items()
             for provider, _ in self.with_consumed(amounts)
         )
 
-    def grows_below(self, head, claims, before):
+    def grows_below(self, top, claims, before):
         """Return whether claims have more of a class, together, at and below a provider than before."""
-        change = Counter()
+        growth_by_class = Counter()
         for claim in claims:
-            after, former = self.with_consumed(claim.amounts), before.amounts(claim.consumer)
-            for sign, amounts in ((1, after), (-1, self.with_consumed(former))):
-                for (provider, name), amount in amounts.items():
-                    if head in self.ancestors(provider):
-                        change[name] += sign * amount
-        return any(amount > 0 for amount in change.values())
+            former = before.amounts(claim.consumer)
+            for sign, amounts in ((1, claim.amounts), (-1, former)):
+                for (provider, name), amount in self.with_consumed(amounts).items():
+                    if top in self.ancestors(provider):
+                        growth_by_class[name] += sign * amount
+        return any(growth > 0 for growth in growth_by_class.values())
 
     def judge_conditions(self, claims, before, now):
         """Refuse growth where a condition has begun, naming all such; begin those that wait for it."""
-        begins, refusing = [], []
-        for (head, key), condition in sorted(self.conditions.items()):
+        beginning, refusing = [], []
+        for (provider, key), condition in sorted(self.conditions.items()):
             if not condition.is_present(now):
                 continue
-            counted = [
+            affected_claims = [
                 claim for claim in claims if not (condition.began and key in claim.tolerates)
             ]
-            if self.grows_below(head, counted, before):
-                (refusing if condition.began else begins).append((head, key))
+            if self.grows_below(provider, affected_claims, before):
+                (refusing if condition.began else beginning).append((provider, key))
         if refusing:
-            raise RefusedError(" or ".join(f"condition {head} {key}" for head, key in refusing))
-        for place in begins:
+            raise RefusedError(" or ".join(f"condition {where} {key}" for where, key in refusing))
+        for place in beginning:
             self.conditions[place] = replace(self.conditions[place], began=True)
 
     def remove_ended_conditions(self, now):
@@ -180,7 +192,7 @@ class Model:
         """End a hold: its terms and draws are forgotten."""
         self.holds.pop(hold, None)
         self.consumers.pop(hold, None)
-        self.draws = [draw for draw in self.draws if draw[2] != hold]
+        self.forget_draws(hold)
 
     def expire(self, now, holds=None):
         """End those of some holds, or of all, whose time is over."""
@@ -224,7 +236,7 @@ class Model:
     def locked_by(self, claims):
         """Return the holds that a write locks."""
         named = {hold for claim in claims for hold in (claim.consumer, *claim.sources)}
-        return named | {draw[2] for claim in claims for draw in self.drawn(claim.consumer)}
+        return named | {draw.hold for claim in claims for draw in self.drawn(claim.consumer)}
 
     def write(self, claims, now, kind="write", capacity=None):
         """Write, all or nothing; return the reason of a refusal, else None.
@@ -237,12 +249,13 @@ class Model:
         """
         self.expire(now, self.locked_by(claims) or {None})
         after, totals = copy.deepcopy(self), capacity or {}
-        after.capacity |= {key: total for key, total in totals.items() if total is not None}
+        deleted = [inventory for inventory, total in totals.items() if total is None]
+        after.capacity |= {key: total for key, total in totals.items() if key not in deleted}
         try:
             after.judge_consumers(claims, kind)
             after.judge(claims, self, now)
             after.carry_out(claims, kind, self)
-            after.delete_inventories([key for key, total in totals.items() if total is None])
+            after.delete_inventories(deleted)
         except RefusedError as refused:
             return str(refused)
         for claim in claims:
@@ -270,24 +283,24 @@ class Model:
 
     def judge_inventories(self, claims):
         """Check that all inventories of the claims exist."""
-        if any(self.capacity[key] is None for claim in claims for key in claim.amounts):
+        if any(self.capacity[inventory] is None for c in claims for inventory in c.amounts):
             raise RefusedError("no inventory")
 
-    def delete_inventories(self, keys):
+    def delete_inventories(self, inventories):
         """Delete inventories that nothing uses."""
-        self.capacity |= dict.fromkeys(keys)
-        if any(self.allocated(key) for key in keys):
+        self.capacity |= dict.fromkeys(inventories)
+        if any(map(self.allocated, inventories)):
             raise RefusedError("in use")
 
     def judge_consumers(self, claims, kind):
         """Check generations, and that a hold stays a hold."""
         for claim in claims:
             exists = self.amounts(claim.consumer) or claim.consumer in self.holds
-            actual = self.consumers[claim.consumer]["generation"] if exists else None
-            is_empty_hold = (
+            generation = self.consumers[claim.consumer]["generation"] if exists else None
+            claims_empty_hold = (
                 exists and not self.amounts(claim.consumer) and claim.generation is None
             )
-            if claim.generation not in ("unchecked", actual) and not is_empty_hold:
+            if claim.generation not in ("unchecked", generation) and not claims_empty_hold:
                 raise RefusedError("placed" if kind == "place" else "generation")
         for claim in claims:
             has_amounts = bool(self.amounts(claim.consumer))
@@ -326,44 +339,43 @@ class Model:
 
     def carry_out(self, claims, kind, before):
         """Give up, pass on and return amounts; then write holds; then draw; then judge capacity."""
-        others = [c for c in claims if c.consumer not in self.holds and c.hold is None]
+        plain_claims = [c for c in claims if c.consumer not in self.holds and c.hold is None]
         growth = {
-            (claim.consumer, key): amount - before.amounts(claim.consumer).get(key, 0)
-            for claim in others
-            for key, amount in claim.amounts.items()
+            (claim.consumer, inventory): amount - before.amounts(claim.consumer).get(inventory, 0)
+            for claim in plain_claims
+            for inventory, amount in claim.amounts.items()
         }
         returned = {}
-        for claim in others:
-            self.give_up(claim, others, growth, kind, returned)
-        self.draws = [draw for draw in self.draws if draw[3]]
+        for claim in plain_claims:
+            self.give_up(claim, plain_claims, growth, kind, returned)
+        self.draws = [draw for draw in self.draws if draw.amount]
         for claim in claims:
-            if claim not in others:
+            if claim not in plain_claims:
                 self.write_hold(claim, kind)
                 returned.pop(claim.consumer, None)
         for claim in claims:
             self.record(claim)
         for hold, amounts in returned.items():
             self.consumers[hold]["amounts"] = amounts
-        for claim in others:
+        for claim in plain_claims:
             for hold in claim.sources:
                 self.draw(claim, hold, growth)
-        self.judge_amounts(claims, others, before)
+        self.judge_amounts(claims, plain_claims, before)
 
-    def judge_amounts(self, claims, others, before):
+    def judge_amounts(self, claims, plain_claims, before):
         """Check units and capacity; end the holds that have nothing left."""
-        for claim in others:
-            for key, amount in claim.amounts.items():
-                if amount % self.steps[key]:
+        for claim in plain_claims:
+            for inventory, amount in claim.amounts.items():
+                if amount % self.steps[inventory]:
                     raise RefusedError("units")
+        claimants = {claim.consumer for claim in claims}
         for hold in list(self.holds):
-            if not self.amounts(hold) and not any(draw[2] == hold for draw in self.draws):
+            if not self.amounts(hold) and not any(draw.hold == hold for draw in self.draws):
                 self.end(hold)
-            elif before.amounts(hold) != self.amounts(hold) and all(
-                claim.consumer != hold for claim in claims
-            ):
+            elif before.amounts(hold) != self.amounts(hold) and hold not in claimants:
                 self.consumers[hold]["generation"] += 1
-        for key in {key for claim in claims for key in self.with_consumed(claim.amounts)}:
-            if self.used(key) > max(self.capacity[key], before.used(key)):
+        for inventory in set().union(*(self.with_consumed(claim.amounts) for claim in claims)):
+            if self.used(inventory) > max(self.capacity[inventory], before.used(inventory)):
                 raise RefusedError("capacity")
 
     def write_hold(self, claim, kind):
@@ -373,64 +385,66 @@ class Model:
             return
         self.holds[claim.consumer] = dict(claim.hold or self.holds.get(claim.consumer))
         if not self.holds[claim.consumer]["returns"]:
-            self.draws = [draw for draw in self.draws if draw[2] != claim.consumer]
+            self.forget_draws(claim.consumer)
 
-    def give_up(self, claim, others, growth, kind, returned):
+    def give_up(self, claim, plain_claims, growth, kind, returned):
         """Take from the draws of a consumer what its new amounts exceed; the newest UUIDs first."""
-        for key in sorted({draw[1] for draw in self.drawn(claim.consumer)}):
-            draws = self.drawn(claim.consumer, key)
-            excess = sum(draw[3] for draw in draws) - claim.amounts.get(key, 0)
-            for draw in sorted(draws, key=lambda draw: draw[2], reverse=True):
-                amount = max(min(excess, draw[3]), 0)
+        all_draws = self.drawn(claim.consumer)
+        for inventory in sorted({draw.inventory for draw in all_draws}):
+            draws = [draw for draw in all_draws if draw.inventory == inventory]
+            excess = sum(draw.amount for draw in draws) - claim.amounts.get(inventory, 0)
+            for draw in sorted(draws, key=lambda draw: draw.hold, reverse=True):
+                amount = max(min(excess, draw.amount), 0)
                 excess -= amount
-                draw[3] -= amount
-                self.give(draw[2], key, amount, claim, others, growth, kind, returned)
+                draw.amount -= amount
+                self.give(draw, amount, claim, plain_claims, growth, kind, returned)
 
-    def give(self, hold, key, amount, claim, others, growth, kind, returned):
-        """Pass an amount on to consumers of the write that grow, and return the rest to its hold."""
-        takers = [(other, key) for other in others]
+    def give(self, draw, amount, claim, plain_claims, growth, kind, returned):
+        """Pass an amount of a draw on to consumers of the write that grow; return the rest to its hold."""
+        takers = [(other, draw.inventory) for other in plain_claims]
         if kind == "reshape":
-            takers += [(claim, amount) for amount in claim.amounts if amount[1] == key[1]]
-        for taker, place in takers:
-            passed = min(amount, max(growth.get((taker.consumer, place), 0), 0))
-            if passed and self.may_draw(hold, taker.project):
-                growth[taker.consumer, place] -= passed
+            resource_class = draw.inventory[1]
+            takers += [(claim, other) for other in claim.amounts if other[1] == resource_class]
+        for taker, inventory in takers:
+            passed = min(amount, max(growth.get((taker.consumer, inventory), 0), 0))
+            if passed and self.may_draw(draw.hold, taker.project):
+                growth[taker.consumer, inventory] -= passed
                 amount -= passed
-                self.begin_draw(taker.consumer, place, hold, passed)
+                self.begin_draw(taker.consumer, inventory, draw.hold, passed)
         if amount:
-            held = returned.setdefault(hold, dict(self.amounts(hold)))
-            held[key] = held.get(key, 0) + amount
+            held = returned.setdefault(draw.hold, dict(self.amounts(draw.hold)))
+            held[draw.inventory] = held.get(draw.inventory, 0) + amount
 
-    def begin_draw(self, consumer, key, hold, amount):
+    def begin_draw(self, consumer, inventory, hold, amount):
         """Record an amount as drawn from a hold."""
-        for draw in self.drawn(consumer, key):
-            if draw[2] == hold:
-                draw[3] += amount
+        for draw in self.drawn(consumer):
+            if (draw.inventory, draw.hold) == (inventory, hold):
+                draw.amount += amount
                 return
-        self.draws.append([consumer, key, hold, amount])
+        self.draws.append(Draw(consumer, inventory, hold, amount))
 
     def draw(self, claim, hold, growth):
         """Draw from a hold where the consumer grows."""
         held = self.amounts(hold)
-        for key in claim.amounts:
-            taken = min(max(growth[claim.consumer, key], 0), held.get(key, 0))
+        for inventory in claim.amounts:
+            taken = min(max(growth[claim.consumer, inventory], 0), held.get(inventory, 0))
             if taken:
-                growth[claim.consumer, key] -= taken
-                held[key] -= taken
-                if not held[key]:
-                    del held[key]
+                growth[claim.consumer, inventory] -= taken
+                held[inventory] -= taken
+                if not held[inventory]:
+                    del held[inventory]
                 if self.holds[hold]["returns"]:
-                    self.begin_draw(claim.consumer, key, hold, taken)
+                    self.begin_draw(claim.consumer, inventory, hold, taken)
 
     def record(self, claim):
         """Write the record of a consumer."""
-        answer = self.consumers.get(claim.consumer)
+        former = self.consumers.get(claim.consumer)
         is_hold = claim.consumer in self.holds
         if not claim.amounts and not is_hold:
             self.consumers.pop(claim.consumer, None)
             return
         self.consumers[claim.consumer] = {
-            "generation": answer["generation"] + 1 if answer else 1,
+            "generation": former["generation"] + 1 if former else 1,
             "project": claim.project,
             "type": HOLD if is_hold else claim.type,
             "amounts": dict(claim.amounts),
@@ -443,7 +457,7 @@ class Model:
         for hold in present:
             self.holds[hold] |= terms[hold]
             if not self.holds[hold]["returns"]:
-                self.draws = [draw for draw in self.draws if draw[2] != hold]
+                self.forget_draws(hold)
                 if not self.amounts(hold):
                     self.end(hold)
         return len(present)
