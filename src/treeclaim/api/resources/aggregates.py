@@ -10,7 +10,6 @@ from treeclaim.api.protocol.operations import Answer, Call, VersionedSchema, ope
 from treeclaim.api.protocol.request.bodies import Body, DashedUuid, ShortText
 from treeclaim.api.protocol.request.query_models import Uuids
 from treeclaim.api.protocol.request.schemas import GENERATION, LINKS, UUID, Schema, record
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
@@ -70,7 +69,6 @@ def list_aggregates(call: Call) -> Answer:
     since=Feature.AGGREGATES,
     media_first=True,
     body=VersionedSchema(aggregates),
-    most_values=MOST_VALUES_OF_SOME,
     refusals=(GENERATION_CHANGED,),
 )
 def replace_aggregates(call: Call) -> Answer:

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import PROVIDER_NOT_FOUND
 from treeclaim.api.protocol.operations import Call, Refusal, ValueForms, VersionedSchema, operation
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, Schema, mapping, record
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations.operations import (
     UNABLE,
     described_claims,
@@ -51,7 +50,6 @@ def _described_body(schema: Schema) -> Schema:
     policy="placement:reshaper:reshape",
     since=Feature.RESHAPER,
     body=VersionedSchema(reshape_body),
-    most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=_described_body),
     refusals=(
         Refusal(

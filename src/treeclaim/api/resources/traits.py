@@ -23,7 +23,7 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     text,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.resources.providers.provider_json import GENERATION_CHANGED, require_row
 from treeclaim.model.changes import Catalogue
 from treeclaim.model.errors import TraitsNotFoundError
@@ -170,7 +170,6 @@ def list_provider_traits(call: Call) -> Answer:
     answers=(PROVIDER_TRAITS,),
     since=Feature.TRAITS,
     body=REPLACED,
-    most_values=MOST_VALUES_OF_SOME,
     refusals=(GENERATION_CHANGED,),
 )
 def replace_provider_traits(call: Call) -> Answer:

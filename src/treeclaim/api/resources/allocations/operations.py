@@ -32,7 +32,6 @@ from treeclaim.api.protocol.request.schemas import (
     record,
     transformed,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import ClaimMembers
 from treeclaim.api.resources.candidates.schemas import TYPE_UNLESS_HOLD
@@ -230,7 +229,6 @@ def _consumer_document(call: Call, consumer: Mapping[str, Any]) -> dict[str, Any
     "PUT /allocations/{consumer_uuid}",
     policy="placement:allocations:update",
     body=VersionedSchema(claim),
-    most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(path={"consumer_uuid": ANY_UUID}, body=described_claims),
     refusals=_REFUSALS,
 )
@@ -250,7 +248,6 @@ def replace_allocations(call: Call) -> None:
     policy="placement:allocations:manage",
     since=Feature.MANAGE_ALLOCATIONS,
     body=VersionedSchema(claims),
-    most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=described_claims),
     refusals=_REFUSALS,
 )

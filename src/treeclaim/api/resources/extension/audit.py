@@ -18,7 +18,6 @@ from treeclaim.api.protocol.request.schemas import (
     list_pattern,
     text,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.resources.allocations.kept_requests import tolerated_keys
 from treeclaim.gate import Gate
 from treeclaim.model.errors import StoreUnavailableError
@@ -201,7 +200,6 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
     "POST /treeclaim/audit/repairs",
     policy="treeclaim:audit:repair",
     answers=(REPAIRED,),
-    most_values=MOST_VALUES,
 )
 def repair_findings(call: Call, body: RepairsBody) -> Answer:
     """Repair findings of an audit that need no guess.

@@ -28,7 +28,6 @@ from treeclaim.api.protocol.request.bodies import (
     shown_value,
 )
 from treeclaim.api.protocol.request.schemas import Schema, Shape, mapping
-from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.resources.inventories.schemas import FIELDS, InventoryBody
 from treeclaim.model.claim import Omission
 from treeclaim.model.extension.batches.batch import (
@@ -58,6 +57,9 @@ from treeclaim.model.provider import (
 )
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.providers.entries import apply
+
+_MOST_MEMBERS = 30_000
+"""Most members of a part in one entry."""
 
 SHOWN: Mapping[ProviderPart[Any], Shape] = {
     INVENTORIES: {str: FIELDS},
@@ -134,13 +136,13 @@ class ProviderEntry(Body):
     # Ignored, as it follows from the parent: clients may send back listed providers.
     root_provider_uuid: AnyUuid | None = OR_NULL
     inventories: (
-        Annotated[dict[str, InventoryBody], Field(max_length=MOST_VALUES, fail_fast=True)] | None
+        Annotated[dict[str, InventoryBody], Field(max_length=_MOST_MEMBERS, fail_fast=True)] | None
     ) = None
-    traits: Annotated[tuple[ShortText, ...], items(0, MOST_VALUES)] | None = None
+    traits: Annotated[tuple[ShortText, ...], items(0, _MOST_MEMBERS)] | None = None
     aggregates: (
         Annotated[
             tuple[AggregateUuid, ...],
-            items(0, MOST_VALUES),
+            items(0, _MOST_MEMBERS),
             different("an aggregate"),
             Field(json_schema_extra={"uniqueItems": True}),
         ]

@@ -15,7 +15,6 @@ from treeclaim.api.protocol.operations import (
     VersionedSchema,
     operation,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.inventories import schemas
 from treeclaim.api.resources.providers.provider_json import (
     json_for_provider,
@@ -135,7 +134,6 @@ def add_inventory(call: Call) -> Reply:
     policy="placement:resource_providers:inventories:update",
     answers=(schemas.INVENTORIES,),
     body=VersionedSchema(schemas.all_inventories),
-    most_values=MOST_VALUES_OF_SOME,
     forms=ValueForms(body=schemas.with_class_names),
     refusals=(
         _CAPACITY_REFUSED,

@@ -25,7 +25,7 @@ from treeclaim.api.protocol.request.bodies import (
     items,
 )
 from treeclaim.api.protocol.request.schemas import AMOUNTS, CLASS_NAME, ROOTS, Shape
-from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
+from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.resources.allocations import hold_terms, kept_requests
 from treeclaim.api.resources.allocations.hold_terms import HoldBody
 from treeclaim.api.resources.candidates import schemas as candidates
@@ -189,7 +189,7 @@ def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
     "POST /treeclaim/placements",
     policy="treeclaim:placements:create",
     answers=(PLACED, NOTHING_WRITTEN),
-    most_values=MOST_VALUES_OF_SOME,
+    most_values=MOST_VALUES,
     negotiates=True,
 )
 def place_consumers(call: Call, body: PlacementsBody) -> Answer:
