@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop of docs/guide/asking.md claims once, whenever its service is killed."""
+"""The loop of docs/guide/asking.md takes the next candidate on a conflict, and claims once whenever its service is killed."""
 
 import re
 import signal
@@ -12,13 +12,11 @@ import pytest
 
 from tests.paths import ROOT
 from tests.servers import START_SECONDS, service_environment, serving
-from tests.service import FakeAdapter
+from tests.service import FakeAdapter, InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError, LostConnectionError, Patience
 from treeclaim.client.loading import apply_topology
 from treeclaim.client.session import make_adapter, make_session, send
 from treeclaim.client.topology import parse_topology
-
-pytestmark = pytest.mark.slow
 
 QUERY = "resources=VCPU:1"
 PATIENCE = Patience(START_SECONDS)
@@ -95,6 +93,26 @@ def count_held(client, consumer):
     return sum(provider["resources"]["VCPU"] for provider in allocations.values())
 
 
+def test_loop_takes_the_next_candidate_on_conflict(tmp_path):
+    adapter = InProcess(client_of(make_application(tmp_path)))
+    client = Client(adapter=adapter)
+    text = "providers: [{name: a, inventories: {VCPU: 1}}, {name: b, inventories: {VCPU: 1}}]"
+    apply_topology(client, parse_topology(text, "text"))
+
+    def claim_first(method, path):
+        if method == "PUT" and path.startswith("/allocations/"):
+            adapter.before = lambda *_: None
+            first = client.candidates(QUERY)["allocation_requests"][0]
+            client.claim(str(uuid.uuid4()), first, project_id="p", user_id="u")
+
+    adapter.before = claim_first
+    scheduled, consumer = guide_loop(), str(uuid.uuid4())
+    assert scheduled(client, consumer, QUERY) is not None
+    assert count_held(client, consumer) == 1
+    assert scheduled(client, str(uuid.uuid4()), QUERY) is None
+
+
+@pytest.mark.slow
 def test_loop_survives_a_kill_before_each_of_its_lines(server):
     scheduled = guide_loop()
     line = 0
@@ -126,6 +144,7 @@ def test_loop_survives_a_kill_before_each_of_its_lines(server):
     assert line >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_committed", [False, True])
 def test_loop_survives_a_kill_during_the_claim(server, is_committed):
     restarting = RestartingServer(server)
