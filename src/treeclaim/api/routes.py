@@ -9,7 +9,6 @@ from treeclaim.api.protocol.operations import Operation, list_operations
 from treeclaim.api.resources import (
     aggregates,
     classes,
-    conditions,
     reshaper,
     root,
     traits,
@@ -18,7 +17,6 @@ from treeclaim.api.resources import (
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import (
-    attributes,
     audit,
     changes,
     consumers,
@@ -27,6 +25,7 @@ from treeclaim.api.resources.extension import (
     mixes,
     provider_batch,
     provider_list,
+    provider_parts,
     totals,
 )
 from treeclaim.api.resources.inventories import operations as inventories
@@ -48,7 +47,7 @@ OPERATIONS = list_operations(
     survival,
     moves,
     reshaper,
-    conditions,
+    provider_parts,
     provider_list,
     provider_batch,
     consumers,
@@ -57,7 +56,6 @@ OPERATIONS = list_operations(
     changes,
     audit,
     mixes,
-    attributes,
     flavors,
 )
 """All operations of the service; a new noun adds a line."""

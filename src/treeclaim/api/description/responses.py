@@ -13,6 +13,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRING,
     Schema,
     record,
+    schema_of,
     text,
     transformed,
 )
@@ -112,10 +113,9 @@ def _success(operation: Operation, answer: DescribedResponse) -> dict[str, Any]:
         headers["Last-Modified"] = _header({"type": "string", "pattern": " GMT$"})
         headers["Cache-Control"] = _header({"const": "no-cache"})
     described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
-    if answer.body is not None:
-        described["content"] = {
-            JSON: {"schema": transformed(answer.body, _without_pattern_properties)}
-        }
+    if answer.shows is not None:
+        schema = transformed(schema_of(answer.shows), _without_pattern_properties)
+        described["content"] = {JSON: {"schema": schema}}
         if EVENT_STREAM in operation.offers:
             described["content"][EVENT_STREAM] = {"schema": STRING}
             described["description"] += _EVENTS

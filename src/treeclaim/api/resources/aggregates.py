@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Call, VersionedSchema, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, VersionedSchema, operation
 from treeclaim.api.protocol.request.bodies import Body, DashedUuid, ShortText
 from treeclaim.api.protocol.request.query_models import Uuids
-from treeclaim.api.protocol.request.schemas import GENERATION, LINKS, UUID, Schema, record
+from treeclaim.api.protocol.request.schemas import GENERATION, LINKS, UUID, Schema, Shape, record
 from treeclaim.api.resources.extension import lists
 from treeclaim.api.resources.providers.provider_json import (
     GENERATION_CHANGED,
@@ -21,7 +21,7 @@ from treeclaim.model.names import normalised_uuid
 from treeclaim.store.operations import aggregate_names
 from treeclaim.store.operations.providers import providers
 
-AGGREGATES = shows({"aggregates": [str], "resource_provider_generation": int})
+AGGREGATES: Shape = {"aggregates": [str], "resource_provider_generation": int}
 _KIND = "names"
 _MOST = 10_000
 
@@ -51,7 +51,7 @@ def aggregates(version: Version) -> Schema:
 @operation(
     "GET /resource_providers/{uuid}/aggregates",
     policy="placement:resource_providers:aggregates:list",
-    answers=(AGGREGATES,),
+    shows=AGGREGATES,
     since=Feature.AGGREGATES,
     media_first=True,
 )
@@ -65,7 +65,7 @@ def list_aggregates(call: Call) -> Answer:
 @operation(
     "PUT /resource_providers/{uuid}/aggregates",
     policy="placement:resource_providers:aggregates:update",
-    answers=(AGGREGATES,),
+    shows=AGGREGATES,
     since=Feature.AGGREGATES,
     media_first=True,
     body=VersionedSchema(aggregates),

@@ -61,7 +61,9 @@ def list_classes(call: Call) -> Reply:
 @operation(
     "POST /resource_classes",
     policy="placement:resource_classes:create",
-    answers=(CREATED,),
+    status=HTTPStatus.CREATED,
+    dated=False,
+    located=True,
     since=Feature.RESOURCE_CLASSES,
     body=VersionedSchema(_GIVEN),
     refusals=(

@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The root document and the description of the API."""
 
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
-from treeclaim.api.protocol.request.schemas import LINKS
+from treeclaim.api.protocol.operations import Answer, Call, operation
+from treeclaim.api.protocol.request.schemas import LINKS, Shape
 from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
 
-VERSIONS = shows(
-    {
-        "versions": [
-            {
-                "id": str,
-                "min_version": str,
-                "max_version": str,
-                "status": str,
-                "links": LINKS,
-            }
-        ]
-    }
-)
-
-DESCRIPTION = shows(dict, dated=False)
+VERSIONS: Shape = {
+    "versions": [
+        {
+            "id": str,
+            "min_version": str,
+            "max_version": str,
+            "status": str,
+            "links": LINKS,
+        }
+    ]
+}
 
 
 @operation(
     "GET /",
     policy=None,
-    answers=(VERSIONS,),
+    shows=VERSIONS,
 )
 def show_versions(_call: Call) -> Answer:
     """Show the supported microversions."""
@@ -35,7 +31,7 @@ def show_versions(_call: Call) -> Answer:
 @operation(
     "GET /treeclaim",
     policy=None,
-    answers=(VERSIONS,),
+    shows=VERSIONS,
 )
 def show_extension_versions(_call: Call) -> Answer:
     """Show the supported versions of the extension."""
@@ -56,7 +52,8 @@ def _versions(lowest: str, highest: str) -> Answer:
 @operation(
     "GET /openapi.json",
     policy=None,
-    answers=(DESCRIPTION,),
+    shows=dict,
+    dated=False,
 )
 def show_description(call: Call) -> Answer:
     """Show the description of this API."""

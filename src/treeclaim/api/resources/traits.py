@@ -13,13 +13,13 @@ from treeclaim.api.protocol.operations import (
     ValueForms,
     VersionedSchema,
     operation,
-    shows,
 )
 from treeclaim.api.protocol.request.schemas import (
     CUSTOM_NAME,
     GENERATION,
     SHORT_TEXT,
     STRING,
+    Shape,
     record,
     text,
 )
@@ -32,8 +32,7 @@ from treeclaim.model.names import is_custom_name, quote_value
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers.providers import replace_traits
 
-PROVIDER_TRAITS = shows({"traits": [str], "resource_provider_generation": int})
-FOUND = DescribedResponse(HTTPStatus.NO_CONTENT)
+PROVIDER_TRAITS: Shape = {"traits": [str], "resource_provider_generation": int}
 CREATED = DescribedResponse(HTTPStatus.CREATED, located=True)
 EXISTED = DescribedResponse(HTTPStatus.NO_CONTENT, located=True)
 REPLACED = VersionedSchema(record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION))
@@ -101,7 +100,7 @@ def _newest(catalogue: Catalogue, names: list[str]) -> float | None:
 @operation(
     "GET /traits/{name}",
     policy="placement:traits:show",
-    answers=(FOUND,),
+    status=HTTPStatus.NO_CONTENT,
     since=Feature.TRAITS,
 )
 def show_trait(call: Call) -> Reply:
@@ -151,7 +150,7 @@ def delete_trait(call: Call) -> None:
 @operation(
     "GET /resource_providers/{uuid}/traits",
     policy="placement:resource_providers:traits:list",
-    answers=(PROVIDER_TRAITS,),
+    shows=PROVIDER_TRAITS,
     since=Feature.TRAITS,
 )
 def list_provider_traits(call: Call) -> Answer:
@@ -167,7 +166,7 @@ def list_provider_traits(call: Call) -> Answer:
 @operation(
     "PUT /resource_providers/{uuid}/traits",
     policy="placement:resource_providers:traits:update",
-    answers=(PROVIDER_TRAITS,),
+    shows=PROVIDER_TRAITS,
     since=Feature.TRAITS,
     body=REPLACED,
     refusals=(GENERATION_CHANGED,),

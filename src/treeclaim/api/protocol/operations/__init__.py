@@ -19,7 +19,7 @@ from treeclaim.api.protocol.negotiation import JSON
 from treeclaim.api.protocol.operations.call import Answer, Call, Reply, VersionedSchema
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.query_models import QueryReader
-from treeclaim.api.protocol.request.schemas import Schema, Shape, schema_of
+from treeclaim.api.protocol.request.schemas import Schema, Shape
 from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import Feature, Version
@@ -35,8 +35,6 @@ __all__ = [
     "ValueForms",
     "VersionedSchema",
     "operation",
-    "operations_of",
-    "shows",
 ]
 
 _SECTION = re.compile(r" \((?:contract |page |section)[^)]*\)")
@@ -54,27 +52,18 @@ class DescribedResponse:
 
     Attributes:
         status: HTTP status.
-        body: Schema of the JSON body; None for an answer without a body.
+        shows: Shape of the JSON body; None for an answer without a body.
         dated: Whether it has Last-Modified and Cache-Control (contract page 00, section 8).
         located: Whether it has Location (contract page 00, section 9).
     """
 
     status: HTTPStatus = HTTPStatus.OK
-    body: Schema | None = None
+    shows: Shape = None
     dated: bool = True
     located: bool = False
 
 
-def shows(
-    shape: Shape,
-    status: HTTPStatus = HTTPStatus.OK,
-    *,
-    dated: bool = True,
-    located: bool = False,
-) -> DescribedResponse:
-    """Describe a successful answer with a JSON body; see `DescribedResponse`."""
-    return DescribedResponse(status, schema_of(shape), dated, located)
-
+_OF_RESPONSES = frozenset(DescribedResponse.__dataclass_fields__)
 
 EMPTY = DescribedResponse(HTTPStatus.NO_CONTENT, dated=False)
 """The answer of deletions, and of writes without a response body."""
@@ -168,8 +157,10 @@ class Operation:
     def checks_accept(self) -> bool:
         """Return whether the Accept header must accept one of the offers."""
         reads = self.method == "GET" or self.only_reads
-        shows = self.policy is not None and any(answer.body is not None for answer in self.answers)
-        return self.negotiates or (reads and shows)
+        has_body = self.policy is not None and any(
+            answer.shows is not None for answer in self.answers
+        )
+        return self.negotiates or (reads and has_body)
 
     @cached_property
     def dated_statuses(self) -> frozenset[HTTPStatus]:
@@ -201,12 +192,13 @@ def operation(route: str, **attributes: Any) -> Callable[[Handler], Handler]:
 
     Args:
         route: Method and path: "GET /traits/{name}".
-        attributes: Attributes of `Operation`, except `handler` and `summary`. `shows` is the shape of the only answer.
+        attributes: Attributes of `Operation`, except `handler` and `summary`. Those of `DescribedResponse` describe
+            the only answer.
     """
     method, path = route.split(" ")
     attributes.setdefault("needs_opt_in", path.startswith("/treeclaim/"))
-    if "shows" in attributes:
-        attributes["answers"] = (shows(attributes.pop("shows")),)
+    if only := {name: attributes.pop(name) for name in _OF_RESPONSES & attributes.keys()}:
+        attributes["answers"] = (DescribedResponse(**only),)
 
     def declare(handler: Handler) -> Handler:
         models = handler.__annotations__

@@ -13,7 +13,6 @@ from treeclaim.api.protocol.operations import (
     ValueForms,
     VersionedSchema,
     operation,
-    shows,
 )
 from treeclaim.api.protocol.request.bodies import BodyReader
 from treeclaim.api.protocol.request.schemas import (
@@ -148,7 +147,7 @@ KEPT: Shape = {
 }
 """The records kept with a consumer in responses."""
 
-CONSUMER = shows(
+CONSUMER: Shape = (
     {"allocations": HELD}
     | {f"{name}?": shape for name, shape in OWNED.items()}
     | KEPT
@@ -156,12 +155,10 @@ CONSUMER = shows(
 )
 """The allocations of a consumer; without allocations, the response has no other member."""
 
-PROVIDER = shows(
-    {
-        "allocations": {str: {"resources": AMOUNTS, "consumer_generation": int}},
-        "resource_provider_generation": int,
-    }
-)
+PROVIDER: Shape = {
+    "allocations": {str: {"resources": AMOUNTS, "consumer_generation": int}},
+    "resource_provider_generation": int,
+}
 
 
 _NO_DETAILS = ConsumerDetails({}, {}, {})
@@ -186,7 +183,7 @@ _REFUSALS = (
 @operation(
     "GET /allocations/{consumer_uuid}",
     policy="placement:allocations:list",
-    answers=(CONSUMER,),
+    shows=CONSUMER,
 )
 def show_allocations(call: Call) -> Reply:
     """Show what a consumer holds (section 2)."""
@@ -351,7 +348,7 @@ def delete_allocations(call: Call) -> None:
 @operation(
     "GET /resource_providers/{uuid}/allocations",
     policy="placement:resource_providers:allocations:list",
-    answers=(PROVIDER,),
+    shows=PROVIDER,
     refusals=(Refusal("Resource provider '{uuid}' not found: {error}", ProviderNotFoundError),),
 )
 def list_provider_allocations(call: Call) -> Reply:

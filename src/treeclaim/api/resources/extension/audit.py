@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import AnyUuid, Body, UuidText, items
 from treeclaim.api.protocol.request.query_models import READ_INTEGER
 from treeclaim.api.protocol.request.schemas import (
@@ -120,24 +120,19 @@ class RepairsBody(Body):
 
 _FINDINGS: Shape = {"findings": {f"^({'|'.join(FindingKind)})$": {"count": int, "items": [dict]}}}
 
-FINDINGS_FOR_A_LIST = shows(_FINDINGS, dated=False)
-
-REPAIRED = shows(
-    {
-        "repairs": [
-            {
-                "type": "object",
-                "properties": {
-                    "kind": {"enum": list(FindingKind)},
-                    "result": {"enum": list(RepairResult)},
-                    "detail": {"type": "string"},
-                },
-                "required": ["kind", "result"],
-            }
-        ]
-    },
-    dated=False,
-)
+REPAIRED: Shape = {
+    "repairs": [
+        {
+            "type": "object",
+            "properties": {
+                "kind": {"enum": list(FindingKind)},
+                "result": {"enum": list(RepairResult)},
+                "detail": {"type": "string"},
+            },
+            "required": ["kind", "result"],
+        }
+    ]
+}
 """Each repair of the request with its result."""
 
 
@@ -164,7 +159,8 @@ def show_audit(call: Call, query: AuditQuery) -> Answer:
 @operation(
     "POST /treeclaim/audit",
     policy="treeclaim:audit:list",
-    answers=(FINDINGS_FOR_A_LIST,),
+    shows=_FINDINGS,
+    dated=False,
 )
 def audit_against_living(call: Call, query: AuditQuery, body: LivingBody) -> Answer:
     """Find inconsistent records, and consumers that no longer exist in the cloud."""
@@ -199,7 +195,8 @@ def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]
 @operation(
     "POST /treeclaim/audit/repairs",
     policy="treeclaim:audit:repair",
-    answers=(REPAIRED,),
+    shows=REPAIRED,
+    dated=False,
 )
 def repair_findings(call: Call, body: RepairsBody) -> Answer:
     """Repair findings of an audit that need no guess.

@@ -59,7 +59,7 @@ CONSUMER: Shape = {"uuid": str, "allocations": HELD} | OWNED | KEPT
 @operation(
     "GET /treeclaim/allocations",
     policy="placement:allocations:list",
-    answers=(lists.describe_page(_KIND, CONSUMER),),
+    shows=lists.page_shape(_KIND, CONSUMER),
     refusals=(lists.unknown_class_refusal("resource_class"),),
 )
 def list_allocations_in_bulk(call: Call, query: ConsumersQuery) -> Answer:

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import Body, items
+from treeclaim.api.protocol.request.schemas import Shape
 from treeclaim.model.flavors import FlavorError, flavor_of, parameters_of
 from treeclaim.model.server_flavors import server_flavor
 
@@ -27,14 +28,15 @@ class FlavorsBody(Body):
     as_nova: bool = False
 
 
-QUERIES = shows({"flavors": [{"name": str, "query?": str, "error?": str}]}, dated=False)
+QUERIES: Shape = {"flavors": [{"name": str, "query?": str, "error?": str}]}
 """The query of each flavor, or the reason why it has none."""
 
 
 @operation(
     "POST /treeclaim/flavors",
     policy="placement:allocation_candidates:list",
-    answers=(QUERIES,),
+    shows=QUERIES,
+    dated=False,
     only_reads=True,
 )
 def translate_flavors(call: Call, body: FlavorsBody) -> Answer:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import Alternatives, Body, ConsumerKey, ShortText
 from treeclaim.api.protocol.request.query_models import Time, Uuids
 from treeclaim.api.protocol.request.schemas import HELD, Shape
@@ -55,14 +55,14 @@ _HOLD: Shape = {
     "hold": SHOWN_HOLD,
 }
 
-UPDATED = shows({"updated": int, "unknown": [str]}, dated=False)
+UPDATED: Shape = {"updated": int, "unknown": [str]}
 """The number of updated consumers, and the unknown ones."""
 
 
 @operation(
     "GET /treeclaim/holds",
     policy="treeclaim:holds:list",
-    answers=(lists.describe_page(_KIND, _HOLD),),
+    shows=lists.page_shape(_KIND, _HOLD),
 )
 def list_holds(call: Call, query: HoldListQuery) -> Answer:
     """List holds, with what they hold and what is drawn from them."""
@@ -85,7 +85,8 @@ def list_holds(call: Call, query: HoldListQuery) -> Answer:
 @operation(
     "POST /treeclaim/holds",
     policy="treeclaim:holds:manage",
-    answers=(UPDATED,),
+    shows=UPDATED,
+    dated=False,
 )
 def change_holds(call: Call, body: HoldsBody) -> Answer:
     """Change terms of holds without changing their generations."""
@@ -96,7 +97,8 @@ def change_holds(call: Call, body: HoldsBody) -> Answer:
 @operation(
     "POST /treeclaim/requests",
     policy="treeclaim:requests:update",
-    answers=(UPDATED,),
+    shows=UPDATED,
+    dated=False,
 )
 def keep_requests(call: Call, body: RequestsBody) -> Answer:
     """Store the requests by which consumers were placed."""

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from pydantic import Field, WithJsonSchema
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Answer, Call, DescribedResponse, Refusal, shows
+from treeclaim.api.protocol.operations import Answer, Call, Refusal
 from treeclaim.api.protocol.request.bodies import Body
 from treeclaim.api.protocol.request.query_models import READ_INTEGER, Membership, Traits, Uuids
 from treeclaim.api.protocol.request.schemas import LINKS, Shape, text
@@ -95,9 +95,9 @@ def unknown_class_refusal(parameter: str) -> Refusal:
     )
 
 
-def describe_page(kind: str, entry: Shape) -> DescribedResponse:
-    """Describe the answer with a page of entries."""
-    return shows({kind: [entry], "cursor": str, "links": LINKS})
+def page_shape(kind: str, entry: Shape) -> Shape:
+    """Return the shape of a page of entries."""
+    return {kind: [entry], "cursor": str, "links": LINKS}
 
 
 def page_reply(

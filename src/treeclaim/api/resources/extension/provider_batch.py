@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     AggregateUuid,
@@ -197,10 +197,9 @@ class BatchBody(Body):
     dry_run: bool = False
 
 
-_APPLIED = shows(
-    {"providers": [{"uuid": str, "generation": int, "result": BatchResult, "changed": [str]}]},
-    dated=False,
-)
+_APPLIED: Shape = {
+    "providers": [{"uuid": str, "generation": int, "result": BatchResult, "changed": [str]}]
+}
 """The outcome of each entry, in the order of the request."""
 
 _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update")
@@ -217,7 +216,8 @@ class _DryRunError(Exception):
 @operation(
     "POST /treeclaim/providers",
     policy="placement:resource_providers:list",
-    answers=(_APPLIED,),
+    shows=_APPLIED,
+    dated=False,
 )
 def apply_providers(call: Call, body: BatchBody) -> Answer:
     """Create or change many resource providers, all or none."""

@@ -85,7 +85,7 @@ _MOST_TURNS = 120
 @operation(
     "GET /treeclaim/providers",
     policy="placement:resource_providers:list",
-    answers=(lists.describe_page(_KIND, _PROVIDER),),
+    shows=lists.page_shape(_KIND, _PROVIDER),
     refusals=(lists.unknown_class_refusal("resources"),),
 )
 def list_providers_in_bulk(call: Call, query: ProvidersQuery) -> Answer:

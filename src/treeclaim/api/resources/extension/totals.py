@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.query_models import ClassNames
 from treeclaim.api.protocol.request.schemas import LINKS, Shape
 from treeclaim.api.resources.candidates.operations import start_search
@@ -56,9 +56,6 @@ _TOTALS: Shape = {
     "links": LINKS,
     "parts?": [{"uuid": str | None, "name": str | None, "totals": _SUMS}],
 }
-
-GIVEN_TOTALS = shows(_TOTALS | {"given?": ASSUMED}, dated=False)
-"""The response under assumptions."""
 
 
 def _read_question(call: Call, query: TotalsQuery) -> Question:
@@ -125,7 +122,8 @@ def show_totals(call: Call, query: TotalsQuery) -> Answer:
 @operation(
     "POST /treeclaim/totals",
     policy="placement:resource_providers:list",
-    answers=(GIVEN_TOTALS,),
+    shows=_TOTALS | {"given?": ASSUMED},
+    dated=False,
     only_reads=True,
     refusals=(lists.unknown_class_refusal("resource_class"),),
 )

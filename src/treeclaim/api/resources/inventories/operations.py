@@ -76,7 +76,7 @@ def _kept_consumption(
 @operation(
     "GET /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:list",
-    answers=(schemas.INVENTORIES,),
+    shows=schemas.INVENTORIES,
 )
 def list_inventories(call: Call) -> Reply:
     """Show all inventories of a resource provider (section 2)."""
@@ -99,7 +99,9 @@ def list_inventories(call: Call) -> Reply:
 @operation(
     "POST /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:create",
-    answers=(schemas.ADDED,),
+    shows=schemas.INVENTORY,
+    status=HTTPStatus.CREATED,
+    located=True,
     body=VersionedSchema(schemas.new_inventory),
     refusals=(
         Refusal(
@@ -132,7 +134,7 @@ def add_inventory(call: Call) -> Reply:
 @operation(
     "PUT /resource_providers/{uuid}/inventories",
     policy="placement:resource_providers:inventories:update",
-    answers=(schemas.INVENTORIES,),
+    shows=schemas.INVENTORIES,
     body=VersionedSchema(schemas.all_inventories),
     forms=ValueForms(body=schemas.with_class_names),
     refusals=(
@@ -181,7 +183,7 @@ def delete_inventories(call: Call) -> None:
 @operation(
     "GET /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:show",
-    answers=(schemas.INVENTORY,),
+    shows=schemas.INVENTORY,
 )
 def show_inventory(call: Call) -> Reply:
     """Show one inventory of a resource provider (section 6)."""
@@ -202,7 +204,7 @@ def show_inventory(call: Call) -> Reply:
 @operation(
     "PUT /resource_providers/{uuid}/inventories/{resource_class}",
     policy="placement:resource_providers:inventories:update",
-    answers=(schemas.INVENTORY,),
+    shows=schemas.INVENTORY,
     body=VersionedSchema(schemas.changed_inventory),
     refusals=(
         _CAPACITY_REFUSED,

@@ -2,12 +2,10 @@
 """Schemas of inventories (contract page 30)."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from treeclaim.api.protocol.operations import shows
 from treeclaim.api.protocol.request.bodies import Body, BodyReader, Positive, ProviderUuid, items
 from treeclaim.api.protocol.request.schemas import (
     CLASS_NAME,
@@ -145,8 +143,6 @@ FIELDS: Shape = {
 }
 """An inventory in answers; its consumption in those of the extension."""
 
-_INVENTORY: Shape = FIELDS | {"resource_provider_generation": int}
+INVENTORY: Shape = FIELDS | {"resource_provider_generation": int}
 
-INVENTORY = shows(_INVENTORY)
-ADDED = shows(_INVENTORY, HTTPStatus.CREATED, located=True)
-INVENTORIES = shows({"resource_provider_generation": int, "inventories": {str: FIELDS}})
+INVENTORIES: Shape = {"resource_provider_generation": int, "inventories": {str: FIELDS}}

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from pydantic import ConfigDict, Field, model_validator
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, DescribedResponse, operation
 from treeclaim.api.protocol.request.bodies import (
     OR_NULL,
     Alternatives,
@@ -114,9 +114,7 @@ class CapacityBody(QuestionBody):
     limit: Parts = 1_000
 
 
-FOUND = shows(
-    {"alternative": int | None, **candidates.CANDIDATES, "given?": ASSUMED},
-)
+FOUND: Shape = {"alternative": int | None, **candidates.CANDIDATES, "given?": ASSUMED}
 """The candidates of the first query with candidates."""
 
 _PLACED: Shape = {
@@ -137,25 +135,22 @@ _PLACED: Shape = {
     "given?": ASSUMED,
 }
 
-PLACED = shows(_PLACED, HTTPStatus.CREATED, dated=False)
-NOTHING_WRITTEN = shows(_PLACED, dated=False)
+PLACED = DescribedResponse(HTTPStatus.CREATED, _PLACED, dated=False)
+NOTHING_WRITTEN = DescribedResponse(shows=_PLACED, dated=False)
 """The places of consumers in a dry run, or of consumers that were placed before."""
 
-CAPACITY = shows(
-    {
-        "capacity": {
-            str: {
-                "fits": int,
-                "at_most": int | None,
-                "when_empty": int,
-                "complete": bool,
-                "domains?": [{"uuid": str, "name": str | None, "fits": int}],
-            }
-        },
-        "given?": ASSUMED,
+CAPACITY: Shape = {
+    "capacity": {
+        str: {
+            "fits": int,
+            "at_most": int | None,
+            "when_empty": int,
+            "complete": bool,
+            "domains?": [{"uuid": str, "name": str | None, "fits": int}],
+        }
     },
-    dated=False,
-)
+    "given?": ASSUMED,
+}
 
 
 _SHARE_OF_TIME = 0.8
@@ -165,7 +160,7 @@ _SHARE_OF_TIME = 0.8
 @operation(
     "POST /treeclaim/candidates",
     policy="placement:allocation_candidates:list",
-    answers=(FOUND,),
+    shows=FOUND,
     only_reads=True,
 )
 def find_alternatives(call: Call, body: AlternativesBody) -> Answer:
@@ -208,7 +203,8 @@ def place_consumers(call: Call, body: PlacementsBody) -> Answer:
 @operation(
     "POST /treeclaim/capacity",
     policy="placement:allocation_candidates:list",
-    answers=(CAPACITY,),
+    shows=CAPACITY,
+    dated=False,
     only_reads=True,
 )
 def count_fitting(call: Call, body: CapacityBody) -> Answer:

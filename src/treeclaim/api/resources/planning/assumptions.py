@@ -20,8 +20,8 @@ from treeclaim.api.protocol.request.bodies import (
 )
 from treeclaim.api.protocol.request.schemas import MOST_NAMED, Shape
 from treeclaim.api.resources.candidates.queries import Queries
-from treeclaim.api.resources.conditions import ConditionBody, read_condition
 from treeclaim.api.resources.extension.provider_batch import ProviderEntry, read_entries
+from treeclaim.api.resources.extension.provider_parts import ConditionBody, read_condition
 from treeclaim.model.extension.batches.batch import BatchEntry
 from treeclaim.model.extension.planning import NO_ASSUMPTIONS, AssumptionSet
 from treeclaim.model.parts import CONDITIONS

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import (
     AggregateUuid,
     Body,
@@ -89,44 +89,42 @@ class MovesBody(PlanBody):
 _HELD: Shape = {str: {"resources": AMOUNTS}}
 _STANDING: Shape = {"left": int | None, "fits": int | None, "empty_trees": int}
 
-MOVES = shows(
-    {
-        "reached": bool,
-        "complete": bool,
-        "at_least": int | None,
-        "optimal": bool,
-        "proven": bool,
-        "moves": [
-            {
-                "consumer": str,
-                "alternative": int,
-                "from": _HELD,
-                "to": _HELD,
-                "mappings": dict,
-                "from_roots": ROOTS,
-                "to_roots": ROOTS,
-                "consumer_generation": int,
-            }
-        ],
-        "stuck": [
-            {
-                "consumer": str,
-                "reason": ("not_movable", "no_request", "no_room", "rule", "max_moves"),
-                "explanation?": candidates.EXPLANATION,
-            }
-        ],
-        "before": _STANDING,
-        "after": _STANDING,
-        "given?": ASSUMED,
-    },
-    dated=False,
-)
+MOVES: Shape = {
+    "reached": bool,
+    "complete": bool,
+    "at_least": int | None,
+    "optimal": bool,
+    "proven": bool,
+    "moves": [
+        {
+            "consumer": str,
+            "alternative": int,
+            "from": _HELD,
+            "to": _HELD,
+            "mappings": dict,
+            "from_roots": ROOTS,
+            "to_roots": ROOTS,
+            "consumer_generation": int,
+        }
+    ],
+    "stuck": [
+        {
+            "consumer": str,
+            "reason": ("not_movable", "no_request", "no_room", "rule", "max_moves"),
+            "explanation?": candidates.EXPLANATION,
+        }
+    ],
+    "before": _STANDING,
+    "after": _STANDING,
+    "given?": ASSUMED,
+}
 
 
 @operation(
     "POST /treeclaim/moves",
     policy="placement:allocation_candidates:list",
-    answers=(MOVES,),
+    shows=MOVES,
+    dated=False,
     only_reads=True,
 )
 def plan_moves(call: Call, body: MovesBody) -> Answer:

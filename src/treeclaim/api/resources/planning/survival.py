@@ -3,8 +3,9 @@
 
 from pydantic import Field
 
-from treeclaim.api.protocol.operations import Answer, Call, operation, shows
+from treeclaim.api.protocol.operations import Answer, Call, operation
 from treeclaim.api.protocol.request.bodies import Domains, HoldUuids, Parts
+from treeclaim.api.protocol.request.schemas import Shape
 from treeclaim.api.resources.allocations.hold_terms import require_sources
 from treeclaim.api.resources.candidates import schemas as candidates
 from treeclaim.api.resources.planning.assumptions import ASSUMED
@@ -26,36 +27,34 @@ class SurvivalBody(PlanBody):
     shows_all: bool = Field(False, alias="all")
 
 
-SURVIVAL = shows(
-    {
-        "survive": int,
-        "fail": int,
-        "unknown": int,
-        "of": int,
-        "complete": bool,
-        "domains": [
-            {
-                "uuid": str,
-                "name": str | None,
-                "survives": bool | None,
-                "consumers": int,
-                "without_request": int,
-                "unplaced": int,
-                "first_unplaced": str | None,
-                "proven": bool,
-                "explanation?": candidates.EXPLANATION,
-            }
-        ],
-        "given?": ASSUMED,
-    },
-    dated=False,
-)
+SURVIVAL: Shape = {
+    "survive": int,
+    "fail": int,
+    "unknown": int,
+    "of": int,
+    "complete": bool,
+    "domains": [
+        {
+            "uuid": str,
+            "name": str | None,
+            "survives": bool | None,
+            "consumers": int,
+            "without_request": int,
+            "unplaced": int,
+            "first_unplaced": str | None,
+            "proven": bool,
+            "explanation?": candidates.EXPLANATION,
+        }
+    ],
+    "given?": ASSUMED,
+}
 
 
 @operation(
     "POST /treeclaim/survival",
     policy="placement:allocation_candidates:list",
-    answers=(SURVIVAL,),
+    shows=SURVIVAL,
+    dated=False,
     only_reads=True,
 )
 def survive_failures(call: Call, body: SurvivalBody) -> Answer:

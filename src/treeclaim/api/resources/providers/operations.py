@@ -13,7 +13,6 @@ from treeclaim.api.protocol.operations import (
     ValueForms,
     VersionedSchema,
     operation,
-    shows,
 )
 from treeclaim.api.protocol.request.schemas import (
     DASHED_UUID,
@@ -106,8 +105,6 @@ _PROVIDER: Shape = {
     "root_provider_uuid": str,
 }
 
-PROVIDER = shows(_PROVIDER)
-CREATED = shows(_PROVIDER, located=True)
 _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 """Characters that are stripped from an element of a list, as regular expressions define blanks differently."""
 
@@ -171,7 +168,8 @@ def _provider_query(call: Call) -> ProviderQuery:
 @operation(
     "POST /resource_providers",
     policy="placement:resource_providers:create",
-    answers=(CREATED,),
+    shows=_PROVIDER,
+    located=True,
     body=VersionedSchema(new_provider),
     forms=ValueForms(body=with_name),
 )
@@ -210,7 +208,7 @@ def _make_reply(call: Call, provider: Provider, location: str | None = None) -> 
 @operation(
     "GET /resource_providers/{uuid}",
     policy="placement:resource_providers:show",
-    answers=(PROVIDER,),
+    shows=_PROVIDER,
 )
 def show_provider(call: Call) -> Answer:
     """Show a resource provider (section 4)."""
@@ -222,7 +220,7 @@ def show_provider(call: Call) -> Answer:
 @operation(
     "PUT /resource_providers/{uuid}",
     policy="placement:resource_providers:update",
-    answers=(PROVIDER,),
+    shows=_PROVIDER,
     body=VersionedSchema(changed_provider),
     refusals=(
         Refusal(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of providers (contract page 102, section 3)."""
+"""Attributes and conditions of providers (contract page 102, sections 1 and 3)."""
 
 import re
 from http import HTTPStatus
@@ -12,28 +12,75 @@ from treeclaim.api.protocol.operations import (
     EMPTY,
     Answer,
     Call,
+    DescribedResponse,
     Reply,
     ValueForms,
     operation,
-    shows,
 )
 from treeclaim.api.protocol.request.bodies import OR_NULL, Body, BodyReader, TimeOrNull
-from treeclaim.api.protocol.request.schemas import text
+from treeclaim.api.protocol.request.schemas import Shape, text
 from treeclaim.api.resources.allocations.hold_terms import read_until
-from treeclaim.api.resources.extension.provider_batch import SHOWN
-from treeclaim.api.resources.providers.provider_json import json_for_provider, require_row
+from treeclaim.api.resources.extension.provider_batch import SHOWN, AttributesBody
+from treeclaim.api.resources.providers.provider_json import (
+    GENERATION_CHANGED,
+    json_for_provider,
+    require_row,
+)
 from treeclaim.model.names import quote_value
-from treeclaim.model.parts import CONDITIONS
+from treeclaim.model.parts import ATTRIBUTES, CONDITIONS
 from treeclaim.model.provider import (
     CONDITION_KEY,
     EFFECTS,
     LONGEST_REASON,
+    Attributes,
     Condition,
     shown_by_key,
 )
 from treeclaim.store.operations.providers import conditions as store
+from treeclaim.store.operations.providers import providers
 
-_AFFECTED = shows({"consumers": int, "providers": int})
+_ATTRIBUTES: Shape = {"resource_provider_generation": int, ATTRIBUTES.name: SHOWN[ATTRIBUTES]}
+
+
+@operation(
+    "GET /treeclaim/providers/{uuid}/attributes",
+    policy=ATTRIBUTES.read_rule,
+    shows=_ATTRIBUTES,
+)
+def list_attributes(call: Call) -> Answer:
+    """Show the attributes of a resource provider."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        return _attributes_document(forest.attributes_of(row), forest.provider(row).generation)
+
+
+@operation(
+    "PUT /treeclaim/providers/{uuid}/attributes",
+    policy=ATTRIBUTES.write_rule,
+    shows=_ATTRIBUTES,
+    body=BodyReader(AttributesBody),
+    refusals=(GENERATION_CHANGED,),
+)
+def replace_attributes(call: Call) -> Answer:
+    """Replace the attributes of a resource provider."""
+    body: AttributesBody = json_for_provider(call)
+    generation = call.services.store.write(
+        providers.replace_attributes,
+        call.arguments["uuid"],
+        body.resource_provider_generation,
+        body.attributes,
+    )
+    return _attributes_document(body.attributes, generation)
+
+
+def _attributes_document(attributes: Attributes, generation: int) -> Answer:
+    return {
+        "resource_provider_generation": generation,
+        ATTRIBUTES.name: ATTRIBUTES.written(attributes),
+    }
+
+
+_AFFECTED = DescribedResponse(shows={"consumers": int, "providers": int})
 
 
 class ConditionBody(Body):
