@@ -58,7 +58,7 @@ ORDER BY treeclaim_holds.ends_at LIMIT {_AT_ONCE}
 SELECT name, ends_at, resource_provider_id FROM treeclaim_conditions WHERE ends_at IS NOT NULL
 ORDER BY ends_at LIMIT {_AT_ONCE}
 ) of_conditions
-"""  # noqa: S608 - of constants
+"""
 """SQL of any database for the next ends: the uuid of a hold, or the key and the provider's id of a condition."""
 
 

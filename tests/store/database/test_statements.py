@@ -68,6 +68,18 @@ def load_names(store):
     return {name for name, _ in load_projects(store)}
 
 
+def test_lists_and_times_are_parameters_of_sql(store):
+    names = [f"{number:04}" for number in range(MANY)]
+    insert(store, names)
+    by_names = "SELECT external_id FROM projects WHERE external_id IN :names AND created_at <= :at"
+    with store.engine.begin() as connection:
+        transaction = ReadTransaction(connection)
+        for length in (0, 1, 2, 3, 17, 1000, 4096, 4097, MANY, 2):
+            for at, count in ((AT, length), (AT - dt.timedelta(seconds=1), 0)):
+                rows = transaction.rows(by_names, names=names[:length], at=at)
+                assert {row.external_id for row in rows} == set(names[:count])
+
+
 def test_list_parameters_of_any_length_match_their_values(store):
     names = [f"{number:04}" for number in range(MANY)]
     insert(store, names)

@@ -7,17 +7,21 @@ text for each combination of list lengths. Lengths are rounded up to powers of t
 exist; the last value of a list is repeated, which does not change an `IN`. The statement is compiled
 once, which costs milliseconds, and each text expands its lists only. Results have the values of the
 driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
+
+A statement may be SQL of all databases, with parameters such as `:uuid`. `IN :uuids` takes a list.
 """
 
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 from itertools import chain, repeat
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Executable, SelectBase
+from sqlalchemy import Executable, TextClause
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -80,6 +84,12 @@ class CompiledStatement:
         return text
 
 
+@cache
+def compile_text(sql: str) -> CompiledStatement:
+    """Return the statement of SQL."""
+    return CompiledStatement(sa.text(sql))
+
+
 def bind_list(name: str) -> sa.BindParameter[Any]:
     """Return a list parameter of an `IN`."""
     return sa.bindparam(name, expanding=True)
@@ -90,9 +100,6 @@ def compile_insert(table: sa.Table) -> CompiledStatement:
     return CompiledStatement(sa.insert(table).inline())
 
 
-_MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A statement that is compiled for a dialect and for names of values, independent of list lengths.
@@ -100,17 +107,19 @@ class _Form:
     Attributes:
         compiled: The compiled form of SQLAlchemy.
         processors: Functions that convert the value of a parameter for the driver, by its name.
-        rows: Converts the rows of the driver to named tuples.
+        rows: Fetches the rows of a cursor as named tuples.
         array_sql: For an INSERT on PostgreSQL, SQL that inserts many rows from an array for each
             parameter. The driver would send one statement for each row.
         is_locking: Whether it is a query that locks the rows it returns.
+        is_text: Whether it is SQL, whose lists have no type.
     """
 
     compiled: SQLCompiler
     processors: Mapping[str, Callable[[Any], Any]]
-    rows: _MakeRows
+    rows: Callable[[Any], list[Any]]
     array_sql: str | None
     is_locking: bool
+    is_text: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,8 @@ class _Text:
 def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
     if not isinstance(statement, ClauseElement):
         raise TypeError(statement)
+    if isinstance(statement, TextClause):
+        statement = statement.bindparams(*(_bind(*item) for item in values.items()))
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
@@ -159,16 +170,25 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Form:
     return _Form(
         compiled,
         {name: process for name, process in processors.items() if process is not None},
-        _rows(statement),
+        _make_fetch(),
         _array_sql(statement, dialect, values),
         _LOCKS.search(compiled.string) is not None,
+        isinstance(statement, TextClause),
     )
+
+
+def _bind(name: str, value: Any) -> sa.BindParameter[Any]:
+    """Return a parameter of SQL, given one of its values."""
+    kind = sa.DateTime() if isinstance(value, datetime) else None
+    return sa.bindparam(name, type_=kind, expanding=isinstance(value, list | tuple))
 
 
 def _expand(form: _Form, values: Values) -> _Text:
     """Return the SQL of a form for the lengths of the lists in these values."""
+    # PostgreSQL compares no text with an empty list without a type; no value is equal to NULL.
+    nothing = [None] if form.is_text else []
     padded = {
-        name: [*value, *value[-1:] * (_round_length(len(value)) - len(value))]
+        name: [*value, *value[-1:] * (_round_length(len(value)) - len(value))] or nothing
         if isinstance(value, list | tuple)
         else value
         for name, value in values.items()
@@ -182,15 +202,20 @@ def _expand(form: _Form, values: Values) -> _Text:
     return _Text(form, expanded.statement, constants, lists, expanded.positiontup)
 
 
-def _rows(statement: ClauseElement) -> _MakeRows:
-    """Return the function that converts the driver's rows of a query to named tuples."""
-    if not isinstance(statement, SelectBase):
-        return list
-    names = [str(column.key) for column in statement.selected_columns]
-    # The names are known only now.
-    row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
-    make: Callable[[Sequence[Any]], Any] = row._make
-    return lambda raw_rows: list(map(make, raw_rows))
+def _make_fetch() -> Callable[[Any], list[Any]]:
+    """Return a function that fetches the rows of cursors of one query as named tuples."""
+    make: Callable[[Sequence[Any]], Any] | None = None
+
+    def fetch(cursor: Any) -> list[Any]:
+        nonlocal make
+        if make is None:
+            names = [column[0] for column in cursor.description]
+            # The names are known only now.
+            row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+            make = row._make
+        return list(map(make, cursor.fetchall()))
+
+    return fetch
 
 
 def _round_length(length: int) -> int:

@@ -9,10 +9,14 @@ Each statement is a round trip. PostgreSQL's pipeline mode sends several stateme
 reads their results; the server executes them in order.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy.engine import Connection
+
+
+def _fetch_all(cursor: Any) -> list[Any]:
+    return list(cursor.fetchall())
 
 
 class DriverStatement(NamedTuple):
@@ -21,14 +25,14 @@ class DriverStatement(NamedTuple):
     Attributes:
         sql: SQL in the parameter style of the driver.
         parameters: The driver's parameters; a list of them if `is_many`.
-        rows: Converts all rows that the driver returns.
+        rows: Fetches the rows of a cursor.
         is_many: Whether it is executed once for each of many sets of parameters.
         is_locking: Whether it is a query that locks the rows it returns.
     """
 
     sql: str
     parameters: Any = ()
-    rows: Callable[[Iterable[Sequence[Any]]], list[Any]] = list
+    rows: Callable[[Any], list[Any]] = _fetch_all
     is_many: bool = False
     is_locking: bool = False
 
@@ -100,7 +104,7 @@ def _execute(connection: Connection, cursor: Any, ready: DriverStatement) -> Non
 
 
 def _result(cursor: Any, ready: DriverStatement) -> StatementResult:
-    rows = ready.rows(cursor.fetchall()) if cursor.description is not None else []
+    rows = ready.rows(cursor) if cursor.description is not None else []
     result = StatementResult(rows, cursor.rowcount)
     cursor.close()
     return result

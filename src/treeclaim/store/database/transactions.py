@@ -13,7 +13,7 @@ from treeclaim.model.changes import Cursor, UsageChange
 from treeclaim.model.extension.news import ProviderEffect
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.model.timing import LOCKS, STATEMENTS, Stages, has_passed
-from treeclaim.store.database.compiled import CompiledStatement, Values
+from treeclaim.store.database.compiled import CompiledStatement, Values, compile_text
 from treeclaim.store.database.driver import (
     DriverStatement,
     StatementResult,
@@ -25,6 +25,9 @@ from treeclaim.store.database.failures import DeadlineError
 from treeclaim.store.database.systems import extend_timeouts, read_clock
 
 Item = TypeVar("Item")
+
+Statement = Executable | CompiledStatement | str
+"""A statement of SQLAlchemy, or SQL with parameters such as `:uuid`, and `IN :uuids` for a list."""
 
 _VIEWS = 3
 """Views of the change feed that lack a commit before a reader loads everything; on a sound database, the second view
@@ -86,26 +89,29 @@ class ReadTransaction:
         self.check_deadline()
         return self.connection.execute(statement, values)
 
+    def _ready(self, statement: CompiledStatement | str, values: Values) -> DriverStatement:
+        self.check_deadline()
+        if isinstance(statement, str):
+            statement = compile_text(statement)
+        return statement.ready(self.connection.dialect, values)
+
     def check_deadline(self) -> None:
         """Raise `DeadlineError` once the deadline has passed; called before each statement and in each loop."""
         if has_passed(self._deadline):
             raise DeadlineError("a transaction missed its deadline")
 
-    def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
+    def rows(self, statement: Statement, /, **values: Any) -> list[Any]:
         """Return all rows of a query; each row has its values as attributes by column name.
 
         Raises:
             DeadlineError: if the deadline has passed. All methods that execute a statement raise it.
             DBAPIError: for an error of the database. All methods that execute a statement raise it.
         """
-        if isinstance(statement, CompiledStatement):
-            self.check_deadline()
-            return self._send(statement.ready(self.connection.dialect, values)).rows
+        if isinstance(statement, CompiledStatement | str):
+            return self._send(self._ready(statement, values)).rows
         return list(self._run(statement, values).all())
 
-    def rows_in_chunks(
-        self, statement: Executable | CompiledStatement, /, **lists: Sequence[Any]
-    ) -> Iterator[Any]:
+    def rows_in_chunks(self, statement: Statement, /, **lists: Sequence[Any]) -> Iterator[Any]:
         """Execute a query once for each chunk of its lists, and yield the rows.
 
         Each part of a UNION may have a list of its own.
@@ -133,13 +139,14 @@ class ReadTransaction:
             self.check_deadline()
             yield from partition
 
-    def row(self, statement: Executable, /, **values: Any) -> Any:
+    def row(self, statement: Statement, /, **values: Any) -> Any:
         """Return the first row of a query; None for an empty result."""
-        return self._run(statement, values).first()
+        return next(iter(self.rows(statement, **values)), None)
 
-    def scalar(self, statement: Executable, /, **values: Any) -> Any:
+    def scalar(self, statement: Statement, /, **values: Any) -> Any:
         """Return the first value of the first row; None for an empty result."""
-        return self._run(statement, values).scalar()
+        row = self.row(statement, **values)
+        return None if row is None else row[0]
 
 
 class IncompleteViewError(Exception):
@@ -182,12 +189,14 @@ class WriteTransaction(ReadTransaction):
         self._deferred: list[_DeferredStatement] = []
         self._can_pipeline = can_pipeline(connection)
 
-    def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
-        """Execute a statement that writes."""
+    def execute(self, statement: Executable | str, /, **values: Any) -> Any:
+        """Execute a statement that writes at once; return its result, with its `rowcount`."""
+        if isinstance(statement, str):
+            return self._send(self._ready(statement, values))
         return self._run(statement, values)
 
     def change(
-        self, statement: CompiledStatement, /, *, rows: int | None = None, **values: Any
+        self, statement: CompiledStatement | str, /, *, rows: int | None = None, **values: Any
     ) -> None:
         """Execute a statement that writes, at once or together with later statements; see `flush`.
 
@@ -195,10 +204,14 @@ class WriteTransaction(ReadTransaction):
             RetryTransactionError: if it changes another number of `rows`; a deferred statement raises this
                 at the flush.
         """
-        self.change_ready(statement.ready(self.connection.dialect, values), rows)
+        self.change_ready(self._ready(statement, values), rows)
 
-    def change_each(self, statement: CompiledStatement, values: Iterable[dict[str, Any]]) -> None:
+    def change_each(
+        self, statement: CompiledStatement | str, values: Iterable[dict[str, Any]]
+    ) -> None:
         """Execute a statement as `change` does, once for each set of values."""
+        if isinstance(statement, str):
+            statement = compile_text(statement)
         for sets in batches(values, _ROWS_PER_STATEMENT):
             self.change_ready(statement.ready_each(self.connection.dialect, sets))
 

@@ -44,7 +44,7 @@ _LOOK_SQL = f"""
 UNION ALL SELECT * FROM (
 SELECT kind, shard, position, previous, object_id, format, amounts, created_at
 FROM treeclaim_feed WHERE {{conditions}} LIMIT {{most}}) unread
-"""  # noqa: S608 - of constants
+"""
 
 _SHARDS = "shards"
 _LOAD = CompiledStatement(sa.union_all(*PART_QUERIES, as_rows(_SHARDS, SELECT_SHARDS)))

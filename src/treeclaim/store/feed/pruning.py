@@ -35,7 +35,7 @@ def delete_oldest(transaction: WriteTransaction, shard: int, before: datetime) -
     old = [row.position for row in transaction.rows(oldest) if row.created_at < before]
     if not old:
         return 0
-    deleted = transaction.execute(
+    deleted: int = transaction.execute(
         sa.delete(feed).where(feed.c.shard == shard, feed.c.position <= old[-1])
     ).rowcount
     transaction.execute(

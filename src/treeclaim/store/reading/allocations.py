@@ -7,52 +7,29 @@ The queries skip allocations of consumers without a row, which old databases con
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, seconds
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumers,
-    resource_classes,
-    resource_providers,
-)
 
 Shares = dict[str, dict[str, Any]]
 """The allocations on a provider by consumer, as in the response."""
 
-_COLUMNS = (
-    allocations.c.consumer_id,
-    consumers.c.generation,
-    resource_classes.c.name,
-    allocations.c.used,
-)
-_ON_PROVIDERS = (
-    sa.select(allocations.c.resource_provider_id, *_COLUMNS)
-    .select_from(allocations)
-    .join(consumers, consumers.c.uuid == allocations.c.consumer_id)
-    .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .where(allocations.c.resource_provider_id.in_(bind_list("ids")))
-    .order_by(allocations.c.id)
-)
-_ON_PROVIDER = CompiledStatement(
-    sa.select(
-        *_COLUMNS,
-        consumers.c.uuid.label("recorded_consumer"),
-        allocations.c.created_at,
-        allocations.c.updated_at,
-        resource_providers.c.uuid,
-        resource_providers.c.generation.label("provider_generation"),
-    )
-    .select_from(resource_providers)
-    # Not nested: SQLite would compute an inner join within an outer join for all allocations.
-    .outerjoin(allocations, allocations.c.resource_provider_id == resource_providers.c.id)
-    .outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id)
-    .where(resource_providers.c.uuid == sa.bindparam("provider_uuid"))
-    .order_by(allocations.c.id)
-)
+_ON_PROVIDERS = """
+SELECT resource_provider_id, consumer_id, generation, resource_classes.name, used FROM allocations
+JOIN consumers ON consumers.uuid = consumer_id
+JOIN resource_classes ON resource_classes.id = resource_class_id
+WHERE resource_provider_id IN :ids ORDER BY allocations.id
+"""
+# Not nested: SQLite would compute an inner join within an outer join for all allocations.
+_ON_PROVIDER = """
+SELECT consumer_id, consumers.generation, resource_classes.name, used,
+    consumers.uuid AS recorded_consumer, allocations.created_at, allocations.updated_at,
+    resource_providers.uuid, resource_providers.generation AS provider_generation
+FROM resource_providers
+LEFT JOIN allocations ON resource_provider_id = resource_providers.id
+LEFT JOIN resource_classes ON resource_classes.id = resource_class_id
+LEFT JOIN consumers ON consumers.uuid = consumer_id
+WHERE resource_providers.uuid = :provider_uuid ORDER BY allocations.id
+"""
 
 
 def load_provider_allocations(

@@ -83,25 +83,17 @@ OWNED = (
 """Consumers with a record, and their owners."""
 
 _OWNED_NAMED = CompiledStatement(OWNED.where(consumers.c.uuid.in_(bind_list("uuids"))))
-_HELD = (
-    sa.select(
-        allocations.c.consumer_id,
-        resource_providers.c.uuid,
-        resource_providers.c.generation,
-        resource_classes.c.name,
-        allocations.c.used,
-    )
-    .select_from(allocations)
-    .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
-    .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .where(allocations.c.consumer_id.in_(bind_list("uuids")))
-    .order_by(allocations.c.id)
-)
-_HELD_WITH_TIMES = CompiledStatement(
-    _HELD.add_columns(allocations.c.created_at, allocations.c.updated_at)
-)
-HELD = CompiledStatement(_HELD)
+_HELD = """
+SELECT allocations.consumer_id, resource_providers.uuid, resource_providers.generation,
+    resource_classes.name, allocations.used{further}
+FROM allocations JOIN resource_providers ON resource_providers.id = resource_provider_id
+JOIN resource_classes ON resource_classes.id = resource_class_id
+WHERE allocations.consumer_id IN :uuids ORDER BY allocations.id
+"""
+HELD = _HELD.format(further="")
 """The allocations of the consumers in the list `uuids`."""
+
+_HELD_WITH_TIMES = _HELD.format(further=", allocations.created_at, allocations.updated_at")
 
 
 def load_consumer(

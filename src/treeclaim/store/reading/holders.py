@@ -9,17 +9,12 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.claim import Amounts, StoredHold
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.consumers import load_named_owners, load_shares
 from treeclaim.store.reading.holds import load_draws, load_holds
-from treeclaim.store.schema.tables import allocations, consumers, requests
+from treeclaim.store.schema.tables import allocations, consumers
 
-_REQUESTS = CompiledStatement(
-    sa.select(requests.c.consumer_uuid, requests.c.request).where(
-        requests.c.consumer_uuid.in_(bind_list("uuids"))
-    )
-)
+_REQUESTS = "SELECT consumer_uuid, request FROM treeclaim_requests WHERE consumer_uuid IN :uuids"
 
 CONSUMERS_WITHOUT_RECORD = (
     sa.select(allocations.c.consumer_id.label("consumer"))

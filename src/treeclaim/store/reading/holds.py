@@ -17,7 +17,6 @@ import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.claim import HOLD_TYPE, Amounts, HoldTerms, StoredHold
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import ReadTransaction, as_datetime
 from treeclaim.store.reading.consumers import (
     HELD,
@@ -29,89 +28,49 @@ from treeclaim.store.reading.consumers import (
 )
 from treeclaim.store.schema.tables import (
     allocations,
-    consumer_types,
     consumers,
     draws,
     hold_projects,
     holds,
     projects,
-    resource_classes,
-    resource_providers,
 )
 
-EXISTING = (
-    holds.join(consumers, consumers.c.uuid == holds.c.uuid)
-    .join(
-        consumer_types,
-        sa.and_(
-            consumer_types.c.id == consumers.c.consumer_type_id,
-            consumer_types.c.name == HOLD_TYPE,
-        ),
-    )
-    .join(projects, projects.c.id == consumers.c.project_id)
-)
+_EXISTING = f"""
+treeclaim_holds JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
+JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+    AND consumer_types.name = '{HOLD_TYPE}'
+JOIN projects ON projects.id = consumers.project_id
+"""
 """The terms of existing holds, with their consumers and projects."""
 
-TERMS = CompiledStatement(
-    sa.select(
-        holds.c.uuid,
-        holds.c.ends_at,
-        holds.c.returns,
-        holds.c.note,
-        projects.c.external_id.label("project"),
-    )
-    .select_from(EXISTING)
-    .where(holds.c.uuid.in_(bind_list("uuids")))
-)
-PROJECTS = CompiledStatement(
-    sa.select(hold_projects.c.hold_uuid, hold_projects.c.project)
-    .where(hold_projects.c.hold_uuid.in_(bind_list("uuids")))
-    .order_by(hold_projects.c.hold_uuid, hold_projects.c.number)
-)
-
-_DRAWS = (
-    sa.select(
-        draws.c.hold_uuid,
-        draws.c.consumer_uuid,
-        resource_providers.c.uuid,
-        resource_classes.c.name,
-        draws.c.amount,
-        allocations.c.used,
-    )
-    .select_from(draws)
-    .join(consumers, consumers.c.uuid == draws.c.hold_uuid)
-    .join(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-    .join(
-        allocations,
-        sa.and_(
-            allocations.c.consumer_id == draws.c.consumer_uuid,
-            allocations.c.resource_provider_id == draws.c.provider_id,
-            allocations.c.resource_class_id == draws.c.class_id,
-        ),
-    )
-    .join(resource_providers, resource_providers.c.id == draws.c.provider_id)
-    .join(resource_classes, resource_classes.c.id == draws.c.class_id)
-    .where(
-        consumer_types.c.name == HOLD_TYPE,
-        draws.c.hold_uuid.in_(sa.select(holds.c.uuid)),
-    )
-    .order_by(draws.c.hold_uuid)
-)
-_drawn_from = draws.alias("drawn_from")
+_TERMS = f"""
+SELECT treeclaim_holds.uuid, ends_at, returns, note, projects.external_id AS project
+FROM {_EXISTING} WHERE treeclaim_holds.uuid IN :uuids
+"""
+_PROJECTS = """
+SELECT hold_uuid, project FROM treeclaim_hold_projects WHERE hold_uuid IN :uuids
+ORDER BY hold_uuid, number
+"""
+_EXISTING_HOLDS = f"SELECT treeclaim_holds.uuid FROM {_EXISTING}"
+_DRAWS = f"""
+SELECT hold_uuid, consumer_uuid, resource_providers.uuid, resource_classes.name, amount, used
+FROM treeclaim_draws
+JOIN consumers ON consumers.uuid = hold_uuid
+JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+JOIN allocations ON consumer_id = consumer_uuid AND resource_provider_id = provider_id
+    AND resource_class_id = class_id
+JOIN resource_providers ON resource_providers.id = provider_id
+JOIN resource_classes ON resource_classes.id = class_id
+WHERE consumer_types.name = '{HOLD_TYPE}' AND hold_uuid IN (SELECT uuid FROM treeclaim_holds)
+"""
+_DRAWN_BY_ALL = f"{_DRAWS} ORDER BY hold_uuid"
+_DRAWN_BY = f"{_DRAWS} AND consumer_uuid IN :uuids ORDER BY hold_uuid"
 # All draws of consumers that draw from these holds: draws from other holds may count first.
-_DRAWN_FROM = CompiledStatement(
-    _DRAWS.where(
-        draws.c.consumer_uuid.in_(
-            sa.select(_drawn_from.c.consumer_uuid).where(
-                _drawn_from.c.hold_uuid.in_(bind_list("uuids"))
-            )
-        )
-    )
-)
-_DRAWN_BY_ALL = CompiledStatement(_DRAWS)
-_EXISTING_HOLDS = CompiledStatement(sa.select(holds.c.uuid).select_from(EXISTING))
-_DRAWN_BY = CompiledStatement(_DRAWS.where(draws.c.consumer_uuid.in_(bind_list("uuids"))))
-
+_DRAWN_FROM = f"""
+{_DRAWS} AND consumer_uuid IN (
+    SELECT consumer_uuid FROM treeclaim_draws drawn_from WHERE hold_uuid IN :uuids
+) ORDER BY hold_uuid
+"""
 
 _Draw = tuple[str, str, str, str, int]
 """Hold, consumer, provider, class and amount."""
@@ -143,10 +102,10 @@ def load_hold_terms(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, tuple[str, HoldTerms]]:
     """Return project and terms of the consumers that are holds, by uuid."""
-    rows = list(transaction.rows_in_chunks(TERMS, uuids=uuids))
+    rows = list(transaction.rows_in_chunks(_TERMS, uuids=uuids))
     existing = [row.uuid for row in rows]
     may_draw: dict[str, list[str]] = defaultdict(list)
-    for hold, project in transaction.rows_in_chunks(PROJECTS, uuids=existing):
+    for hold, project in transaction.rows_in_chunks(_PROJECTS, uuids=existing):
         may_draw[hold].append(project)
     return {
         row.uuid: (
@@ -214,34 +173,22 @@ def _counted_draws(rows: Iterable[Any]) -> Iterator[_Draw]:
             yield hold, consumer, provider, name, counted
 
 
-_HOLD_TYPES = sa.select(consumer_types.c.id).where(consumer_types.c.name == HOLD_TYPE)
-# Expressions without an index: by the columns themselves SQLite would read all allocations in index order,
-# instead of sorting those of holds.
-_NOTHING = sa.literal_column("0", sa.Integer)
-_INVENTORY = (
-    allocations.c.resource_provider_id + _NOTHING,
-    allocations.c.resource_class_id + _NOTHING,
-)
-_SUMS = (
-    sa.select(
-        *_INVENTORY,
-        sa.func.sum(allocations.c.used),
-    )
-    .select_from(
-        holds.join(consumers, consumers.c.uuid == holds.c.uuid).join(
-            allocations, allocations.c.consumer_id == holds.c.uuid
-        )
-    )
-    .where(consumers.c.consumer_type_id.in_(_HOLD_TYPES))
-    .group_by(*_INVENTORY)
-)
-_HELD_EVERYWHERE = CompiledStatement(_SUMS)
-"""A row for each inventory with a held amount. It begins with the terms of holds, so it is cheap without holds."""
+HELD_EVERYWHERE = f"""
+SELECT resource_provider_id + 0 AS provider_id, resource_class_id + 0 AS class_id, SUM(used)
+FROM treeclaim_holds JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
+JOIN allocations ON consumer_id = treeclaim_holds.uuid
+WHERE consumer_type_id IN (SELECT id FROM consumer_types WHERE name = '{HOLD_TYPE}')
+GROUP BY resource_provider_id + 0, resource_class_id + 0
+"""
+"""A row for each inventory with a held amount. It begins with the terms of holds, so it is cheap without holds.
+
+It groups by expressions without an index: by the columns themselves SQLite would read all allocations in
+index order, instead of sorting those of holds."""
 
 
 def load_held_sums(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
     """Return (provider id, class id, amount) of the sums over all holds, expired ones included."""
-    rows = transaction.rows(_HELD_EVERYWHERE)
+    rows = transaction.rows(HELD_EVERYWHERE)
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in rows]
 
 

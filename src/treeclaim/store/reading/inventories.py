@@ -7,13 +7,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.provider import Consumes
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.schema.tables import (
-    allocations,
-    consumption,
-    inventories,
-    resource_classes,
-    resource_providers,
-)
+from treeclaim.store.schema.tables import allocations, consumption, inventories
 
 INVENTORY_COLUMNS = (
     inventories.c.total,
@@ -55,28 +49,18 @@ USED = (_ALLOCATED + _CONSUMED).label("used")
 """The used amount of an inventory in a query over inventories, with consumption (contract page 102, section 2).
 Indexes cover it."""
 
-_CONSUMING = resource_providers.alias("consuming")
-_CONSUMED_PROVIDER = resource_providers.alias("consumed")
-_CLASS = resource_classes.alias("consuming_class")
-_CLASS_CONSUMED = resource_classes.alias("consumed_class")
-CONSUMPTION_BY_NAMES = (
-    sa.select(
-        _CONSUMING.c.uuid.label("by"),
-        _CLASS.c.name.label("by_class"),
-        _CONSUMED_PROVIDER.c.uuid.label("provider"),
-        _CLASS_CONSUMED.c.name.label("resource_class"),
-        _CONSUMING.c.parent_provider_id.label("parent_id"),
-        *consumption.c,
-    )
-    .select_from(consumption)
-    .join(_CONSUMING, _CONSUMING.c.id == consumption.c.resource_provider_id)
-    .join(_CLASS, _CLASS.c.id == consumption.c.resource_class_id)
-    .join(_CONSUMED_PROVIDER, _CONSUMED_PROVIDER.c.id == consumption.c.consumed_provider_id)
-    .join(_CLASS_CONSUMED, _CLASS_CONSUMED.c.id == consumption.c.consumed_class_id)
-)
+CONSUMPTION_BY_NAMES = """
+SELECT consuming.uuid AS by_uuid, consuming_class.name AS by_class, consumed.uuid AS provider,
+    consumed_class.name AS resource_class, consuming.parent_provider_id AS parent_id, c.*{further}
+FROM treeclaim_consumption c
+JOIN resource_providers consuming ON consuming.id = c.resource_provider_id
+JOIN resource_classes consuming_class ON consuming_class.id = c.resource_class_id
+JOIN resource_providers consumed ON consumed.id = c.consumed_provider_id
+JOIN resource_classes consumed_class ON consumed_class.id = c.consumed_class_id
+"""
 """Consumption of inventories, with the names of both inventories and the parent of the consuming provider."""
 
-_OF_PROVIDER = CONSUMPTION_BY_NAMES.where(_CONSUMING.c.uuid == sa.bindparam("uuid"))
+_OF_PROVIDER = f"{CONSUMPTION_BY_NAMES} WHERE consuming.uuid = :uuid".format(further="")
 
 
 def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequence[Consumes]]:
@@ -84,7 +68,7 @@ def consumed_by(transaction: ReadTransaction, uuid: str) -> Mapping[str, Sequenc
     entries_by_class: dict[str, list[tuple[str, str, int]]] = {}
     for row in transaction.rows(_OF_PROVIDER, uuid=uuid):
         # Some collations also match other spellings.
-        if row.by == uuid:
+        if row.by_uuid == uuid:
             entry = (row.provider, row.resource_class, row.amount)
             entries_by_class.setdefault(row.by_class, []).append(entry)
     return {

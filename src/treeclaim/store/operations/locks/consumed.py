@@ -9,18 +9,14 @@ consumption by and of its inventories therefore does not change.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-import sqlalchemy as sa
-
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import Consumed
-from treeclaim.store.database.compiled import CompiledStatement, bind_list
 from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
     WriteTransaction,
     seconds,
 )
-from treeclaim.store.schema.tables import consumption, resource_providers
 
 Entries = Mapping[Key, tuple[Consumed, ...]]
 """The consumption of each unit of consuming inventories."""
@@ -28,24 +24,13 @@ Entries = Mapping[Key, tuple[Consumed, ...]]
 NOTHING: Entries = {}
 
 _COLUMNS = (
-    consumption.c.resource_provider_id,
-    consumption.c.resource_class_id,
-    consumption.c.consumed_provider_id,
-    consumption.c.consumed_class_id,
-    consumption.c.amount,
+    "resource_provider_id, resource_class_id, consumed_provider_id, consumed_class_id, amount"
 )
-_OF_IDS = CompiledStatement(
-    sa.select(*_COLUMNS).where(consumption.c.resource_provider_id.in_(bind_list("ids")))
-)
-_OF_UUIDS = CompiledStatement(
-    sa.select(*_COLUMNS)
-    .select_from(
-        resource_providers.join(
-            consumption, consumption.c.resource_provider_id == resource_providers.c.id
-        )
-    )
-    .where(resource_providers.c.uuid.in_(bind_list("uuids")))
-)
+_OF_IDS = f"SELECT {_COLUMNS} FROM treeclaim_consumption WHERE resource_provider_id IN :ids"
+_OF_UUIDS = f"""
+SELECT {_COLUMNS} FROM treeclaim_consumption
+JOIN resource_providers ON resource_providers.id = resource_provider_id WHERE uuid IN :uuids
+"""
 
 
 def load_consumption(transaction: ReadTransaction, provider_ids: Collection[int]) -> Entries:

@@ -10,12 +10,10 @@ and of the consumed providers, and a move locks the rows of all moved providers.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import ProviderInUseError, TreeclaimError
 from treeclaim.model.extension.batches.hierarchy import consumption_fault, is_at_or_above
 from treeclaim.model.provider import Consumes, Inventory
-from treeclaim.store.database.compiled import CompiledStatement, bind_list, compile_insert
+from treeclaim.store.database.compiled import compile_insert
 from treeclaim.store.database.transactions import (
     Key,
     ReadTransaction,
@@ -36,57 +34,40 @@ from treeclaim.store.operations.locks.provider_rows import (
     lock_providers,
 )
 from treeclaim.store.reading.inventories import CONSUMPTION_BY_NAMES
-from treeclaim.store.schema.tables import consumption, inventories, resource_providers
+from treeclaim.store.schema.tables import consumption
 
 _INSERT = compile_insert(consumption)
-_DELETE = CompiledStatement(
-    sa.delete(consumption).where(
-        consumption.c.resource_provider_id == sa.bindparam("provider_id"),
-        consumption.c.resource_class_id == sa.bindparam("class_id"),
-    )
+_DELETE = """
+DELETE FROM treeclaim_consumption
+WHERE resource_provider_id = :provider_id AND resource_class_id = :class_id
+"""
+_DELETE_LEFT = """
+DELETE FROM treeclaim_consumption WHERE resource_provider_id IN :ids AND NOT EXISTS (
+    SELECT 1 FROM inventories
+    WHERE inventories.resource_provider_id = treeclaim_consumption.resource_provider_id
+    AND inventories.resource_class_id = treeclaim_consumption.resource_class_id
 )
-_DELETE_LEFT = sa.delete(consumption).where(
-    consumption.c.resource_provider_id.in_(bind_list("ids")),
-    ~sa.exists()
-    .where(
-        inventories.c.resource_provider_id == consumption.c.resource_provider_id,
-        inventories.c.resource_class_id == consumption.c.resource_class_id,
-    )
-    .correlate(consumption),
-)
-_IDS = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
-    resource_providers.c.uuid.in_(bind_list("uuids"))
-)
-
-_FURTHER = consumption.alias("further")
-_FAULTS = CONSUMPTION_BY_NAMES.add_columns(
-    inventories.c.id.is_(None).label("is_missing"),
-    sa.exists(
-        sa.select(_FURTHER.c.amount).where(
-            _FURTHER.c.resource_provider_id == consumption.c.consumed_provider_id,
-            _FURTHER.c.resource_class_id == consumption.c.consumed_class_id,
-        )
-    )
-    .correlate(consumption)
-    .label("consumes_itself"),
-).outerjoin(
-    inventories,
-    sa.and_(
-        inventories.c.resource_provider_id == consumption.c.consumed_provider_id,
-        inventories.c.resource_class_id == consumption.c.consumed_class_id,
-    ),
+"""
+_IDS = "SELECT id, uuid FROM resource_providers WHERE uuid IN :uuids"
+_FAULTS = CONSUMPTION_BY_NAMES.format(
+    further=""", inventories.id IS NULL AS is_missing, EXISTS (
+        SELECT 1 FROM treeclaim_consumption further
+        WHERE further.resource_provider_id = c.consumed_provider_id
+        AND further.resource_class_id = c.consumed_class_id
+    ) AS consumes_itself"""
+) + (
+    "LEFT JOIN inventories ON inventories.resource_provider_id = c.consumed_provider_id "
+    "AND inventories.resource_class_id = c.consumed_class_id "
 )
 _LISTS = [
-    _FAULTS.where(column.in_(bind_list("ids")))
-    for column in (consumption.c.resource_provider_id, consumption.c.consumed_provider_id)
+    f"{_FAULTS} WHERE c.resource_provider_id IN :ids",
+    f"{_FAULTS} WHERE c.consumed_provider_id IN :ids",
 ]
-_PARENTS = sa.select(resource_providers.c.id, resource_providers.c.parent_provider_id).where(
-    resource_providers.c.id.in_(bind_list("ids"))
-)
-_OTHERS = CONSUMPTION_BY_NAMES.where(
-    consumption.c.consumed_provider_id == sa.bindparam("provider_id"),
-    consumption.c.resource_provider_id != sa.bindparam("provider_id"),
-)
+_PARENTS = "SELECT id, parent_provider_id FROM resource_providers WHERE id IN :ids"
+_OTHERS = (
+    f"{CONSUMPTION_BY_NAMES} WHERE c.consumed_provider_id = :provider_id "
+    "AND c.resource_provider_id <> :provider_id LIMIT 1"
+).format(further="")
 
 
 Lock = Callable[[WriteTransaction, Collection[str], Collection[int]], Iterable[LockedProvider]]
@@ -202,7 +183,7 @@ def find_faults(
     for row in rows:
         key = (row.resource_provider_id, row.resource_class_id)
         error = consumption_fault(
-            (row.by, row.by_class),
+            (row.by_uuid, row.by_class),
             Consumes(row.provider, row.resource_class, 1),
             is_written=key in written,
             is_missing=row.is_missing,
@@ -229,4 +210,4 @@ def require_unconsumed(transaction: ReadTransaction, provider: LockedProvider) -
     """Raise `ProviderInUseError` if an inventory of another provider consumes one of this provider."""
     row = transaction.row(_OTHERS, provider_id=provider.id)
     if row is not None:
-        raise ProviderInUseError(provider.uuid, by=(row.by, row.by_class))
+        raise ProviderInUseError(provider.uuid, by=(row.by_uuid, row.by_class))
